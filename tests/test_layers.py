@@ -14,7 +14,7 @@ import pytest
 import featherlane
 
 ROOT = Path(featherlane.__path__[0])
-LAYERS = "errors lanes spatial model dynamics collision constraint solver sensor simulation".split()
+LAYERS = "errors lanes spatial model prelude dynamics collision constraint solver sensor simulation sensitivity".split()
 EDGES = len(LAYERS)  # whatever is not listed: the command line, environments, registration, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}
 FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]

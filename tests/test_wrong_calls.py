@@ -161,7 +161,7 @@ def test_every_refusal_is_a_featherlane_error_and_pythons(name):
 # builtin errors that no caller sees: they are caught where they are raised for, or stop the interpreter
 INTERNAL = {
     ("cli/output.py", "BrokenPipeError"),
-    ("model/assign.py", "ValueError"),
+    ("model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),
     ("model/model.py", "AttributeError"),

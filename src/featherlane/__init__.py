@@ -29,17 +29,17 @@ from featherlane.model import Link, Model, bundled_names, load, set_const, set_l
 from featherlane.model.enums import State
 from featherlane.model.variants import Variants, variants
 from featherlane.registration import Registration, RegistrationStatus, register_points
-from featherlane.simulation.adjoint.rollout import rollout_gradient
+from featherlane.sensitivity.adjoint.rollout import rollout_gradient
+from featherlane.sensitivity.derivative.exact import acceleration_derivatives, transition
+from featherlane.sensitivity.derivative.inverse import inverse_derivatives
+from featherlane.sensitivity.derivative.rnea import rnea_derivatives
+from featherlane.sensitivity.derivative.transition import inverse_fd, transition_fd
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
-from featherlane.simulation.derivative.exact import acceleration_derivatives, transition
-from featherlane.simulation.derivative.inverse import inverse_derivatives
-from featherlane.simulation.derivative.rnea import rnea_derivatives
-from featherlane.simulation.derivative.transition import inverse_fd, transition_fd
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
 from featherlane.simulation.query.point import (

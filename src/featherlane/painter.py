@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import InstallationError
-from featherlane.model.exchange import is_mujocos, write
 from featherlane.model.fields import MODEL
+from featherlane.model.mujoco_arrays import is_mujocos, write
 
 VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
 PICTURES = ("OpenGL",)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from featherlane.errors import ArgumentError
-from featherlane.model.assign import converted, flag
+from featherlane.model.assignment import converted, flag
 
 STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
 

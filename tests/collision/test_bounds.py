@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.bounds import boxes_overlap, boxes_part, geom_box
+from featherlane.collision.broad.bounds import boxes_overlap, boxes_part, geom_box
 from featherlane.lanes.record import python_record
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace

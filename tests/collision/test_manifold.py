@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.convex import convex
-from featherlane.collision.facet import CROSSING
-from featherlane.collision.manifold import EQUAL
+from featherlane.collision.convex.facet import CROSSING
+from featherlane.collision.convex.manifold import EQUAL
+from featherlane.collision.convex.pair import convex
 from featherlane.simulation.tile.workspace import Workspace
 from robots.wheels import model_path
 from sampling import in_ci

@@ -8,9 +8,18 @@ import pytest
 
 import featherlane as fl
 from featherlane.collision.collision import collision
-from featherlane.collision.convex import convex
-from featherlane.collision.facet import CROSSING, EDGE_FACE, FACE_EDGE, FACE_FIRST, FACE_SECOND, FACES, FIRST, SECOND
-from featherlane.collision.recall import (
+from featherlane.collision.convex.facet import (
+    CROSSING,
+    EDGE_FACE,
+    FACE_EDGE,
+    FACE_FIRST,
+    FACE_SECOND,
+    FACES,
+    FIRST,
+    SECOND,
+)
+from featherlane.collision.convex.pair import convex
+from featherlane.collision.convex.recall import (
     BY_DIRECTION,
     BY_PROOF,
     BY_SEARCH,

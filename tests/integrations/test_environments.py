@@ -26,7 +26,7 @@ DOORS = {"tensors": "TensorEnv", "stable_baselines3": "TaskVecEnv", "torchrl": "
 
 def door(name):
     pytest.importorskip(LIBRARIES[name][0])
-    return importlib.import_module(f"featherlane.environments.doors.{name}")
+    return importlib.import_module(f"featherlane.environments.adapters.{name}")
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -35,9 +35,9 @@ def test_without_its_library_a_door_names_the_extra(name, monkeypatch):
     for loaded in [m for m in sys.modules if m.split(".")[0] == library]:
         monkeypatch.setitem(sys.modules, loaded, None)
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.delitem(sys.modules, f"featherlane.environments.doors.{name}", raising=False)
+    monkeypatch.delitem(sys.modules, f"featherlane.environments.adapters.{name}", raising=False)
     with pytest.raises(ImportError, match=rf"needs .*pip install 'featherlane\[{extra}\]'"):
-        importlib.import_module(f"featherlane.environments.doors.{name}")
+        importlib.import_module(f"featherlane.environments.adapters.{name}")
 
 
 @pytest.mark.parametrize("name", DOORS)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from simulation.test_rollout_gradient import sliding, started
-from simulation.test_transition import carts
+from sensitivity.test_rollout_gradient import sliding, started
+from sensitivity.test_transition import carts
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
@@ -15,7 +15,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 import featherlane.jax as fj  # noqa: E402
 from featherlane.jax.native import NativeAdjoint  # noqa: E402
-from featherlane.simulation.adjoint.dynamics import Dynamics  # noqa: E402
+from featherlane.sensitivity.adjoint.dynamics import Dynamics  # noqa: E402
 
 SEED = 0  # both worlds touch the ground, and no switch is within 1e-6 of their states
 CLOSE = {"modes": ["rev"], "atol": 1e-5, "rtol": 1e-5, "eps": 1e-7}

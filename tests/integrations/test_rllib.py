@@ -20,7 +20,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-from featherlane.environments.doors import rllib as door
+from featherlane.environments.adapters import rllib as door
 
 N = 4
 REGISTERED = "featherlane.environments:featherlane/InvertedPendulum-v5"

@@ -14,7 +14,7 @@ pytest.importorskip("rsl_rl")
 from rsl_rl.env import VecEnv  # noqa: E402
 from rsl_rl.runners import OnPolicyRunner  # noqa: E402
 
-from featherlane.environments.doors import rsl_rl as door  # noqa: E402
+from featherlane.environments.adapters import rsl_rl as door  # noqa: E402
 
 N = 3
 ONES = torch.ones(N, 1)

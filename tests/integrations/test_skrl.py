@@ -18,7 +18,7 @@ from skrl.models.torch import DeterministicMixin, GaussianMixin, Model  # noqa: 
 from skrl.trainers.torch import SequentialTrainer, SequentialTrainerCfg  # noqa: E402
 from skrl.utils import set_seed  # noqa: E402
 
-from featherlane.environments.doors import skrl as door  # noqa: E402
+from featherlane.environments.adapters import skrl as door  # noqa: E402
 
 N = 3
 ONES = torch.ones(N, 1)

@@ -14,7 +14,7 @@ from stable_baselines3.common.evaluation import evaluate_policy  # noqa: E402
 from stable_baselines3.common.monitor import Monitor  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecMonitor, VecNormalize  # noqa: E402
 
-from featherlane.environments.doors import stable_baselines3 as door  # noqa: E402
+from featherlane.environments.adapters import stable_baselines3 as door  # noqa: E402
 
 N, LIMIT = 3, 7
 

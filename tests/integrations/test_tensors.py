@@ -11,7 +11,7 @@ from featherlane.environments import TaskEnv
 from scenes.counting import Count
 
 torch = pytest.importorskip("torch")
-from featherlane.environments.doors import tensors  # noqa: E402
+from featherlane.environments.adapters import tensors  # noqa: E402
 
 N = 3
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from simulation.test_rollout_gradient import sliding, started
-from simulation.test_transition import carts
+from sensitivity.test_rollout_gradient import sliding, started
+from sensitivity.test_transition import carts
 
 torch = pytest.importorskip("torch")
 import featherlane.torch as ft  # noqa: E402

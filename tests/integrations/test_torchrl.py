@@ -21,7 +21,7 @@ from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 from torchrl.objectives import ClipPPOLoss  # noqa: E402
 from torchrl.objectives.value import GAE  # noqa: E402
 
-from featherlane.environments.doors import torchrl as door  # noqa: E402
+from featherlane.environments.adapters import torchrl as door  # noqa: E402
 
 N = 3
 

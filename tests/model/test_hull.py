@@ -4,7 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from featherlane.collision.support import cell_of
+from featherlane.collision.convex.support import cell_of
 from featherlane.errors import ModelError
 from featherlane.model import load
 from featherlane.model.hull import ASK_ALL, CELLS, _middles, hulls

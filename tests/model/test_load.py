@@ -10,7 +10,7 @@ import pytest
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model import MODEL, bundled_names, load
-from featherlane.model.exchange import is_mujocos, read
+from featherlane.model.mujoco_arrays import is_mujocos, read
 from robots import wheels
 from scenes import joints
 

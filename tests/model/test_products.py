@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import featherlane.model
-from featherlane.model.products import heights, turned_back
+from featherlane.model.ordered_sums import heights, turned_back
 from oracles.naive import rotation
 
 FOLDER = Path(featherlane.model.__file__).parent

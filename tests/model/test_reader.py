@@ -12,8 +12,9 @@ import pytest
 import featherlane as fl
 from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model import load, older, reader
-from featherlane.model.exchange import ABSENT, read, write
+from featherlane.model import load, reader
+from featherlane.model import mujoco_versions as older
+from featherlane.model.mujoco_arrays import ABSENT, read, write
 from featherlane.model.set_const import Constants
 
 HERE = Path("site-packages")

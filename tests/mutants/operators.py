@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-PACKAGES = ("dynamics", "constraint", "collision", "solver", "simulation")
+PACKAGES = ("dynamics", "constraint", "collision", "solver", "simulation", "sensitivity")
 COMPARISONS = "Lt LtE Gt, LtE Lt GtE, Gt GtE Lt, GtE Gt LtE, Eq NotEq, NotEq Eq, Is IsNot, IsNot Is, In NotIn, NotIn In"
 OPERATIONS = "Add Sub, Sub Add, Mult Div, Div Mult, BitAnd BitOr, BitOr BitAnd, And Or, Or And"
 CHANGED = {  # class of an operator -> classes of its replacements

@@ -8,7 +8,7 @@ import os
 import mujoco
 import numpy as np
 
-from featherlane.collision.convex import closest, convex
+from featherlane.collision.convex.pair import closest, convex
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import Workspace
 

@@ -8,7 +8,7 @@ import numpy as np
 from featherlane.solver.hessian import capacity
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.ways import ordered
+from featherlane.solver.hessian.factorizations import ordered
 from oracles.hessians import basis_weights
 from oracles.uncompiled import call
 from scenes.touching import CHAIN, XML, contact_jacobian, go_to, near, present, touching

@@ -19,7 +19,7 @@ UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
 
 def declared(stage) -> dict:
     """The fields of a stage's records, by name."""
-    layouts = [RECORDS[p][0] for p in stage.parameters if p in RECORDS]
+    layouts = [record[0] for record in stage.layouts(RECORDS) if record]
     return {f.name: f for layout in layouts for f in layout.fields}
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.adjoint.dynamics import Dynamics
-from simulation.test_rollout_gradient import quotient, sliding, started
+from featherlane.sensitivity.adjoint.dynamics import Dynamics
+from sensitivity.test_rollout_gradient import quotient, sliding, started
 
 SLOPE = 2e-6  # relative, of differences over 1e-7
 

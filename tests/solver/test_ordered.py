@@ -7,8 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS, count_in_model_order, order_trees
-from featherlane.solver.hessian.ways.panel import expand_panels, factor_panels, place_panels, reduce_panels
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, count_in_model_order, order_trees
+from featherlane.solver.hessian.factorizations.panel import expand_panels, factor_panels, place_panels, reduce_panels
 
 ROUNDING = 1e-13  # of a solve whose matrix has a condition number of some hundreds
 FREE = '<body><freejoint/><geom size="0.1"/></body>'

@@ -17,7 +17,7 @@ from featherlane.model.features import sensor_support, unsupported
 from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.joint import NAMES as JOINT_TYPES
 from featherlane.model.load import load, read
-from featherlane.model.older import refused
+from featherlane.model.mujoco_versions import refused
 from featherlane.simulation.tile.capacity import capacities
 from featherlane.tree import branch_counts, choose_forward_dynamics, compare_costs, cost_table, sparsity
 

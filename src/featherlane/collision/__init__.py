@@ -1,22 +1,14 @@
 """Collision: from the frames of geoms to contact points.
 
-The pass, and what holds it together
-    collision                   which pairs are near, which points touch, where they are stored: the contents page
-    bounds, bounding, crowd     bounding boxes, and how far they go; a tree where pairs are too many to list
-    neighbours                  pairs that one world lists for some steps, in place of all
-    points, narrow, slot        all worlds at once, or one by one; contact points that worlds share
-    mixing, frame, given        parameters of a contact; its tangents; contacts that the caller gives
-    contact                     what Python sees of them
-
-Pairs of shapes
-    primitive, cylinder, ellipsoid, sphere_box              closed forms over values: all worlds at once
-    capsule_box, box_*, plane_mesh                          closed forms that branch: one world at a time
-    support, gjk, epa, polish, convex                       any two convex shapes: how far apart, how deep
-    facet, proof, recall                                    where they are nearest, and what a world remembers of that
-    feature, overlap, manifold                              with which faces and edges they meet, and in which points
-    hfield                                                  a height field with any of them
-
-Queries
-    distance                                    signed distance of two geoms
-    ray, ray_shape, ray_mesh, ray_heights       what a ray meets first
+collision       the pass: which pairs are near, which points touch, where they are stored
+broad           which pairs are near: bounding boxes, a tree over a crowd, lists of neighbours
+table           the function of each pair of shapes, and the bounding test before it
+pairs           pairs of shapes with functions of their own: closed forms, height fields
+convex          any two convex shapes: distance, depth, contact points, and what a world remembers of them
+rays            what a ray meets first; the shapes that have a closed form
+narrow, slot    pairs one world after the other; contact points that the worlds of a tile share
+mixing, frame   parameters of a contact; its tangents
+given, contact  contacts that the caller gives; contacts as Python sees them
+bounding        the bounding tests alone, for measurements
+distance        signed distance of two geoms
 """

@@ -1,13 +1,10 @@
 """The bounding tests by themselves, in the order in which `collision` makes them: for whoever counts and times them."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.collision import is_near, near_pair, near_pairs
 from featherlane.collision.mixing import farthest
 from featherlane.collision.table import parted
 from featherlane.dynamics.awake import pair_awake, sleeping
-from featherlane.lanes import any_, kernel, not_, stage
-from featherlane.model.enums import NGEOMTYPES
 from featherlane.model.pair import FIRST_SCALAR
 
 LISTED, SPHERES, BOXES = range(3)  # the last test that is made

@@ -1,22 +1,26 @@
 """The collision pass: contacts of a tile, as slots that its worlds share."""
 
-from __future__ import annotations
-
-from featherlane.collision.bounds import body_boxes, boxes_overlap, crowd_boxes
-from featherlane.collision.crowd import add_key, crowd_pairs, load_awake, load_boxes, pair_key, pair_of, unite_pairs
+from featherlane.prelude import *
+from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
+from featherlane.collision.broad.crowd import (
+    add_key,
+    crowd_pairs,
+    load_awake,
+    load_boxes,
+    pair_key,
+    pair_of,
+    unite_pairs,
+)
+from featherlane.collision.broad.neighbours import holds, never_meet, shrink, widen
 from featherlane.collision.given import given_contacts
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
-from featherlane.collision.neighbours import holds, never_meet, shrink, widen
-from featherlane.collision.points import z_axis
+from featherlane.collision.pairs.points import z_axis
 from featherlane.collision.slot import set_parameters
 from featherlane.collision.table import lane_points, parted
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
-from featherlane.lanes import any_, has, kernel, not_, real, stage, where, width
 from featherlane.lanes.worlds import active_worlds
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT, LCP, NGEOMTYPES, PLANE
 from featherlane.model.pair import FIRST_SCALAR
-from featherlane.spatial.vector import dot3, load3, sub3
 
 
 # ---- which pairs are near -------------------------------------------------------------------------------

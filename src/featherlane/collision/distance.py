@@ -4,15 +4,11 @@ Two convex shapes have that of `closest`; a plane that of the shape's lowest poi
 prisms'.  A pair is worked on with the lower type first, and turned round in the end.
 """
 
-from __future__ import annotations
-
-from featherlane.collision.convex import NO_DISTANCE, closest
-from featherlane.collision.hfield import first_cell, last_cell, reach, set_prism
+from featherlane.prelude import *
+from featherlane.collision.convex.pair import NO_DISTANCE, closest
+from featherlane.collision.convex.support import PRISM, core_radius, core_support, look_from_first
+from featherlane.collision.pairs.hfield import first_cell, last_cell, reach, set_prism
 from featherlane.collision.slot import load_shape
-from featherlane.collision.support import PRISM, core_radius, core_support, look_from_first
-from featherlane.lanes import kernel, read_lane, real, stage, whole, width, write_lane
-from featherlane.model.enums import HFIELD, PLANE
-from featherlane.spatial.vector import add3, axpy3, dot3, load3, load9, mat_mul_vec, mat_t_mul_vec, scale3, store3, sub3
 
 
 @kernel

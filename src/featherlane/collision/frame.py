@@ -1,9 +1,6 @@
 """Contact frames: a unit normal completed to a right-handed set of axes, stored as the rows (n, t, n x t)."""
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fma, kernel, sqrt, where
-from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3, normalize3, scale3
+from featherlane.prelude import *
 
 STEEP = 0.9  # x has no part across the normal to speak of
 

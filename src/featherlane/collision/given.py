@@ -5,13 +5,9 @@ bodies are ints that all worlds of a tile share, so worlds whose i-th contacts a
 share a slot, and the others get further ones.  The contacts of one world keep their order.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.slot import append, part_slots, slot_dim
 from featherlane.dynamics.awake import pair_awake, sleeping
-from featherlane.lanes import has, kernel, read_lane, real, stage, where, whole, width, write_lane
-from featherlane.model.enums import LCP
-from featherlane.spatial.vector import load3, load9
 
 NO_CANDIDATE = -1  # a slot that belongs to no candidate pair
 

@@ -6,12 +6,8 @@ margin, friction, solref and solimp of all contacts by the options o_margin, o_f
 Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, single_precision, where
+from featherlane.prelude import *
 from featherlane.model.candidates import FIRST, MIX, SECOND
-from featherlane.model.enums import ENABLE_OVERRIDE, LCP
-from featherlane.spatial.vector import MINVAL, load2, load3, load5
 
 MINMU = 1e-5  # smallest friction coefficient
 NEAR = 1e-6  # of the bounding radii: no distance between rigid bodies

@@ -10,12 +10,10 @@ pair touches always.  A search takes 0.1 to 1 us in a world that is apart and 1 
 would wait for the slowest of few: worlds take turns instead, and each stops as soon as it knows.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
+from featherlane.collision.convex.recall import find_entry
 from featherlane.collision.mixing import farthest
-from featherlane.collision.recall import find_entry
 from featherlane.collision.slot import complete_frames, load_shape, store_manifold
-from featherlane.lanes import has, read_lane, stage, width
 from featherlane.model.pair import manifold_points
 
 

@@ -5,8 +5,7 @@ distance.  Slots come in the order of the pairs, then of a pair's points, so the
 order whatever its company.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
 from featherlane.collision.mixing import (
     adhesion,
@@ -16,9 +15,6 @@ from featherlane.collision.mixing import (
     margin_and_gap,
     reference_and_impedance,
 )
-from featherlane.collision.primitive import select3
-from featherlane.lanes import any_, kernel, not_, read_lane, real, where, write_lane
-from featherlane.spatial.vector import load3, store3
 
 NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 

@@ -1,15 +1,14 @@
 """The pair functions that there are, in MuJoCo's order of types, and how bounding boxes part a pair before them."""
 
-from __future__ import annotations
-
-from featherlane.collision.bounds import box_centre, boxes_part
-from featherlane.collision.box_box import box_box
-from featherlane.collision.capsule_box import capsule_box
-from featherlane.collision.convex import convex
-from featherlane.collision.heights import clear_of_field
-from featherlane.collision.hfield import height_field
-from featherlane.collision.plane_mesh import plane_mesh
-from featherlane.collision.points import (
+from featherlane.prelude import *
+from featherlane.collision.broad.bounds import box_centre, boxes_part
+from featherlane.collision.broad.heights import clear_of_field
+from featherlane.collision.convex.pair import convex
+from featherlane.collision.pairs.box_box import box_box
+from featherlane.collision.pairs.capsule_box import capsule_box
+from featherlane.collision.pairs.hfield import height_field
+from featherlane.collision.pairs.plane_mesh import plane_mesh
+from featherlane.collision.pairs.points import (
     capsule_capsule_points,
     plane_box_points,
     plane_capsule_points,
@@ -21,9 +20,7 @@ from featherlane.collision.points import (
     sphere_points,
     z_axis,
 )
-from featherlane.collision.primitive import half_axis_heights
-from featherlane.lanes import fabs, fmax, kernel
-from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MAXCONPAIR, MESH, PLANE, SPHERE
+from featherlane.collision.pairs.primitive import half_axis_heights
 from featherlane.model.pair import (
     BOX_BOX,
     CAPSULE_BOX,
@@ -45,7 +42,6 @@ from featherlane.model.pair import (
     parted,
     register,
 )
-from featherlane.spatial.vector import dot3, load3, load9, sub3
 
 __all__ = ["BUILT_IN", "lane_points", "parted"]
 

@@ -1,18 +1,11 @@
 """Limits of ball joints: one row each, which keeps the angle from growing."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.diagonal import general_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tree_awake
-from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, real, where
-from featherlane.model.enums import LIMIT_JOINT
-from featherlane.model.joint import is_ball
-from featherlane.model.timestep import timestep
-from featherlane.spatial.quaternion import quat_normalize
-from featherlane.spatial.vector import dot3, load2, load3, load4, load5, normalize3
 
 
 @kernel

@@ -4,12 +4,8 @@ With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, which has entr
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_factor
-from featherlane.lanes import fma, kernel, real
-from featherlane.model.enums import ENABLE_DIAGEXACT
-from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, scale3, sub3
 
 
 @kernel

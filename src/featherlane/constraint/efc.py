@@ -6,8 +6,7 @@ about the three).  Its rows are these directions where the cone is elliptic, nor
 mu_i (direction i) for i = 1, 2, .. if a pyramid.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.efc_contact import number_contacts, take_contacts
 from featherlane.constraint.end_of_step import resolved
 from featherlane.constraint.impedance import (
@@ -17,24 +16,6 @@ from featherlane.constraint.impedance import (
     reference,
     shortest_timeconst,
 )
-from featherlane.lanes import any_, kernel, real, sqrt, stage, where
-from featherlane.model.enums import (
-    CONTACT_ELLIPTIC,
-    CONTACT_FRICTIONLESS,
-    EQ_CONNECT,
-    EQ_WELD,
-    EQUALITY,
-    FRICTION_DOF,
-    FRICTION_TENDON,
-    LIMIT_TENDON,
-    METRIC,
-    STATE_LINEARNEG,
-    STATE_LINEARPOS,
-    STATE_QUADRATIC,
-    STATE_SATISFIED,
-)
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import load2, load5
 
 
 # ---- equalities, friction loss, limits -------------------------------------------------------------------------------

@@ -1,19 +1,7 @@
 """The rows of contacts as MuJoCo's `efc_` arrays; see efc.py."""
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fmax, kernel, real, sqrt
-from featherlane.model.enums import (
-    CONTACT_ELLIPTIC,
-    CONTACT_FRICTIONLESS,
-    CONTACT_PYRAMIDAL,
-    ELLIPTIC,
-    STATE_CONE,
-    STATE_QUADRATIC,
-    STATE_SATISFIED,
-)
+from featherlane.prelude import *
 from featherlane.model.solver import in_forces
-from featherlane.spatial.vector import add3, cross, dot3, load3, load9, mat_mul_vec, sub3
 
 
 # ---- directions ------------------------------------------------------------------------------------------------------

@@ -11,17 +11,11 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the for
 for all of them were found by experiment with 4.0.1.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.impedance import MAXIMP, MINVAL
 from featherlane.dynamics.inertia.joint_space import factor
 from featherlane.dynamics.integrator.discrete import add_coupling_diagonal
-from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, stage, where
-from featherlane.model.enums import DISABLE_REFSAFE, LIMIT_TENDON, PYRAMIDAL
 from featherlane.model.integrator import has_metric
-from featherlane.model.timestep import timestep
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import add3, cross, load3, load6, scale3, sub3
 
 
 @kernel

@@ -14,6 +14,7 @@ mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.constraint.diagonal import general_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, step_scale
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
@@ -21,24 +22,6 @@ from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regul
 from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
-from featherlane.lanes import any_, fma, kernel, real, sqrt, where
-from featherlane.model.enums import EQ_CONNECT, EQ_JOINT, EQ_TENDON, EQ_WELD, EQUALITY, NEQDATA, OBJ_SITE
-from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_to_mat
-from featherlane.spatial.vector import (
-    add3,
-    cross,
-    dot3,
-    load2,
-    load3,
-    load4,
-    load5,
-    load6,
-    load9,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    sub3,
-)
 
 
 # ---- the two bodies -------------------------------------------------------------------------------------------------

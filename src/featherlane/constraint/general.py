@@ -3,9 +3,7 @@
 A row has one Jacobian entry for each of its dofs, which ascend.  Rows that share their dofs stand together.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real, where
+from featherlane.prelude import *
 
 
 @kernel

@@ -8,12 +8,8 @@ where A is an estimate of J M^-1 J^T that does not depend on the state.
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model"; "Modeling", sec. "Solver parameters".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, pow_, real, where
-from featherlane.model.enums import DISABLE_REFSAFE
+from featherlane.prelude import *
 from featherlane.model.integrator import has_metric
-from featherlane.model.timestep import timestep
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
 MINVAL = 1e-15  # least R, least width, least denominator

@@ -13,6 +13,7 @@ Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are appli
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.constraint.general import place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED
 from featherlane.dynamics.actuator.control import is_disabled
@@ -23,8 +24,6 @@ from featherlane.dynamics.integrator.discrete import (
     tendon_metric,
     tendons_count,
 )
-from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import METRIC
 from featherlane.model.integrator import has_metric
 
 

@@ -10,6 +10,7 @@ The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.constraint.ball import ball_rows
 from featherlane.constraint.diagonal import contact_diagonal, dof_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, factor_backbone, factor_metric, rescale_rows, resolved
@@ -26,25 +27,7 @@ from featherlane.constraint.impedance import (
 from featherlane.constraint.metric_rows import metric_capacity, metric_rows
 from featherlane.constraint.tendon import tendon_capacity, tendon_friction_rows, tendon_limit_rows
 from featherlane.dynamics.awake import sleeping, tree_awake
-from featherlane.lanes import any_, fma, fmax, kernel, real, stage, where
-from featherlane.model.enums import (
-    CONTACT_ELLIPTIC,
-    CONTACT_FRICTIONLESS,
-    CONTACT_PYRAMIDAL,
-    DISABLE_CONSTRAINT,
-    DISABLE_CONTACT,
-    DISABLE_EQUALITY,
-    DISABLE_FRICTIONLOSS,
-    DISABLE_LIMIT,
-    EQUALITY,
-    FRICTION_DOF,
-    LIMIT_JOINT,
-    PYRAMIDAL,
-)
 from featherlane.model.integrator import has_metric
-from featherlane.model.joint import is_ball, is_scalar
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import load2, load5
 
 __all__ = [
     "CONTACT_ELLIPTIC",

@@ -10,15 +10,12 @@ Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.constraint.diagonal import row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
 from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
 from featherlane.dynamics.awake import sleeping, tendon_awake
-from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import EQ_TENDON, EQUALITY, FRICTION_TENDON, LIMIT_TENDON, NEQDATA
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import load2, load5
 
 
 @kernel

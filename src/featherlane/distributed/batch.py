@@ -27,7 +27,7 @@ from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, flag, is_mixed, reals, regular
+from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names

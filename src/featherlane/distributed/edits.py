@@ -9,9 +9,9 @@ import numpy as np
 from featherlane.distributed.node import Order
 from featherlane.distributed.ship import packed
 from featherlane.model.fields import MODEL
-from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import KEYFRAME_FIELDS, Model
+from featherlane.model.write_detection import Lent
 
 REALS, OTHERS = "real_buffer", ("int_buffer", "scalar_buffer")
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError, near
-from featherlane.model.assign import described, reals
+from featherlane.model.assignment import described, reals
 
 EDGES = "are finite numbers (nbin + 1,), ascending"
 NAMES = ("mean", "sum", "min", "max")

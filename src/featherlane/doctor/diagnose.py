@@ -11,7 +11,7 @@ from featherlane.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.assign import entries
+from featherlane.model.assignment import entries
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions

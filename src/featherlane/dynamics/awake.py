@@ -4,10 +4,7 @@ The masks are made by simulation/step/wake.py, and exist where the flag `sleep` 
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, kernel, where
-from featherlane.model.enums import ENABLE_SLEEP
+from featherlane.prelude import *
 
 
 @kernel

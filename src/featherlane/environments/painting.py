@@ -6,7 +6,7 @@ import numpy as np
 
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.assign import regular
+from featherlane.model.assignment import regular
 from featherlane.painter import PICTURES, Painter, prepare
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import count

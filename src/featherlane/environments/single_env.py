@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode
 
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
-from featherlane.model.assign import regular
+from featherlane.model.assignment import regular
 
 
 class SingleEnv(gym.Env):

@@ -18,7 +18,7 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
-from featherlane.model.assign import is_numbers, numbers, regular
+from featherlane.model.assignment import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import count
 

@@ -13,9 +13,9 @@ import numpy as np
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
 from featherlane.jax.handler import NAME, handler
 from featherlane.jax.native import NativeAdjoint, NativeRollout, reported
-from featherlane.simulation.adjoint import dynamics
-from featherlane.simulation.adjoint.bridge import Bridge, about
-from featherlane.simulation.adjoint.cotangent import Coordinates
+from featherlane.sensitivity.adjoint import dynamics
+from featherlane.sensitivity.adjoint.bridge import Bridge, about
+from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.simulation.batch.batch import Batch
 
 try:

@@ -10,13 +10,13 @@ import numpy as np
 
 from featherlane.jax.handler import BYTES, CALL, COPY, HEAD, NARROW, WIDEN, Handler
 from featherlane.model.enums import Disable
-from featherlane.simulation.adjoint.dynamics import STATE, Dynamics
-from featherlane.simulation.adjoint.product_worlds import ProductWorlds, by_products
-from featherlane.simulation.adjoint.products import REPORTS
-from featherlane.simulation.adjoint.trajectory import worlds_like
+from featherlane.sensitivity.adjoint.dynamics import STATE, Dynamics
+from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_products
+from featherlane.sensitivity.adjoint.products import REPORTS
+from featherlane.sensitivity.adjoint.trajectory import worlds_like
+from featherlane.sensitivity.derivative.moved import in_use_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import EVOLVING
-from featherlane.simulation.derivative.moved import in_use_of
 from featherlane.simulation.tile.transfer import Plan, Transfer
 
 

@@ -54,8 +54,8 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
     """File name of a stage's object."""
     h = hashlib.sha256(compiler_hash().encode())
     h.update(stage.code_hash().encode())
-    for p in stage.parameters:
-        h.update(f"{p}:{records[p][0].signature() if p in records else 'int'}".encode())
+    for name, record in zip(stage.parameters, stage.layouts(records), strict=True):
+        h.update(f"{name}:{record[0].signature() if record else 'int'}".encode())
     base, width = variant(stage, base, width)
     form = f"{base}x{width}{'-checked' if checked else ''}"
     return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"

@@ -5,9 +5,10 @@ takes records (and whole numbers) only.  Called from Python, both run uncompiled
 kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
 
 A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
-record, any other is an int64.  A name with `1` behind it (`m1`, `d1`) is the same record with only what all worlds of a
-tile share in view: ints and scalars.  A stage of such records alone works on one world at a time and branches freely;
-it is compiled once, for all widths and precisions.
+record, and so is a name to which the stage itself gives one (`@stage(p=LAYOUT)`); any other is an int64.  A name with
+`1` behind it (`m1`, `d1`) is the same record with only what all worlds of a tile share in view: ints and scalars.  A
+stage of such records alone works on one world at a time and branches freely; it is compiled once, for all widths and
+precisions.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import hashlib
 import inspect
 import sys
 import types
+from collections.abc import Mapping
 
 from featherlane.errors import ArgumentTypeError
+from featherlane.lanes.layout import Layout, layout_hash
 
 SCALAR = "f64", 1  # the one variant of a scalar stage
 # instruction -> bits below the number of the name that it loads
@@ -108,12 +111,28 @@ class Kernel:
 
 
 class Stage(Kernel):
-    """A kernel with a C symbol of its own: f(m, d), or more records and whole numbers."""
+    """A kernel with a C symbol of its own: f(m, d), or more records and whole numbers.
 
-    def __init__(self, function):
+    Attributes:
+        name: of the function.
+        parameters: names of its parameters.
+        records: parameter name -> layout of a record that the library does not know.
+    """
+
+    def __init__(self, function, records: Mapping[str, Layout] | None = None):
         super().__init__(function)
         self.name = function.__name__
         self.parameters = tuple(inspect.signature(function).parameters)
+        self.records = dict(records or {})
+
+    def layouts(self, records) -> list[tuple[Layout, bool] | None]:
+        """(layout, is it constant while the stage runs) of each parameter; None for a whole number.
+
+        Args:
+            records: those of the library, by name.
+        """
+        own = {name: (layout, False) for name, layout in self.records.items()}
+        return [own.get(name) or records.get(name) for name in self.parameters]
 
     def __call__(self, *args):
         return self.function(*(map(_one_world, args) if self.is_scalar else args))
@@ -143,9 +162,11 @@ def kernel(function) -> Kernel:
     return Kernel(function)
 
 
-def stage(function) -> Stage:
-    """Decorator: a pass over records, compiled alone and called by its symbol."""
-    return Stage(function)
+def stage(function=None, **records: Layout):
+    """Decorator: a pass over records, compiled alone and called by its symbol; `@stage(p=LAYOUT)` names its own."""
+    if function is None:
+        return lambda f: Stage(f, records)
+    return Stage(function, records)
 
 
 def bytecode(code) -> tuple:
@@ -162,9 +183,13 @@ def variant(stage: Stage, base: str, width: int) -> tuple[str, int]:
 
 
 def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
-    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths."""
+    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths.
+
+    A stage with records of its own has the hash of their layouts in it, as a prebuilt object has that of all others.
+    """
     base, width = variant(stage, base, width)
-    return f"fl_{stage.name}_{base}x{width}{'_checked' if checked else ''}"
+    own = f"_{layout_hash(*stage.records.values())[:8]}" if stage.records else ""
+    return f"fl_{stage.name}_{base}x{width}{'_checked' if checked else ''}{own}"
 
 
 def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tuple = ()) -> list:

@@ -10,8 +10,6 @@ an error below 2^-57 of the result.  Source: Muller, Elementary Functions, ch. 1
 parts); fdlibm (log, asin, acos).
 """
 
-from __future__ import annotations
-
 from featherlane.lanes.kernel import kernel
 from featherlane.lanes.values import (
     clip,

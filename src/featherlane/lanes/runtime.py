@@ -89,12 +89,13 @@ class Library:
         return run
 
     def _check_records(self, stage, records):
-        needed = [p for p in stage.parameters if p in self.records]
-        if needed != list(stage.parameters[: len(needed)]) or not needed:
+        layouts = stage.layouts(self.records)
+        needed = [record[0] for record in layouts if record]
+        if not needed or not all(layouts[: len(needed)]):
             raise ArgumentError(f"stage {stage.signature()}: its first parameters must be records")
-        if [r.layout for r in records] != [self.records[p][0] for p in needed]:
-            given = ", ".join(r.layout.name for r in records)
-            raise ArgumentError(f"stage {stage.name}: records ({given}) given, ({', '.join(needed)}) needed")
+        if [r.layout for r in records] != needed:
+            given, names = (", ".join(layout.name for layout in each) for each in ([r.layout for r in records], needed))
+            raise ArgumentError(f"stage {stage.name}: records ({given}) given, ({names}) needed")
         if len({(r.width, r.dtype) for r in records}) > 1:
             given = ", ".join(f"{r.dtype} x {r.width}" for r in records)
             raise ArgumentError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
@@ -146,7 +147,7 @@ class Library:
         return function
 
     def _kinds(self, stage):
-        return [ctypes.c_void_p if p in self.records else ctypes.c_int64 for p in stage.parameters]
+        return [ctypes.c_void_p if record else ctypes.c_int64 for record in stage.layouts(self.records)]
 
     def configuration(self) -> dict[str, str]:
         """What is in use, each as text: kernels, mode, cpu, widths, layout, object, cache."""

@@ -1,7 +1,5 @@
 """Sorting of whole numbers: by merging, or by digits where they are many."""
 
-from __future__ import annotations
-
 from featherlane.lanes import kernel
 
 

@@ -1,7 +1,5 @@
 """The worlds of a tile one by one: how many take part, and vectors of one, for work that branches on what differs."""
 
-from __future__ import annotations
-
 from featherlane.lanes import has, kernel, read_lane, width, write_lane
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import FeatherlaneError
-from featherlane.model.assign import converted
+from featherlane.model.assignment import converted
 from featherlane.solver.lcp.status import LARGEST
 
 ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding

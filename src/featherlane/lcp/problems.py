@@ -7,7 +7,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
 from featherlane.lcp.tile import Structure
-from featherlane.model.assign import reals
+from featherlane.model.assignment import reals
 from featherlane.solver.lcp.lane_memory import ASYMMETRY
 
 

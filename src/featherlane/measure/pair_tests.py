@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
+from featherlane.collision.broad.crowd import pair_of
 from featherlane.collision.collision import collision
-from featherlane.collision.crowd import pair_of
-from featherlane.collision.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
+from featherlane.collision.convex.recall import BY_DIRECTION, BY_PROOF, BY_SEARCH, HEADER
 from featherlane.lanes.record import python_record
 from featherlane.measure.race import Lineup
 from featherlane.measure.stage_times import LeastTimes, Tile, tiles

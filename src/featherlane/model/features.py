@@ -21,7 +21,7 @@ import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.enums import HFIELD, SDF, Enable
-from featherlane.model.exchange import read
+from featherlane.model.mujoco_arrays import read
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS

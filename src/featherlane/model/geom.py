@@ -1,6 +1,6 @@
 """The types of geoms and sites that have a closed form: each is registered with what is asked of its shape by itself.
 
-`collision/shapes.py` registers those that there are; which of them collide, and how, pairs tell (`model/pair.py`).
+`collision/rays/shapes.py` registers those that there are; which of them collide, and how, pairs tell (`model/pair.py`).
 Planes, meshes and height fields are more than their sizes: rays know of them, and pair functions.
 """
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featherlane.model.convexity import convex_triangles
+from featherlane.model.ordered_sums import heights
 from featherlane.model.outline import outlines
-from featherlane.model.products import heights
 
 if TYPE_CHECKING:
     import mujoco

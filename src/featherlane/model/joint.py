@@ -4,8 +4,6 @@ Passes ask the kernels here, not the type; uncompiled they take arrays of types,
 about which axes, stands in `dynamics/body/joint.py`: the two files are all that knows one joint from another.
 """
 
-from __future__ import annotations
-
 from featherlane.lanes import kernel
 from featherlane.model.enums import BALL, FREE, HINGE, SLIDE
 

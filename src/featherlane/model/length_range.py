@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.assign import flag
+from featherlane.model.assignment import flag
 from featherlane.model.enums import LRMODE_ALL, Disable
 from featherlane.model.model import Model, check_model
 from featherlane.model.reader import heard

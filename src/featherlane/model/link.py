@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
-from featherlane.model.assign import encodable, reals
+from featherlane.model.assignment import encodable, reals
 from featherlane.model.fields import LINKS
-from featherlane.model.products import turned_back
+from featherlane.model.ordered_sums import turned_back
 
 KINDS = ("ball", "hinge", "slider", "fixed")
 LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)

@@ -17,15 +17,15 @@ import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
-from featherlane.model.assign import encodable
+from featherlane.model.assignment import encodable
 from featherlane.model.candidates import candidates
-from featherlane.model.exchange import read_sizes
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.link import Link, link_fields, listed
 from featherlane.model.model import Model
-from featherlane.model.older import check_compiled
+from featherlane.model.mujoco_arrays import read_sizes
+from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
@@ -291,7 +291,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     from featherlane.model.features import unsupported
     from featherlane.model.moments import adhesion_count, moment_ints
     from featherlane.model.paths import path_ints
-    from featherlane.model.questions import answers
+    from featherlane.model.presence import answers
 
     check_compiled(mj_model)
     pairs = candidates(mj_model)

@@ -19,14 +19,14 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned, shaping
-from featherlane.model.assign import assign, is_mixed
-from featherlane.model.exchange import is_mujocos, read, write
+from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
-from featherlane.model.lent import Lent
 from featherlane.model.limits import ROWS, check_field
+from featherlane.model.mujoco_arrays import is_mujocos, read, write
 from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
+from featherlane.model.write_detection import Lent
 
 LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from featherlane.errors import UnknownAttributeError, UnknownNameError, near
-from featherlane.model.assign import assign, is_mixed
+from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.joint import COORDINATES, DOFS
 
 Rows = int | slice

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.model.assign import converted
+from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
     Cone,

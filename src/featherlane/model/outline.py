@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.model.products import heights
+from featherlane.model.ordered_sums import heights
 
 INWARDS = 1e-6  # of the face's size: a corner that is inwards by less has the error of float32 vertices
 

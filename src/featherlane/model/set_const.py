@@ -18,10 +18,10 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.model.enums import TRN_JOINT, TRN_JOINTINPARENT, TRN_TENDON
-from featherlane.model.exchange import is_mujocos, read, write
 from featherlane.model.fields import DEPENDENT_INTS, MODEL
 from featherlane.model.model import Model, check_model
-from featherlane.model.older import check_edited_sizes
+from featherlane.model.mujoco_arrays import is_mujocos, read, write
+from featherlane.model.mujoco_versions import check_edited_sizes
 from featherlane.model.reader import heard
 
 DEPENDENT_REALS = (

@@ -1,7 +1,5 @@
 """The time step as kernels use it."""
 
-from __future__ import annotations
-
 from featherlane.lanes import kernel, real
 
 

@@ -1,12 +1,8 @@
 """Sensors of accelerations, forces and energy."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, real
-from featherlane.model.enums import OBJ_SITE, TRN_TENDON
+from featherlane.prelude import *
 from featherlane.sensor.frame import object_acceleration
 from featherlane.sensor.position import copy_outputs
-from featherlane.spatial.vector import add3, cross, load3, load6, load9, mat_t_mul_vec, store3, sub3
 
 
 @kernel

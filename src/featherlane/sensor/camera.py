@@ -4,31 +4,7 @@ A camera looks along -z, x to the right of its image and y up.
 Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, body/camera/mode.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, fmax, kernel, real, sincos, stage, where
-from featherlane.model.enums import (
-    CAMLIGHT_TARGETBODY,
-    CAMLIGHT_TARGETBODYCOM,
-    CAMLIGHT_TRACK,
-    CAMLIGHT_TRACKCOM,
-    PROJ_PERSPECTIVE,
-)
-from featherlane.spatial.quaternion import quat_mul, quat_to_mat
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    cross,
-    load3,
-    load4,
-    load9,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    normalize3,
-    store3,
-    store9,
-    sub3,
-)
+from featherlane.prelude import *
 
 RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 

@@ -3,34 +3,10 @@
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
 
-from __future__ import annotations
-
-from featherlane.collision.shapes import inside_shape
-from featherlane.lanes import fmax, has, kernel, read_lane, sqrt, stage, width, write_lane
+from featherlane.prelude import *
+from featherlane.collision.rays.shapes import inside_shape
 from featherlane.lanes.worlds import read3, read9, write3
-from featherlane.model.enums import (
-    CONDATA_ANGVEL,
-    CONDATA_DIST,
-    CONDATA_FORCE,
-    CONDATA_FOUND,
-    CONDATA_LINVEL,
-    CONDATA_NORMAL,
-    CONDATA_POS,
-    CONDATA_TANGENT,
-    CONDATA_TORQUE,
-    MESH,
-    NSENS,
-    OBJ_BODY,
-    OBJ_GEOM,
-    OBJ_SITE,
-    OBJ_UNKNOWN,
-    OBJ_XBODY,
-    REDUCE_MAXFORCE,
-    REDUCE_MINDIST,
-    REDUCE_NETFORCE,
-)
 from featherlane.sensor.inside import inside_hull, point_in_site
-from featherlane.spatial.vector import MINVAL, add3, axpy3, cross, dot3, mat_mul_vec, mat_t_mul_vec, scale3, sub3
 
 
 # ---- one world's contacts --------------------------------------------------------------------------------------------

@@ -1,11 +1,7 @@
 """Distance of two geoms, or of the nearest geoms of two bodies; the direction between them, and the segment."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.distance import measure, store_distance
-from featherlane.lanes import fmax, kernel, read_lane, sqrt, stage, where, width, write_lane
-from featherlane.model.enums import HFIELD, OBJ_BODY, SENS_GEOMDIST, SENS_GEOMNORMAL
-from featherlane.spatial.vector import dot3, load6
 
 
 @kernel

@@ -4,12 +4,7 @@
 Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
-from featherlane.model.enums import OBJ_BODY, OBJ_CAMERA, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
-from featherlane.spatial.quaternion import quat_mul, quat_to_mat
-from featherlane.spatial.vector import add3, cross, load3, load4, load6, load9, sub3
+from featherlane.prelude import *
 
 
 @kernel

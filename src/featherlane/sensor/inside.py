@@ -1,14 +1,9 @@
 """Is a point inside a site?"""
 
-from __future__ import annotations
-
-from featherlane.collision.shapes import inside_shape
-from featherlane.lanes import fma, kernel, real, where, width, write_lane
+from featherlane.prelude import *
+from featherlane.collision.rays.shapes import inside_shape
 from featherlane.lanes.worlds import read3, read9
-from featherlane.model.enums import MESH, OBJ_BODY
 from featherlane.sensor.frame import object_pos
-from featherlane.spatial.quaternion import quat_conj, rotate
-from featherlane.spatial.vector import MINVAL, load3, load9, mat_t_mul_vec, store3, sub3
 
 
 @kernel

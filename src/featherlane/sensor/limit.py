@@ -1,16 +1,6 @@
 """Limits of joints and tendons as sensors see them: of the row that acts, its distance, its velocity, its force."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, not_, real, where
-from featherlane.model.enums import (
-    LIMIT_JOINT,
-    LIMIT_TENDON,
-    SENS_JOINTLIMITPOS,
-    SENS_JOINTLIMITVEL,
-    SENS_TENDONLIMITPOS,
-    SENS_TENDONLIMITVEL,
-)
+from featherlane.prelude import *
 
 
 @kernel

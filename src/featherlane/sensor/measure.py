@@ -5,10 +5,7 @@ rows                 while the rows of a world stand in the tile: contacts, limi
 acceleration         after the solve; then the values are published
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, stage
-from featherlane.model.enums import DISABLE_SENSOR, SENS_CLOCK
+from featherlane.prelude import *
 from featherlane.model.sensor import ENERGIES, MOMENTA, WRENCHES
 from featherlane.sensor.momentum import subtree_vel
 from featherlane.sensor.position import clock

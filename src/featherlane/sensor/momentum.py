@@ -1,22 +1,7 @@
 """Velocities and momenta of subtrees."""
 
-from __future__ import annotations
-
-from featherlane.lanes import fmax, kernel, stage
-from featherlane.model.enums import OBJ_BODY
+from featherlane.prelude import *
 from featherlane.sensor.frame import inertial_mat, object_velocity
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    axpy3,
-    cross,
-    load3,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    store3,
-    sub3,
-)
 
 
 @kernel

@@ -1,13 +1,8 @@
 """Sensors of positions: frames, coordinates, lengths, light and fields."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
-from featherlane.model.enums import SENS_FRAMEXAXIS
+from featherlane.prelude import *
 from featherlane.sensor.camera import project
 from featherlane.sensor.frame import object_mat, object_pos, object_quat
-from featherlane.spatial.quaternion import quat_conj, quat_mul, quat_normalize
-from featherlane.spatial.vector import load3, load4, load9, mat_t_mul_vec, store3, store4, sub3
 
 
 @kernel

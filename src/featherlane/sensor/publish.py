@@ -1,10 +1,7 @@
 """From the values of a moment to what a sensor shows: cutoff, period and delay."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import bracket, insert, interpolate
-from featherlane.lanes import clip, fmin, kernel, not_, stage, where
-from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
 from featherlane.model.sensor import is_left
 
 

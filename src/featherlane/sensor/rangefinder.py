@@ -1,22 +1,9 @@
 """Rangefinders: one ray along the z axis of a site, or one through each pixel of a camera."""
 
-from __future__ import annotations
-
-from featherlane.collision.ray import cast
-from featherlane.collision.ray_shape import FAR
-from featherlane.lanes import kernel, real, stage, where
-from featherlane.model.enums import (
-    NSENS,
-    OBJ_CAMERA,
-    RAYDATA_DEPTH,
-    RAYDATA_DIR,
-    RAYDATA_DIST,
-    RAYDATA_NORMAL,
-    RAYDATA_ORIGIN,
-    RAYDATA_POINT,
-)
+from featherlane.prelude import *
+from featherlane.collision.rays.ray import cast
+from featherlane.collision.rays.ray_shape import FAR
 from featherlane.sensor.camera import pixel_ray
-from featherlane.spatial.vector import axpy3, dot3, load3, load9, store3, sub3
 
 
 @kernel

@@ -3,8 +3,6 @@
 Source: MuJoCo's documentation, XML reference, sensor.
 """
 
-from __future__ import annotations
-
 from featherlane.model import enums
 from featherlane.model.sensor import (
     ACCELERATION,

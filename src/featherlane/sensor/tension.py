@@ -6,26 +6,12 @@ a geom, the geom's body is pushed where the path touches it and where it leaves.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.tendon import equality_slope
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.tendon.force import damper_force, jacobian_rate, pulls_tendon, spring_force, tendon_armature
 from featherlane.dynamics.tendon.length import is_fixed
 from featherlane.dynamics.tendon.wrap import wrap
-from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import (
-    DISABLE_DAMPER,
-    DISABLE_SPRING,
-    EQ_TENDON,
-    EQUALITY,
-    FRICTION_TENDON,
-    LIMIT_TENDON,
-    WRAP_PULLEY,
-    WRAP_SPHERE,
-)
-from featherlane.spatial.motion import axpy6
-from featherlane.spatial.vector import load3, load6, normalize3, scale3, sub3
 
 
 # ---- the force of a tendon ------------------------------------------------------------------------------------------

@@ -1,11 +1,8 @@
 """Touch: the normal forces of contacts on the body of a site, inside the site or, along the normal, behind it."""
 
-from __future__ import annotations
-
-from featherlane.collision.shapes import meet_shape
+from featherlane.prelude import *
+from featherlane.collision.rays.shapes import meet_shape
 from featherlane.dynamics.actuator.adhesion import normal_force
-from featherlane.lanes import kernel, real, where
-from featherlane.spatial.vector import load3, load9, mat_t_mul_vec, normalize3, scale3, sub3
 
 
 @kernel

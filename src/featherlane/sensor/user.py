@@ -1,8 +1,6 @@
 """Sensors of the user whose functions are compiled."""
 
-from __future__ import annotations
-
-from featherlane.lanes import call, kernel
+from featherlane.prelude import *
 
 
 @kernel

@@ -1,12 +1,8 @@
 """Sensors of velocities."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
-from featherlane.model.enums import OBJ_SITE
+from featherlane.prelude import *
 from featherlane.sensor.frame import object_mat, object_pos, object_velocity
 from featherlane.sensor.position import copy_outputs
-from featherlane.spatial.vector import add3, cross, load3, load9, mat_t_mul_vec, store3, sub3
 
 
 @kernel

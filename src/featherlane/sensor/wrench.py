@@ -5,31 +5,12 @@ tendons along their paths.  What then is missing of a body's mass times accelera
 joint: the forces that a force sensor measures.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.equality import anchor, fastened_body, orientations
 from featherlane.dynamics.actuator.adhesion import normal_force
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.newton_euler import pass_joints, world_acceleration
-from featherlane.lanes import any_, fabs, kernel, real, stage, where
-from featherlane.model.enums import EQ_CONNECT, EQ_WELD, EQUALITY, NEQDATA
-from featherlane.model.joint import has_quaternion, is_free
 from featherlane.sensor.tension import tendon_forces
-from featherlane.spatial.inertia import inert_mul
-from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion
-from featherlane.spatial.quaternion import quat_to_mat
-from featherlane.spatial.vector import (
-    axpy3,
-    cross,
-    load3,
-    load6,
-    load9,
-    load10,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    store6,
-)
 
 
 # ---- external forces ------------------------------------------------------------------------------------------------

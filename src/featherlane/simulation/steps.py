@@ -26,7 +26,7 @@ from featherlane.dynamics.integrator.integrate import euler as _euler
 from featherlane.dynamics.passive.forces import passive as _passive
 from featherlane.errors import ModelError, warn_of_bad_numbers
 from featherlane.lanes import Stage
-from featherlane.model.assign import flag
+from featherlane.model.assignment import flag
 from featherlane.model.enums import Enable
 from featherlane.model.integrator import SCHEMES, has_metric, has_moment
 from featherlane.model.model import Model, check_model

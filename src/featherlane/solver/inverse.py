@@ -5,9 +5,7 @@ be minimised.
 Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynamics".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import real, stage
+from featherlane.prelude import *
 from featherlane.solver.dual.problem import forces_at_rows
 from featherlane.solver.primal.problem import place_rows, push_rows, store_forces, subtract_reference
 from featherlane.solver.rows.rows import prepare_contacts

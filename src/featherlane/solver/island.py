@@ -5,9 +5,7 @@ entry of H joins them; this says which they are.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fmin, gather_rows, kernel, real, stage, where
+from featherlane.prelude import *
 
 
 @kernel

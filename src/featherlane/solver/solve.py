@@ -1,11 +1,8 @@
 """The constraint solve: rows in, acceleration out, by the solver that the options name."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb, factor_m
-from featherlane.lanes import kernel, not_, real, stage, where
-from featherlane.model.enums import LCP
 from featherlane.model.integrator import has_metric
 from featherlane.solver.dual.noslip import noslip
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full

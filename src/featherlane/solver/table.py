@@ -3,8 +3,6 @@
 Source: MuJoCo, chapter Computation, "Algorithms".
 """
 
-from __future__ import annotations
-
 from featherlane.model.enums import CG, NEWTON, PGS
 from featherlane.model.solver import (
     ConvexSolver,

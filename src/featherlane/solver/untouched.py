@@ -1,12 +1,10 @@
 """Free bodies that nothing touches: under `discrete` they turn with their gyroscopic derivatives."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.inertia.metric import metric, metric_force
 from featherlane.dynamics.integrator.discrete import actuator_metric, actuators_count
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
-from featherlane.lanes import kernel, stage, where
 from featherlane.model.integrator import has_metric
 
 

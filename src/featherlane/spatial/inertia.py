@@ -4,8 +4,6 @@ c is the centre of mass seen from the point, and the rotational part is about th
 point add, value by value: that is what the composite-rigid-body algorithm does.
 """
 
-from __future__ import annotations
-
 from featherlane.lanes import fma, kernel
 
 

@@ -3,8 +3,6 @@
 Source: Featherstone, Rigid Body Dynamics Algorithms, ch. 2; the cross operators are eq. 2.31 and 2.32.
 """
 
-from __future__ import annotations
-
 from featherlane.lanes import fma, kernel
 from featherlane.spatial.vector import cross
 

@@ -3,8 +3,6 @@
 Products follow Hamilton, so that rotate(quat_mul(a, b), v) = rotate(a, rotate(b, v)).  Angular velocities are local.
 """
 
-from __future__ import annotations
-
 from featherlane.lanes import any_, atan2, fabs, fma, fmax, kernel, not_, sincos, sqrt, where
 from featherlane.spatial.vector import MINVAL, axpy3, cross, dot3, norm3
 

@@ -3,8 +3,6 @@
 Sums of products are fused, always from the last term to the first: the order is part of the result's bits.
 """
 
-from __future__ import annotations
-
 from featherlane.lanes import fma, fmax, kernel, sqrt, where
 
 MINVAL = 1e-15  # a length below this has no direction
@@ -214,3 +212,9 @@ def mat_inverse(A):
         s * fma(A[1], A[6], -(A[0] * A[7])),
         s * fma(A[0], A[4], -(A[1] * A[3])),
     ), exists
+
+
+@kernel
+def select3(mask, a, b):
+    """a where the mask holds, else b."""
+    return where(mask, a[0], b[0]), where(mask, a[1], b[1]), where(mask, a[2], b[2])

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
-from featherlane.simulation.adjoint import dynamics
-from featherlane.simulation.adjoint.bridge import Bridge, about
+from featherlane.sensitivity.adjoint import dynamics
+from featherlane.sensitivity.adjoint.bridge import Bridge, about
 
 try:
     import torch  # pyright: ignore[reportMissingImports]

@@ -5,7 +5,7 @@ import numpy as np
 from featherlane.model import load
 from featherlane.solver.hessian import capacity
 from featherlane.solver.hessian.capacity import hessian_capacity, hessian_entries, panel_capacity, path_entries
-from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
 from scenes.coupled import mixed
 
 BALL = '<body><freejoint/><geom size="0.1"/></body>'

@@ -6,7 +6,7 @@ import pytest
 from featherlane.solver.hessian import capacity
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.pattern import BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.ways import ordered
+from featherlane.solver.hessian.factorizations import ordered
 from oracles.uncompiled import call
 from scenes.touching import touching
 from scenes.ways import PATTERNS, on

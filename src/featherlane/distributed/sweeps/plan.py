@@ -19,7 +19,7 @@ from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, tar
 from featherlane.distributed.sweeps.values import LISTED, Source, Streams, source_of
 from featherlane.errors import ModelError, near
 from featherlane.measure.controls import HOLD, control_range
-from featherlane.model.assign import assign, described, numbers
+from featherlane.model.assignment import assign, described, numbers
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model

@@ -14,7 +14,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes.layout import Field
-from featherlane.model.assign import is_mixed
+from featherlane.model.assignment import is_mixed
 from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import EDITABLE_INTS, MODEL
 from featherlane.model.model import Model

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
-from featherlane.model.assign import described, number, regular
+from featherlane.model.assignment import described, number, regular
 
 Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")

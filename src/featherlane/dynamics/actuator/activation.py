@@ -11,30 +11,12 @@ user         a function of the user
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import held_integral, lag, motor_rates, next_motor_state, state_place
 from featherlane.dynamics.actuator.muscle import muscle_rate
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint, shorten_rotation, slew
 from featherlane.dynamics.actuator.user import user_rates
-from featherlane.lanes import clip, fma, fmax, kernel, real, stage
-from featherlane.model.enums import (
-    DISABLE_ACTUATION,
-    DYN_DCMOTOR,
-    DYN_FILTER,
-    DYN_FILTEREXACT,
-    DYN_INTEGRATOR,
-    DYN_MUSCLE,
-    DYN_PID,
-    DYN_USER,
-    GAIN_SO3,
-    INPUT_POS,
-    INTEGRAL,
-    SLEW,
-)
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import MINVAL
 
 
 @kernel

@@ -1,16 +1,12 @@
 """Forces of actuators and their effect on the dofs: the pass, and the limits that bound them."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import activation
 from featherlane.dynamics.actuator.control import is_disabled, read_controls
 from featherlane.dynamics.actuator.dcmotor import mechanical_force
 from featherlane.dynamics.actuator.gain import force, simple_force
 from featherlane.dynamics.actuator.orientation import bound_torque, orient
 from featherlane.dynamics.actuator.transmission import add_output_force, output_velocity
-from featherlane.lanes import clip, kernel, real, stage, where
-from featherlane.model.enums import BIAS_DCMOTOR, DISABLE_ACTUATION, DISABLE_GRAVITY, GAIN_SO3, TRN_TENDON
-from featherlane.model.joint import is_scalar
 
 
 @kernel

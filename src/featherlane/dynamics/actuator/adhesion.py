@@ -7,13 +7,8 @@ the contacts, so a model that has one finds them before its forces (simulation/s
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import point_wrench
-from featherlane.lanes import any_, kernel, real, stage, where
-from featherlane.model.enums import TRN_BODY
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import load3, load6, scale3
 
 
 @kernel

@@ -1,10 +1,7 @@
 """The controls that act: as they were a delay ago, within their ranges, and all 0 in a world where one is bad."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import bracket, interpolate
-from featherlane.lanes import any_, clip, fabs, kernel, real, where
-from featherlane.model.enums import DISABLE_CLAMPCTRL
 
 MAXVAL = 1e10  # a control beyond this is no number to trust
 

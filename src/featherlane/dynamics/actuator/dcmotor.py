@@ -10,14 +10,9 @@ Source: MuJoCo 4, "DC motor actuators", technical note; Canudas de Wit et al. 19
     Deviation: a te below MINVAL is taken for that in i', too, so the current follows at once; MuJoCo takes te there.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import inputs
 from featherlane.dynamics.actuator.setpoint import slew
-from featherlane.lanes import clip, exp, fabs, fma, fmax, fmin, kernel, real, sincos, where
-from featherlane.model.enums import BRISTLE, CURRENT, INPUT_FF, INPUT_POS, INPUT_VEL, INTEGRAL, SLEW, TEMPERATURE
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import MINVAL
 
 
 @kernel

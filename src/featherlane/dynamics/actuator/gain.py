@@ -6,28 +6,13 @@ pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bia
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import early_activation
 from featherlane.dynamics.actuator.control import inputs
 from featherlane.dynamics.actuator.dcmotor import motor_bias, motor_gain, voltage
 from featherlane.dynamics.actuator.muscle import muscle_bias, muscle_gain
 from featherlane.dynamics.actuator.setpoint import nearest_setpoint
 from featherlane.dynamics.actuator.user import user_bias, user_gain
-from featherlane.lanes import fma, kernel, real
-from featherlane.model.enums import (
-    BIAS_AFFINE,
-    BIAS_DCMOTOR,
-    BIAS_MUSCLE,
-    BIAS_USER,
-    CURRENT,
-    GAIN_AFFINE,
-    GAIN_DCMOTOR,
-    GAIN_MUSCLE,
-    GAIN_PID,
-    GAIN_USER,
-    INTEGRAL,
-)
 
 
 @kernel

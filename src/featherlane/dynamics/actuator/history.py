@@ -9,10 +9,7 @@ the last tick of a sensor that has a period.  Each world has a cursor of its own
 Source: MuJoCo 4, "delays" of actuators and sensors; mju_historyInsert, mju_historyRead, mj_resetData.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, clip, fabs, floor, gather_rows, kernel, not_, real, where
-from featherlane.model.enums import INTERP_LINEAR, INTERP_ZOH
+from featherlane.prelude import *
 
 CURSOR, TIMES = 1, 2  # places of the cursor and of the first time
 SAME_TIME = 1e-15  # times closer than this are one [s]

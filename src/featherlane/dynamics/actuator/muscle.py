@@ -10,10 +10,7 @@ force, scale, lmin, lmax, vmax, fpmax, fvmax.
 Source: MuJoCo, chapter Modeling, Muscles; mju_muscleGain, mju_muscleBias, mju_muscleDynamics.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import clip, fma, fmax, kernel, where
-from featherlane.spatial.vector import MINVAL
+from featherlane.prelude import *
 
 
 @kernel

@@ -7,13 +7,8 @@ Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque at its bound to A
     what rounding made of its length.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import early_activation
-from featherlane.lanes import fma, kernel, where
-from featherlane.model.enums import CHART_QUAT, DYN_NONE
-from featherlane.spatial.quaternion import quat_normalize, quat_sub, rotation_vector_quat
-from featherlane.spatial.vector import load3, load4, norm3, scale3, store3
 
 AT_BOUND = 1e-6  # relative
 

@@ -4,8 +4,7 @@ Where the force is clamped, or the sum on its joint or tendon, it does not chang
 Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` takes, were found by experiment with 4.0.1.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import is_on_limited_tendon
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.dcmotor import motor_slopes
@@ -13,19 +12,6 @@ from featherlane.dynamics.actuator.gain import driver
 from featherlane.dynamics.actuator.muscle import muscle_bias_slope, muscle_gain_slopes
 from featherlane.dynamics.actuator.orientation import is_bound
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.lanes import fma, kernel, not_, real, stage, where
-from featherlane.model.enums import (
-    BIAS_AFFINE,
-    BIAS_MUSCLE,
-    BIAS_NONE,
-    BIAS_SO3,
-    GAIN_AFFINE,
-    GAIN_DCMOTOR,
-    GAIN_FIXED,
-    GAIN_MUSCLE,
-    GAIN_SO3,
-)
-from featherlane.model.joint import is_scalar
 
 
 @kernel

@@ -4,10 +4,8 @@ A joint knows whether one actuator, several (-2) or none (-1) contribute.
 Source: MuJoCo 4, attributes armature and damping of actuators.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.lanes import fma, kernel, real, where
 
 
 @kernel

@@ -5,15 +5,8 @@ aims at the nearest.
 Source: MuJoCo 4, mj_fwdActuation, mj_advance.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.transmission import drives_joint
-from featherlane.lanes import clip, fma, fmax, kernel, real, rint, where
-from featherlane.model.enums import BIAS_AFFINE, DYN_INTEGRATOR, GAIN_FIXED, GAIN_PID, TRN_SITE
-from featherlane.model.joint import is_ball
-from featherlane.model.timestep import timestep
-from featherlane.spatial.quaternion import PI
-from featherlane.spatial.vector import load3, norm3, scale3, store3
 
 
 @kernel

@@ -10,12 +10,8 @@ turn and the rotation vector points along the gear's axis.
 Source: MuJoCo, transmissions site and so3.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.wrench import add_wrench, clear_moment
-from featherlane.lanes import kernel, real
-from featherlane.spatial.quaternion import quat_log, quat_mul, quat_normalize, quat_sub
-from featherlane.spatial.vector import dot3, load3, load4, load9, mat_mul_vec, mat_t_mul_vec, scale3, sub3
 
 
 @kernel

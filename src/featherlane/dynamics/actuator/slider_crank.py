@@ -6,11 +6,8 @@ is where along the axis the rod ends.  Where the rod is too short to reach the a
 Source: MuJoCo, transmission slidercrank.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.wrench import add_wrench, clear_moment
-from featherlane.lanes import fma, kernel, real, sqrt, where
-from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, sub3
 
 
 @kernel

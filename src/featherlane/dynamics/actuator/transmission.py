@@ -6,22 +6,9 @@ for a free joint.  On a tendon it is the gear times the tendon's Jacobian.  What
 its own: site_transmission.py, slider_crank.py, and adhesion.py for what acts through contacts.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.site_transmission import orientation_transmission, site_transmission
 from featherlane.dynamics.actuator.slider_crank import slider_crank
-from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.enums import (
-    TRN_JOINT,
-    TRN_JOINTINPARENT,
-    TRN_SITE,
-    TRN_SLIDERCRANK,
-    TRN_SO3,
-    TRN_TENDON,
-)
-from featherlane.model.joint import is_ball, is_scalar
-from featherlane.spatial.quaternion import quat_conj, quat_log, quat_normalize, rotate
-from featherlane.spatial.vector import dot3, load3, load4, store3
 
 
 @kernel

@@ -5,9 +5,7 @@ alone: it reads records, and writes its result where these kernels look for it.
 Source: MuJoCo mjcb_act_dyn, mjcb_act_gain, mjcb_act_bias; without a function the rate is 0, the gain 1, the bias 0.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import call, kernel, real
+from featherlane.prelude import *
 
 ACTIVATION, GAIN, BIAS = range(3)
 

@@ -4,27 +4,8 @@ All spatial vectors of a tree refer to one point, its centre of mass, in world a
 vectors of parent and child as they are, without a transform.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.joint import motion_axes
-from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.joint import has_quaternion, is_free
-from featherlane.spatial.inertia import inert_from_com
-from featherlane.spatial.motion import axpy6, cross_motion
-from featherlane.spatial.quaternion import quat_mul, quat_to_mat
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    load3,
-    load4,
-    load6,
-    scale3,
-    store3,
-    store6,
-    store9,
-    store10,
-    sub3,
-)
 
 
 @kernel

@@ -6,11 +6,8 @@ centre of mass, so the velocity of a point follows by the lever arm.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import Field, Layout, kernel, real, stage, where
-from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_XBODY
-from featherlane.spatial.vector import add3, cross, load3, scale3, sub3
+from featherlane.prelude import *
+from featherlane.lanes import Field, Layout
 
 JACOBIAN = Layout(
     "Jacobian",

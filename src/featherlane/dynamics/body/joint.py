@@ -6,19 +6,7 @@ free joint keep the world's axes.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 4.4; MuJoCo mj_kinematics, mj_comPos, mj_integratePos.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fma, kernel, real
-from featherlane.model.enums import BALL, FREE, HINGE, INFINITESIMAL, SLIDE
-from featherlane.spatial.quaternion import (
-    axis_angle_quat,
-    quat_integrate,
-    quat_integrate_linear,
-    quat_mul,
-    quat_normalize,
-    rotate,
-)
-from featherlane.spatial.vector import add3, axpy3, cross, load3, load4, load9, store3, store4, store6, sub3
+from featherlane.prelude import *
 
 
 @kernel

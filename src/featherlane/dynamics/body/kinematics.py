@@ -1,19 +1,7 @@
 """Forward kinematics: frames of bodies, joints, geoms and sites from qpos."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.joint import move_joint
-from featherlane.lanes import kernel, real, stage
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.model.joint import is_free
-from featherlane.spatial.quaternion import (
-    quat_mul,
-    quat_normalize,
-    quat_renormalize,
-    quat_to_mat,
-    quat_z_axis,
-)
-from featherlane.spatial.vector import add3, load3, load4, load9, mat_mul_vec, store3, store4, store9
 
 
 @kernel

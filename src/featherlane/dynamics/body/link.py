@@ -5,12 +5,8 @@ pi; that of a slider how far it has moved along it.  Both grow with the velocity
 Source: ODE manual, sec. "Joint types and joint functions"; the axis of a slider is that of its first body.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import atan2, kernel, real, stage, where
+from featherlane.prelude import *
 from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
-from featherlane.spatial.quaternion import PI, quat_conj, quat_mul
-from featherlane.spatial.vector import add3, cross, dot3, load3, load4, load9, mat_mul_vec, norm3, scale3, sub3
 
 
 # ---- geometry -------------------------------------------------------------------------------------------------------

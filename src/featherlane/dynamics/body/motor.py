@@ -6,16 +6,10 @@ it would jump off.  Between two stops at one place there is no motor.
 Source: ODE manual, sec. "Stops and motor parameters" (dParamFudgeFactor).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.link import link_axis, link_point
-from featherlane.lanes import any_, kernel, not_, real, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY, DISABLE_LIMIT
-from featherlane.model.joint import is_scalar
 from featherlane.model.link import LINK_HINGE
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import load6, scale3
 
 
 @kernel

@@ -1,13 +1,6 @@
 """Recursive Newton-Euler: generalized forces of given motion, accelerations outwards, forces back."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, real, stage
-from featherlane.model.enums import DISABLE_GRAVITY
-from featherlane.model.joint import has_quaternion, is_free
-from featherlane.spatial.inertia import inert_mul
-from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6
-from featherlane.spatial.vector import load6, load10, store6
+from featherlane.prelude import *
 
 
 @kernel

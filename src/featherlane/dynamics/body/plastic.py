@@ -15,14 +15,7 @@ Source: MuJoCo 4, attribute springyield; that it happens once a step, at the new
 alone, that a threshold below 0 counts as 0, and how long a tendon is, was found by experiment with 4.0.1.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, fmax, fmin, kernel, not_, real, where
-from featherlane.model.enums import DISABLE_SPRING
-from featherlane.model.joint import is_ball
-from featherlane.model.timestep import timestep
-from featherlane.spatial.quaternion import quat_mul, quat_normalize, quat_sub, rotation_vector_quat
-from featherlane.spatial.vector import load2, load4, norm3, scale3, store4
+from featherlane.prelude import *
 
 
 @kernel

@@ -19,13 +19,7 @@ Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dy
 (IEEE RA-L 7, 2022), for the composite form; here about a fixed point in world axes and with B's zero half left out.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.joint import has_quaternion, is_free
-from featherlane.spatial.inertia import inert_mul
-from featherlane.spatial.motion import add6, axpy6, cross_motion, dot6
-from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, load6, load10, scale3, store6
+from featherlane.prelude import *
 
 
 @kernel

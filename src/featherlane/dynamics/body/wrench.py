@@ -4,12 +4,8 @@ The row of an output holds the dofs that it can move, ascending (model/moments.p
 in the row are the last ones on its way to the root: what two bodies share cancels, and is left out of the row.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import point_wrench
-from featherlane.lanes import kernel, real
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import load6
 
 
 @kernel

@@ -1,11 +1,7 @@
 """Forces that the user applies to bodies, seen from the dofs."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import last_dof, point_wrench
-from featherlane.lanes import any_, fabs, kernel, where
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import load3, load6
 
 
 @kernel

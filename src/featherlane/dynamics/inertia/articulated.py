@@ -8,18 +8,12 @@ A body with several dofs is taken as a chain of bodies without mass, one dof eac
 quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.body.newton_euler import world_acceleration
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.joint_space import multiply as multiply_inertia
-from featherlane.lanes import fma, kernel, real, stage
-from featherlane.model.enums import ABA, AUTO, CONVEX, ENABLE_DIAGEXACT
 from featherlane.model.integrator import has_metric, reads_inertia
-from featherlane.spatial.inertia import inert_mul
-from featherlane.spatial.motion import add6, axpy6, cross_force, dot6, scale6
-from featherlane.spatial.vector import load6, load10, store6
 
 # opt_forward_dynamics
 

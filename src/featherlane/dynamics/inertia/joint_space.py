@@ -5,17 +5,11 @@ ancestor is a prefix of the row of its descendant, and factorisation and solve t
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
 from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
 from featherlane.dynamics.sparse.tree_panel import expand_panel, multiply_panel, reduce_panel
 from featherlane.dynamics.tendon.force import add_tendon_armature
-from featherlane.lanes import kernel, sqrt, stage
-from featherlane.model.joint import is_free
-from featherlane.spatial.inertia import inert_add, inert_mul
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.vector import load6, load10, store3, store10
 
 
 @kernel

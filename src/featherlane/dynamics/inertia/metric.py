@@ -7,11 +7,9 @@ qfrc_smooth; or Mhat, the factor in qH and qHDiagInv, and qfrc_step of the integ
 (integrator/discrete.py).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import articulated_multiply, articulated_solve, uses_articulated
 from featherlane.dynamics.inertia.joint_space import multiply, solve
-from featherlane.lanes import kernel, real
 from featherlane.model.integrator import has_metric
 
 

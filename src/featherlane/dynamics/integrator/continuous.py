@@ -5,8 +5,7 @@ treats implicitly.  Where qacc* is known, from two velocities say, qacc = M^-1 (
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.rate import actuator_rates
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.joint_space import multiply
@@ -16,10 +15,7 @@ from featherlane.dynamics.integrator.smooth import solve_inertia
 from featherlane.dynamics.integrator.velocity_derivative import smooth_vel
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import medium_counts
-from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP
 from featherlane.model.integrator import to_the_moment
-from featherlane.model.timestep import timestep
 
 
 @kernel

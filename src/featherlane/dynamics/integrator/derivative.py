@@ -1,13 +1,10 @@
 """Derivatives of smooth forces by velocity, as far as implicit integration needs them."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.sparse.outer import add_outer, add_square
-from featherlane.lanes import fabs, fma, kernel
-from featherlane.model.timestep import timestep
 
 
 @kernel

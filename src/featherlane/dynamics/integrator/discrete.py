@@ -13,8 +13,7 @@ the solver meets as rows (constraint/metric_rows.py): qacc_smooth is without it.
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
 from featherlane.dynamics.actuator.transmission import add_output_force
@@ -25,17 +24,7 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medi
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
 from featherlane.dynamics.tendon.force import tendon_damping_rate, tendon_spring_rate
 from featherlane.dynamics.tendon.length import add_tendon_force
-from featherlane.lanes import any_, fma, fmax, kernel, real, where
-from featherlane.model.enums import (
-    DISABLE_ACTUATION,
-    DISABLE_DAMPER,
-    DISABLE_SPRING,
-    TRN_JOINTINPARENT,
-)
-from featherlane.model.joint import is_free, is_scalar, joint_dofs
 from featherlane.model.solver import takes_couplings
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import load3, norm3, sub3
 
 
 @kernel

@@ -5,31 +5,11 @@ cheap: a tree whose only joint is free is a rigid body, and its six dofs are cou
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import force_rate
 from featherlane.dynamics.integrator.derivative import damping_rate
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, medium_counts
-from featherlane.lanes import any_, fma, kernel, real, where
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, GYRO_EXPLICIT
-from featherlane.model.joint import is_free
-from featherlane.model.timestep import timestep
-from featherlane.spatial.inertia import inert_add
-from featherlane.spatial.vector import (
-    add3,
-    cross,
-    load3,
-    load9,
-    load10,
-    mat_inverse,
-    mat_mul,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    store3,
-    sub3,
-)
 
 
 @kernel

@@ -14,27 +14,8 @@ Note:   implicit integrators leave the rates of a torque out that is implicit by
     of the first order, and is refused with RK4.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.integrator.free_body import composite_inertia, gyroscopic_mode, stands_alone, turning_momentum
-from featherlane.lanes import fma, kernel, real, where
-from featherlane.model.enums import GYRO_EXPLICIT, GYRO_IMPLICIT
-from featherlane.model.timestep import timestep
-from featherlane.spatial.quaternion import quat_to_mat
-from featherlane.spatial.vector import (
-    add3,
-    axpy3,
-    cross,
-    load3,
-    load4,
-    load9,
-    mat_inverse,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    scale3,
-    store3,
-    sub3,
-)
 
 
 @kernel

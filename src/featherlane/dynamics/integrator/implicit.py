@@ -5,12 +5,9 @@ a column of dof k reach its ancestors only, whose entries with each other are in
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric case); MuJoCo mj_implicit.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.integrator.integrate import advance_state
 from featherlane.dynamics.integrator.velocity_derivative import diagonal, smooth_vel
-from featherlane.lanes import fma, kernel, stage
-from featherlane.model.timestep import timestep
 
 
 @kernel

@@ -5,8 +5,7 @@ rotation.  The integrators differ in qacc*.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.actuator.rate import actuator_rates
@@ -25,9 +24,6 @@ from featherlane.dynamics.integrator.free_body import solve_free_bodies
 from featherlane.dynamics.passive.fluid import in_medium
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_metric, medium_counts
 from featherlane.dynamics.tendon.force import add_tendon_damping
-from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER, DISABLE_EULERDAMP, LCP
-from featherlane.model.timestep import timestep
 
 
 @kernel

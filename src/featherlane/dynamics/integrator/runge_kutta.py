@@ -10,17 +10,11 @@ Of the u that lead to one q it is the shortest, as in MuJoCo: k is infinite wher
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.integrator.integrate import integrate_pos
-from featherlane.lanes import fabs, fma, fmax, kernel, real, rint, sincos, sqrt, stage, where
-from featherlane.model.enums import FINITE
-from featherlane.model.joint import has_quaternion, is_free
-from featherlane.model.timestep import timestep
-from featherlane.spatial.vector import axpy3, cross, dot3, load3, scale3, store3
 
 SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
 TURN = 6.283185307179586

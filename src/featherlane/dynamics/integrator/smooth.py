@@ -1,7 +1,6 @@
 """Acceleration without constraints, and energy."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.motor import push_at_stops
 from featherlane.dynamics.body.plastic import spring_reference
 from featherlane.dynamics.body.xfrc import add_xfrc
@@ -10,11 +9,7 @@ from featherlane.dynamics.inertia.joint_space import factor_and_solve, solve
 from featherlane.dynamics.integrator.discrete import discrete_smooth
 from featherlane.dynamics.passive.forces import ball_deflection, is_sprung, stiffness
 from featherlane.dynamics.tendon.force import tendon_energy
-from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_GRAVITY, DISABLE_SPRING, LCP
 from featherlane.model.integrator import has_metric
-from featherlane.model.joint import is_free, is_scalar
-from featherlane.spatial.vector import dot3, load3, norm3, sub3
 
 
 @kernel

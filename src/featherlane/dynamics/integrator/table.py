@@ -3,8 +3,6 @@
 Source: MuJoCo, chapter Computation, integrators.
 """
 
-from __future__ import annotations
-
 from featherlane.dynamics.integrator import integrate
 from featherlane.dynamics.integrator.continuous import moment_of_euler, moment_of_implicit, moment_of_implicitfast
 from featherlane.dynamics.integrator.implicit import implicit, implicit_reads_inertia

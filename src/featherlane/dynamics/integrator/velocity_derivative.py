@@ -4,8 +4,7 @@ The matrix has M's pattern in both triangles: row i holds dof i's ancestors, its
 Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
 from featherlane.dynamics.actuator.rate import actuator_rates, force_rate
 from featherlane.dynamics.body.rne_derivative import add_rne_vel, clear_derivative
@@ -14,8 +13,6 @@ from featherlane.dynamics.integrator.gyroscopic import leave_out_torque_rates
 from featherlane.dynamics.passive.fluid_derivative import add_fluid_vel, medium_counts
 from featherlane.dynamics.sparse.outer import add_full_outer
 from featherlane.dynamics.tendon.force import add_full_tendon_damping
-from featherlane.lanes import kernel, stage
-from featherlane.model.enums import DISABLE_ACTUATION, DISABLE_DAMPER
 
 
 @kernel

@@ -15,31 +15,10 @@ Shapes are taken by the ratios of their axes and flows by their directions, so t
 Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.kinematics import geom_pose
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, sqrt, where
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_SPRING, NFLUID
 from featherlane.model.geom import semi_axes_of
-from featherlane.spatial.motion import add6, dot6
-from featherlane.spatial.quaternion import PI, quat_mul, quat_to_mat
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    cross,
-    dot3,
-    load3,
-    load4,
-    load6,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    norm3,
-    normalize3,
-    scale3,
-    store6,
-    sub3,
-)
 
 TINY = 1e-30  # of ratios: float32 holds it, and only plates thinner than 1e-7 of their width come near
 

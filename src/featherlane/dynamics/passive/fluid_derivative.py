@@ -12,8 +12,7 @@ Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body 
 by experiment with 4.0.1: efm_fluid.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.dynamics.passive.fluid import (
     TINY,
@@ -34,12 +33,6 @@ from featherlane.dynamics.passive.fluid import (
     times3,
     volume,
 )
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, sqrt, stage, where
-from featherlane.model.enums import NFLUID
-from featherlane.model.timestep import timestep
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.quaternion import PI
-from featherlane.spatial.vector import MINVAL, dot3, load3, load6, mat_mul, norm3, normalize3, scale3, sub3
 
 
 # ---- three by three --------------------------------------------------------------------------------------------------

@@ -1,18 +1,11 @@
 """Passive forces: springs and dampers of joints and tendons, gravity compensation, a medium's (fluid.py), adhesion."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import damping
 from featherlane.dynamics.body.com import last_dof, point_wrench
 from featherlane.dynamics.body.plastic import ball_reference, spring_reference
 from featherlane.dynamics.passive.fluid import fluid_force, in_medium, medium_acts
 from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_springs
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_GRAVITY, DISABLE_SPRING
-from featherlane.model.joint import is_free, is_scalar
-from featherlane.spatial.motion import dot6
-from featherlane.spatial.quaternion import quat_normalize, quat_sub
-from featherlane.spatial.vector import load3, load4, load6, norm3, scale3, sub3
 
 
 @kernel

@@ -4,9 +4,7 @@ A row is the gradient of a length: an actuator's moment, a tendon's Jacobian.  I
 matrix row do, so the entries in common are found by walking along both.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, where
+from featherlane.prelude import *
 
 
 @kernel

@@ -5,9 +5,7 @@ of its descendants, and nothing is touched outside the pattern.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, tables 6.3 and 6.5.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel
+from featherlane.prelude import *
 
 
 @kernel

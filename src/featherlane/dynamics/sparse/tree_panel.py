@@ -4,11 +4,8 @@ The columns stand side by side in a panel: entry i of column c at 4 i + c.  What
 and their sums overlap; each sees the same roundings in the same order as a column that goes alone.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.sparse.tree_factor import follows, is_only_child, row_below
-from featherlane.lanes import fma, kernel
-from featherlane.spatial.vector import load4, store4
 
 PANEL = 4  # columns: with two rows at a time eight sums, which fit into the registers of AVX2, too
 

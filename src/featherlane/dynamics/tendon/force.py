@@ -9,14 +9,10 @@ Of the armature M has what its pattern has: a tendon between branches adds to th
 Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.plastic import tendon_reference
 from featherlane.dynamics.sparse.outer import add_full_outer, add_outer
 from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, sqrt, where
-from featherlane.model.enums import TRN_TENDON, WRAP_PULLEY, WRAP_SITE
-from featherlane.spatial.vector import MINVAL, add3, cross, dot3, load3, sub3
 
 
 # ---- coefficients ----------------------------------------------------------------------------------------------------

@@ -14,14 +14,9 @@ work.  The pattern of the rows is fixed when a model is loaded: all dofs above a
 Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.tendon.wrap import wrap
-from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
-from featherlane.spatial.motion import add6, dot6
-from featherlane.spatial.vector import load3, load6, normalize3, scale3, store6, sub3
 
 
 @kernel

@@ -19,25 +19,7 @@ Newton's method runs in asin(z) from pi/2 down to a residual of 1e-6 was found b
 it stops at is part of MuJoCo's moments to 3e-7.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, asin, atan2, clip, fabs, fma, fmax, fmin, kernel, not_, real, sincos, sqrt, where
-from featherlane.model.enums import WRAP_CYLINDER, WRAP_SPHERE
-from featherlane.spatial.vector import (
-    MINVAL,
-    add3,
-    axpy3,
-    cross,
-    dot3,
-    load3,
-    load9,
-    mat_mul_vec,
-    mat_t_mul_vec,
-    norm3,
-    normalize3,
-    scale3,
-    sub3,
-)
+from featherlane.prelude import *
 
 HALF_PI, TWO_PI = 1.5707963267948966, 6.283185307179586
 STEPS, RESIDUAL = 20, 1e-6  # of Newton's method

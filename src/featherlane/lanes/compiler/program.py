@@ -63,7 +63,7 @@ class Program:
         Raises:
             KernelLanguageError: a kernel in it breaks a rule.
         """
-        types = self._parameters(stage.parameters, *variant(stage, self.base, self.width))
+        types = self._parameters(stage.parameters, stage.layouts(self._records), *variant(stage, self.base, self.width))
         top = self._alone(stage, types)
         if top.returns is not NOTHING:
             raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
@@ -92,7 +92,7 @@ class Program:
             KernelLanguageError: it breaks a rule, or reads or writes what it may not, on any of its ways.
         """
         self._access = access
-        self._alone(kernel, self._parameters(parameters, self.base, self.width))
+        self._alone(kernel, self._parameters(parameters, map(self._records.get, parameters), self.base, self.width))
 
     def _alone(self, kernel: Kernel, types: list[Type]) -> Function:
         """A kernel that nothing written here calls."""
@@ -116,19 +116,22 @@ class Program:
             )
         return self._written(kernel, arguments, caller, node)
 
-    def _parameters(self, names: tuple[str, ...], base: str, width: int) -> list[Type]:
-        """The types of a stage's parameters: one object for each record of each form, an int for any other name."""
+    def _parameters(self, names: tuple[str, ...], layouts, base: str, width: int) -> list[Type]:
+        """The types of a stage's parameters: one object for each record of each form, an int where there is none."""
         types = []
-        for name in names:
-            key = name, base, width
-            if name in self._records and key not in self._types:
-                layout, constant = self._records[name]
+        for name, record in zip(names, layouts, strict=True):
+            if record is None:
+                types.append(INT)
+                continue
+            layout, constant = record
+            form = width, LLVM_BASES[base], constant, self.checked, name.endswith("1")
+            key = id(layout), *form
+            if key not in self._types:
                 access = self._access
                 if access and constant:
                     access = Access(frozenset(layout.index))
-                form = layout, width, LLVM_BASES[base], constant, self.checked, name.endswith("1")
-                self._types[key] = Record(*form, access)
-            types.append(self._types[key] if name in self._records else INT)
+                self._types[key] = Record(layout, *form, access)
+            types.append(self._types[key])
         return types
 
     def _written(self, kernel: Kernel, arguments: list[Thing], caller: Writer | None, node) -> Function:

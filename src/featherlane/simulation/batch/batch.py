@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import entries, flag, is_numbers, numbers
+from featherlane.model.assignment import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.running import Running

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.model.fields import MODEL
-from featherlane.model.lent import Lent
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.set_const import BOTH, DECIDING, DEPENDENT_REALS, Constants, in_use
+from featherlane.model.write_detection import Lent
 
 
 class Expanded(dict[str, np.ndarray]):

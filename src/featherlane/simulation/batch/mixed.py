@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import assign, described, flag, regular
+from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names
 from featherlane.simulation.batch.call import AT_ONCE, Share, run

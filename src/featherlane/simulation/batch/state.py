@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.model.assign import is_numbers, numbers
+from featherlane.model.assignment import is_numbers, numbers
 from featherlane.model.enums import State, whole_number
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import processor
-from featherlane.model.assign import assign, is_mixed, regular
+from featherlane.model.assignment import assign, is_mixed, regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.history import empty_history

@@ -9,17 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from featherlane.prelude import *
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.dynamics.tendon.wrap import wrap
-from featherlane.lanes import real, stage, where
-from featherlane.model.enums import WRAP_SPHERE
 from featherlane.model.model import Model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.spatial.vector import store3
 
 
 class Arcs(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.dynamics.actuator.history import SAME_TIME, TIMES
 from featherlane.errors import ModelError
-from featherlane.model.assign import number, reals
+from featherlane.model.assignment import number, reals
 from featherlane.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
 from featherlane.model.model import Model
 from featherlane.model.names import named

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from featherlane.collision.distance import geom_distance as _geom_distance
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
-from featherlane.model.assign import regular
+from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.query.question import Question

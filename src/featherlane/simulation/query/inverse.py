@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.assign import is_numbers, numbers
+from featherlane.model.assignment import is_numbers, numbers
 from featherlane.model.model import Model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.fields import DATA

@@ -13,7 +13,7 @@ import numpy as np
 from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError, near
 from featherlane.lanes.record import allocated
-from featherlane.model.assign import flag, reals
+from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import index_of

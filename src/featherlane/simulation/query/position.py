@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
-from featherlane.model.assign import reals
+from featherlane.model.assignment import reals
 from featherlane.model.joint import has_quaternion, is_free, is_scalar
 from featherlane.model.model import Model, check_model
 from featherlane.spatial.vector import MINVAL

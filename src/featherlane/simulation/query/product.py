@@ -9,7 +9,7 @@ from featherlane.dynamics.inertia.joint_space import mul_m as _mul_m
 from featherlane.dynamics.inertia.joint_space import solve_m as _solve_m
 from featherlane.errors import ModelError
 from featherlane.lanes import Stage
-from featherlane.model.assign import reals
+from featherlane.model.assignment import reals
 from featherlane.model.model import Model
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.data import Data, ready

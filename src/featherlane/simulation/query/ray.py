@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.collision.ray import cast
-from featherlane.collision.ray_shape import FAR
+from featherlane.prelude import *
+from featherlane.collision.rays.ray import cast
+from featherlane.collision.rays.ray_shape import FAR
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
-from featherlane.lanes import processor, read_lane, scalars, stage, width, write_lane
+from featherlane.lanes import processor
 from featherlane.lanes.record import address
-from featherlane.model.assign import number, reals, regular
-from featherlane.model.enums import NGROUP, SDF
+from featherlane.model.assignment import number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.question import Question
@@ -25,7 +25,6 @@ from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
-from featherlane.spatial.vector import MINVAL
 
 MANY = 4  # tiles full of rays of one world from which on they go side by side
 

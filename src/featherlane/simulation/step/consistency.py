@@ -5,15 +5,13 @@ directly are compared with those that the solver reached, and the external force
 was applied.  Both differences vanish as the solver converges.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.awake import clear_asleep, sleeping
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import multiply
 from featherlane.dynamics.integrator.discrete import add_couplings, add_stiffness
 from featherlane.dynamics.integrator.free_body import multiply_untouched_bodies
-from featherlane.lanes import fma, real, sqrt, stage
 from featherlane.model.integrator import has_metric
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.part import KEEP_FORCES, STORE_FORCES, rows_and_forces, solve_in_parts

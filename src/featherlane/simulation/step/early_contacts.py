@@ -4,11 +4,9 @@ A tile whose slots do not fit goes part by part here, too, and each part leaves 
 contacts.  The contacts themselves are found once more when the rows are made, for slots hold one part at a time.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.dynamics.actuator.adhesion import adhesive_pull, contact_transmission
-from featherlane.lanes import kernel, stage
 from featherlane.simulation.step.halves import by_halves
 from featherlane.simulation.step.wake import find_contacts
 

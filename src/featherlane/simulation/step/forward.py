@@ -6,8 +6,7 @@ step       forward, then one time step
 A forward pass by itself is `forward_pass`, which counts bad numbers, too.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.actuator.actuation import actuation
@@ -26,8 +25,6 @@ from featherlane.dynamics.integrator.table import accelerations, advance, move, 
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import add_tendon_bias
 from featherlane.dynamics.tendon.length import tendon, tendon_velocity
-from featherlane.lanes import any_, call, kernel, stage
-from featherlane.model.enums import DISABLE_ACTUATION, ENABLE_FWDINV
 from featherlane.sensor.camera import cameras
 from featherlane.sensor.measure import (
     measures,

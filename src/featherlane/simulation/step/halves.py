@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from featherlane.lanes import Kernel, kernel, lane_index, where, width
+from featherlane.prelude import *
+from featherlane.lanes import Kernel
 
 
 def by_halves(function: Callable) -> Kernel:

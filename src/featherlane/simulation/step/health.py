@@ -4,17 +4,11 @@ Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: 
     and switches of equalities are looked at, too: a contact with a body that is nowhere is none, and nobody would know.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import reset_histories
 from featherlane.dynamics.awake import sleeping
-from featherlane.lanes import any_, fabs, kernel, real, stage, where
-from featherlane.model.enums import DISABLE_AUTORESET
-from featherlane.model.joint import is_ball
 from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
-from featherlane.spatial.quaternion import quat_normalize
-from featherlane.spatial.vector import load4
 
 LARGEST = 1e10  # beyond it a number is bad, as is NaN
 

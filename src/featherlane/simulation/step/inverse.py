@@ -3,15 +3,12 @@
 position -> velocity -> acceleration of the moment -> constraint -> force
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import actuation, output_velocities
 from featherlane.dynamics.awake import sleeping
 from featherlane.dynamics.integrator.continuous import continuous_acceleration
 from featherlane.dynamics.integrator.discrete import discrete_metric
 from featherlane.dynamics.integrator.smooth import energy
-from featherlane.lanes import kernel, stage
-from featherlane.model.enums import ENABLE_INVDISCRETE
 from featherlane.model.integrator import has_metric, has_moment
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.step.consistency import inverse_constraint, inverse_force

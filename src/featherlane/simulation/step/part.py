@@ -3,13 +3,11 @@
 The parts' results are gathered under masks: what a world ends with is what it would have alone.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.awake import sleeping
-from featherlane.lanes import kernel, stage, where
 from featherlane.sensor.measure import sensor_rows
 from featherlane.simulation.step.halves import by_halves
 from featherlane.solver.inverse import constraint_forces

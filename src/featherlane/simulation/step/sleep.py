@@ -6,25 +6,8 @@ become 0, and it stays where it is to the bit.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.awake import clear_asleep
-from featherlane.lanes import (
-    any_,
-    fabs,
-    fmin,
-    has,
-    kernel,
-    not_,
-    read_lane,
-    real,
-    stage,
-    where,
-    whole,
-    width,
-    write_lane,
-)
-from featherlane.model.enums import DISABLE_ISLAND, SLEEP_AUTO_NEVER, SLEEP_NEVER
 from featherlane.model.integrator import has_metric
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.wake import mark_awake, positions

@@ -14,26 +14,10 @@ Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon
     another sleeping island wakes that, too, at once.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.constraint.equality import fastened_body
 from featherlane.dynamics.awake import is_mocap
-from featherlane.lanes import (
-    any_,
-    fmin,
-    has,
-    kernel,
-    read_lane,
-    real,
-    stage,
-    where,
-    whole,
-    width,
-    write_lane,
-)
-from featherlane.model.enums import EQ_JOINT, EQ_TENDON, SLEEP_AUTO_NEVER, SLEEP_NEVER
-from featherlane.model.joint import joint_coordinates
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.step.halves import by_halves
 

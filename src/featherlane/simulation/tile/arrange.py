@@ -13,9 +13,8 @@ Measured on robots, hands and a humanoid, 256 worlds: by sorting alone a union h
 world; filling takes 8 to 23 % of it away, and of most steps 3 to 9 %.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import Field, Layout, count_ones, kernel, stage
+from featherlane.prelude import *
+from featherlane.lanes import Field, Layout
 from featherlane.lanes.sort import sort
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 

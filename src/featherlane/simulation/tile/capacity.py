@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from featherlane.collision.neighbours import listed_pairs
-from featherlane.collision.recall import entries, memory_of_world, proofs
+from featherlane.collision.broad.neighbours import listed_pairs
+from featherlane.collision.convex.recall import entries, memory_of_world, proofs
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES

@@ -6,7 +6,6 @@ import functools
 import importlib
 import pkgutil
 
-from featherlane import collision, constraint, dynamics, sensor, simulation, solver
 from featherlane.constraint.efc_fields import EFC
 from featherlane.dynamics.body.jacobian import JACOBIAN
 from featherlane.errors import ArgumentError
@@ -14,8 +13,6 @@ from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.arrange import ARRANGEMENT
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.lcp_rates import LCP_RATES
-from featherlane.simulation.tile.rates import RATES
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.solver.lcp.fields import PROBLEM
 
@@ -23,8 +20,6 @@ RECORDS = {
     "m": (MODEL, True),
     "d": (DATA, False),
     "b": (ROWS, True),
-    "t": (RATES, False),
-    "u": (LCP_RATES, False),
     "m1": (MODEL, True),
     "d1": (DATA, False),
     "p": (PROBLEM, False),
@@ -35,11 +30,15 @@ RECORDS = {
 }
 
 
+PACKAGES = "dynamics collision constraint solver sensor simulation sensitivity".split()
+
+
 def stages() -> dict[str, Stage]:
     """Every stage defined in the layers that hold physics, by name."""
     found: dict[str, Stage] = {}
-    for package in (dynamics, collision, constraint, solver, sensor, simulation):
-        for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    for package in PACKAGES:
+        path = importlib.import_module(f"featherlane.{package}").__path__
+        for info in pkgutil.walk_packages(path, f"featherlane.{package}."):
             for value in vars(importlib.import_module(info.name)).values():
                 if isinstance(value, Stage) and found.setdefault(value.name, value) is not value:
                     raise ArgumentError(f"two stages are named {value.name!r}")

@@ -10,9 +10,8 @@ record).  Fields that are float64 at every precision are copied as float64 (`wid
 its last world in the lanes left over; those do not take part and are not written back.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import Field, Layout, doubles, kernel, scalars
+from featherlane.prelude import *
+from featherlane.lanes import Field, Layout
 
 _TRANSFERS = (
     ("load", "once, before the first step"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from featherlane.lanes import Stage, kernel, lane_index, real, stage, where, width
+from featherlane.prelude import *
+from featherlane.lanes import Stage
 from featherlane.simulation.step.forward import forward, forward_pass, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
@@ -42,7 +43,7 @@ def over_tiles(function: Callable) -> Stage:
 
 
 def in_each_tile(name: str, do: Stage) -> Stage:
-    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`, or `(m, d, b, t, thread, tile)`.
+    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`, or `(m, d, b, p, thread, tile)`, p its record.
 
     For what reads numbers of the model itself, not through stages that it calls: worlds may have their own, which tiles
     bring, and compiled code takes a number of the model to stay what it is as long as a stage runs.
@@ -54,20 +55,20 @@ def in_each_tile(name: str, do: Stage) -> Stage:
             load_tile(m, d, b, thread, tile, W)
             do(m, d, b, thread, tile)
 
-    def with_rates(m, d, b, t, thread, first, last):
+    def with_record(m, d, b, p, thread, first, last):
         W = width(d)
         for tile in range(first, last):
             load_tile(m, d, b, thread, tile, W)
-            do(m, d, b, t, thread, tile)
+            do(m, d, b, p, thread, tile)
 
-    loop = with_rates if "t" in do.parameters else plain
+    loop, records = (with_record, {"p": do.records[do.parameters[3]]}) if do.records else (plain, {})
     loop.__name__, loop.__qualname__, loop.__module__ = name, name, do.function.__module__
     loop.__doc__ = f"""`{do.name}` in each tile.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: what `{do.name}` writes; active, recall_address, tree_settled.
     """
-    return stage(loop)
+    return Stage(loop, records)
 
 
 @stage

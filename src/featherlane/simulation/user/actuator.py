@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from featherlane.errors import ModelError
-from featherlane.model.assign import entries
+from featherlane.model.assignment import entries
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.calls import KINDS, TYPES
 from featherlane.simulation.user.function import UserFunction

@@ -15,8 +15,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from featherlane.prelude import *
 from featherlane.errors import InstallationError, ModelError
-from featherlane.lanes import Kernel, Stage, cache, call, doubles, kernel, processor, scalars
+from featherlane.lanes import Kernel, Stage, cache, processor
 from featherlane.lanes.record import FUNCTION
 from featherlane.lanes.runtime import mode
 from featherlane.simulation.tile.library import library

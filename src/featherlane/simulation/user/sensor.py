@@ -9,7 +9,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.lanes import Kernel
-from featherlane.model.assign import entries
+from featherlane.model.assignment import entries
 from featherlane.model.enums import DATATYPE_POSITIVE, DATATYPE_REAL, SENS_USER
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA

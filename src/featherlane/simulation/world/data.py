@@ -13,7 +13,7 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Stage
 from featherlane.lanes.record import shaping
-from featherlane.model.assign import assign, is_mixed
+from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.enums import DANTZIG, LCP, Disable, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess

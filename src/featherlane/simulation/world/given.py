@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.collision.mixing import MINMU
 from featherlane.errors import ModelError
-from featherlane.model.assign import described, reals, regular
+from featherlane.model.assignment import described, reals, regular
 from featherlane.simulation.tile.capacity import CONTACT_LIMIT
 from featherlane.simulation.tile.fields import DATA
 from featherlane.spatial.vector import MINVAL

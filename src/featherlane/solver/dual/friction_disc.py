@@ -12,9 +12,7 @@ Note:   a direction in which nothing moves (pivot 0) gets no force; MuJoCo leave
         the friction that the contact had, for what it has found costs more.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fma, fmax, kernel, real, single_precision, sqrt, where
+from featherlane.prelude import *
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small beside the trace is 0

@@ -7,10 +7,7 @@ Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
 Note:   where nothing moves along a direction of friction, see friction_disc.py.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, clip, fma, fmax, kernel, real, stage, where
-from featherlane.model.enums import FRICTION_TENDON
+from featherlane.prelude import *
 from featherlane.model.solver import in_forces
 from featherlane.solver.dual.pgs import FORCE, Y, add_change, change_force, load_contact, slide_across
 from featherlane.solver.dual.problem import (

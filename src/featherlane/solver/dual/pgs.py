@@ -15,11 +15,8 @@ formed; blocks are shuffled in each fourth sweep alone (visit_order.py); a conta
 costs no row product; a contact without force looks along its rim, too; and momentum ends where the cost grows.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.row import UNBOUNDED
-from featherlane.lanes import any_, clip, fma, fmax, kernel, not_, real, single_precision, sqrt, stage, where
-from featherlane.model.enums import DISABLE_WARMSTART
 from featherlane.solver.dual.friction_disc import A as DISC_A
 from featherlane.solver.dual.friction_disc import B as DISC_B
 from featherlane.solver.dual.friction_disc import T as DISC_T
@@ -45,7 +42,6 @@ from featherlane.solver.dual.visit_order import is_scrambled, order_blocks, visi
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 from featherlane.solver.primal.rounding import is_left, is_rounding
-from featherlane.spatial.vector import load3
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress

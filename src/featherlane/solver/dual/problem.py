@@ -16,12 +16,9 @@ over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), f(x) a row'
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.dynamics.inertia.metric import metric_factor, metric_force
-from featherlane.lanes import fma, fmax, fmin, kernel, real, sqrt, where
-from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.dual.rows import contact_block, place
 from featherlane.solver.primal.problem import TINY, bounded_force, evaluate, place_rows, subtract_reference
 from featherlane.solver.rows.cone import cone

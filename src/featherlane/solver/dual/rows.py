@@ -13,13 +13,11 @@ Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone,
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_factor
-from featherlane.lanes import fma, kernel, real, sqrt, stage, where
 from featherlane.lanes.worlds import active_worlds
-from featherlane.model.enums import FRICTION_TENDON
 from featherlane.model.solver import in_forces
 from featherlane.solver.rows.rows import arm, other_arm, turn
-from featherlane.spatial.vector import add3, cross, dot3, load3
 
 DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
 

@@ -11,9 +11,7 @@ Source: MuJoCo shuffles its blocks in each sweep, since 3.8.1; the scrambling is
 P. L'Ecuyer, Efficient and portable combined random number generators, 1988.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
+from featherlane.prelude import *
 from featherlane.lanes.sort import sort
 
 P1, A1 = 2147483647, 48271  # moduli and multipliers; products of numbers below them fit 62 bits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
 
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
 PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill

@@ -1,16 +1,14 @@
 """Which way H p = -grad is solved: chosen by rows alone, once for each tile and step."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, real, stage
+from featherlane.prelude import *
 from featherlane.lanes.worlds import active_worlds
 from featherlane.solver.hessian.entries.couplings import list_couplings, name_couplings, same_couplings
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED, PATHS, TREE
-from featherlane.solver.hessian.ways.articulated import mark_coupled
-from featherlane.solver.hessian.ways.block_rows import find_block_rows
-from featherlane.solver.hessian.ways.ordered import mark_ordered
-from featherlane.solver.hessian.ways.paths import closes_paths, find_path_rows
-from featherlane.solver.hessian.ways.tree import own_all_contacts, take_tree
+from featherlane.solver.hessian.factorizations.articulated import mark_coupled
+from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
+from featherlane.solver.hessian.factorizations.ordered import mark_ordered
+from featherlane.solver.hessian.factorizations.paths import closes_paths, find_path_rows
+from featherlane.solver.hessian.factorizations.tree import own_all_contacts, take_tree
 
 
 @kernel

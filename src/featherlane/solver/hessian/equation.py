@@ -15,14 +15,14 @@ Stages for Python are `factor_hessian` and `solve_hessian`, at the rows where th
 
 from __future__ import annotations
 
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.sparse.tree_panel import PANEL
-from featherlane.lanes import kernel, real, stage, where
 from featherlane.solver.hessian.choice import choose_way
 from featherlane.solver.hessian.entries.assembly import assemble_entries
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, ORDERED
-from featherlane.solver.hessian.ways.articulated import (
+from featherlane.solver.hessian.factorizations.articulated import (
     assemble_articulated,
     expand_articulated,
     factor_articulated,
@@ -30,9 +30,19 @@ from featherlane.solver.hessian.ways.articulated import (
     takes_matrix,
     takes_recursion,
 )
-from featherlane.solver.hessian.ways.block_factor import expand_blocks, factor_blocks, reduce_blocks
-from featherlane.solver.hessian.ways.ordered import factor_ordered, solve_ordered, substitute_ordered, taken_apart
-from featherlane.solver.hessian.ways.tree import expand_chains, factor_chains, reduce_chains, substitute_chains
+from featherlane.solver.hessian.factorizations.block_factor import expand_blocks, factor_blocks, reduce_blocks
+from featherlane.solver.hessian.factorizations.ordered import (
+    factor_ordered,
+    solve_ordered,
+    substitute_ordered,
+    taken_apart,
+)
+from featherlane.solver.hessian.factorizations.tree import (
+    expand_chains,
+    factor_chains,
+    reduce_chains,
+    substitute_chains,
+)
 from featherlane.solver.rows.rows import prepare_contacts
 
 

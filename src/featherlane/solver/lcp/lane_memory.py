@@ -5,9 +5,7 @@ how many rows, and how far the next problem's are, in numbers (0: all problems h
 Matrices are looked at on their way in, because reading many of them costs more than that.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fabs, fmax, kernel, not_, real, scalars, stage, width
+from featherlane.prelude import *
 
 RESULTS = 40  # where the list of results begins
 DOUBT = 79  # where it stands whether a matrix is not finite or not symmetric

@@ -9,8 +9,6 @@ infinity everything is small.
 Source: the natural map of a box; Facchinei and Pang, Finite-Dimensional Variational Inequalities (2003), sec. 1.5.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 LARGEST = 1e300

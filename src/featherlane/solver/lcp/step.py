@@ -4,10 +4,7 @@ An iterative solver starts from x = 0, as ODE's does: forces are no part of the 
 its state alone.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fmax, kernel, not_, real, single_precision, stage, where
-from featherlane.model.enums import APGD, DANTZIG
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.islands import solve_islands
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.link import link_forces

@@ -25,11 +25,8 @@ rows are says how much larger p may be than it seems: if not even that is too la
 rows contest them, of either sign, are put on H: a rounding of them has to move no dof by more than a part of its c.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
-from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.hessian.entries.within_tree import pair_jacobian
 from featherlane.solver.hessian.equation import assemble_hessian, substitute
 from featherlane.solver.primal.direction import search_direction

@@ -12,11 +12,9 @@ Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descen
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, stage, where
 from featherlane.solver.primal.history import half_product, record
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (

@@ -1,9 +1,7 @@
 """The direction of Newton's step: H p = -grad with the rows that are not at a bound."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
-from featherlane.lanes import any_, fma, kernel, not_, real, where
 from featherlane.solver.hessian.equation import assemble_hessian, leaves_out, solve_first
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import place_rows

@@ -1,9 +1,7 @@
 """What a solve says about itself: the record of its iterations, and the duality gap of a primal solver."""
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import inverse_metric_times
-from featherlane.lanes import fabs, fmax, kernel, real, where
 from featherlane.solver.primal.line_search import FAR
 
 ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too

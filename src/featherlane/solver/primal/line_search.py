@@ -4,10 +4,8 @@ Along a line the cost is convex and smooth; its slope is piecewise linear but wh
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force
-from featherlane.lanes import any_, clip, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, where
 from featherlane.solver.rows.contacts import contact_rounding, contact_slope
 
 FAR = 1e30

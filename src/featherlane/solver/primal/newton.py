@@ -19,10 +19,7 @@ body stiffnesses and factored as L^T D L on the tree, or its equation is solved 
 (hessian/equation.py); MuJoCo stops where the gain of a step is below the tolerance, too.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fabs, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
-from featherlane.model.enums import PYRAMIDAL
+from featherlane.prelude import *
 from featherlane.solver.primal.accuracy import refine
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import primal_gap, record

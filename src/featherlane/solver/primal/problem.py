@@ -9,11 +9,9 @@ minimise it; inverse dynamics evaluates it.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_force
-from featherlane.lanes import clip, fabs, fma, fmax, kernel, real, sqrt, where
 from featherlane.solver.rows.contacts import contact_cost, contact_switches, push_contacts, store_contact_forces
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import (

@@ -14,17 +14,12 @@ component of the gradient is rounding of its own terms, may leave more than is s
 on from what is not small, and may find that its acceleration is right all the same (accuracy.py).
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, not_, real, single_precision, sqrt, where
-from featherlane.model.enums import PYRAMIDAL
 from featherlane.solver.primal.problem import advance_rows, bounded_force, evaluate, place_rows
 from featherlane.solver.rows.contacts import cone_push, pyramid_push
 from featherlane.solver.rows.pyramid import turning_pyramid
 from featherlane.solver.rows.rows import arm, clear_body_forces, other_arm, turn
-from featherlane.spatial.motion import add6
-from featherlane.spatial.vector import add3, load3, load6, scale3, store3, store6
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances

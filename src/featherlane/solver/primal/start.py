@@ -7,11 +7,8 @@ and cost another 4 %, besides slopes that are dearer: those stay at the cheaper 
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_force, metric_times
-from featherlane.lanes import any_, fabs, fma, fmax, fmin, kernel, real, where
-from featherlane.model.enums import DISABLE_WARMSTART, PYRAMIDAL
 from featherlane.solver.primal.line_search import line_terms, slope
 from featherlane.solver.primal.problem import (
     TINY,

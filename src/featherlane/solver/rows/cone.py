@@ -18,9 +18,7 @@ choice of Dt and E makes unnecessary.
 Note:   a world without the contact has y = 0 and D = Dt = E = 0: it parts, and what is divided by is set to 1.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fma, fmax, kernel, not_, real, sqrt, where
+from featherlane.prelude import *
 from featherlane.solver.rows.rows import turn
 
 # a step over which the direction of slip turns by less than this, squared, is exact to what float32 resolves

@@ -4,10 +4,7 @@ Each pass has a loop for pyramids, one for their turns, and one for elliptic con
 two would cost the first its registers, 3 % of a humanoid's step.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fma, fmax, kernel, real, where
-from featherlane.model.enums import PYRAMIDAL
+from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone, cone_slope, cone_switches
 from featherlane.solver.rows.pyramid import (
     edge_switches,
@@ -19,7 +16,6 @@ from featherlane.solver.rows.pyramid import (
     turning_switches,
 )
 from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn
-from featherlane.spatial.vector import axpy3, load3, scale3
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------

@@ -6,9 +6,7 @@ Turns have functions of their own, so that contacts of dimension 3, which are mo
 Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fma, fmax, fmin, kernel, real, where
+from featherlane.prelude import *
 from featherlane.solver.rows.rows import turn
 
 

@@ -12,11 +12,7 @@ minus each of the others.  What belongs to turns lies behind what belongs to the
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real
-from featherlane.spatial.motion import add6
-from featherlane.spatial.vector import add3, cross, dot3, load3, load6, scale3, store3, store6, sub3
+from featherlane.prelude import *
 
 # what body_reached holds; 0: no contact acts on the body or below it
 PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (within_tree.py)

@@ -8,11 +8,8 @@ Nothing is added along the normal or to rolling.
 Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Constraint model".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real
+from featherlane.prelude import *
 from featherlane.solver.rows.rows import turn
-from featherlane.spatial.vector import add3, cross, dot3, load3, load9, mat_mul_vec, sub3
 
 
 @kernel

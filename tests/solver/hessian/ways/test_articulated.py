@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.ways.articulated import (
+from featherlane.solver.hessian.factorizations.articulated import (
     assemble_articulated,
     expand_articulated,
     factor_articulated,

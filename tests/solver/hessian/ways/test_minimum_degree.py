@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.hessian.ways.minimum_degree import (
+from featherlane.solver.hessian.factorizations.minimum_degree import (
     WORD_BITS,
     bit_count,
     clear_graph,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from featherlane.solver.hessian.entries.assembly import assemble_entries
-from featherlane.solver.hessian.ways import ordered
-from featherlane.solver.hessian.ways.minimum_degree import WORD_BITS
-from featherlane.solver.hessian.ways.ordered import (
+from featherlane.solver.hessian.factorizations import ordered
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
+from featherlane.solver.hessian.factorizations.ordered import (
     factor_ordered,
     join_world,
     mark_ordered,

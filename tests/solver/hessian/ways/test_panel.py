@@ -5,8 +5,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.ways.minimum_degree import clear_graph, join_trees, order_trees
-from featherlane.solver.hessian.ways.panel import (
+from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, join_trees, order_trees
+from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
     expand_panels,
     factor_panels,

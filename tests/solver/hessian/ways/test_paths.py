@@ -6,9 +6,15 @@ import pytest
 from featherlane.model import load
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.entries.couplings import coupling_key_of
-from featherlane.solver.hessian.ways import paths
-from featherlane.solver.hessian.ways.block_rows import find_block_rows
-from featherlane.solver.hessian.ways.paths import closes_paths, find_path_rows, join_paths, own_tree, path_cost
+from featherlane.solver.hessian.factorizations import paths
+from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
+from featherlane.solver.hessian.factorizations.paths import (
+    closes_paths,
+    find_path_rows,
+    join_paths,
+    own_tree,
+    path_cost,
+)
 from oracles.uncompiled import call, records
 from scenes.coupled import ancestors, mixed
 

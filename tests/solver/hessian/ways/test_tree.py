@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.solver.hessian.entries.assembly import assemble_entries
 from featherlane.solver.hessian.entries.pattern import APART, TREE
-from featherlane.solver.hessian.ways.tree import (
+from featherlane.solver.hessian.factorizations.tree import (
     expand_chains,
     factor_chains,
     own_all_contacts,

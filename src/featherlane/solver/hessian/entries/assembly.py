@@ -15,12 +15,8 @@ descends, and the exact line search makes it converge, in more iterations.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric
-from featherlane.lanes import any_, fma, kernel, real, stage, where
-from featherlane.model.enums import PYRAMIDAL
-from featherlane.model.joint import is_free
 from featherlane.solver.hessian.entries.between_trees import (
     add_point_stiffness,
     add_turning_stiffness,
@@ -59,7 +55,6 @@ from featherlane.solver.hessian.entries.stiffness import (
 from featherlane.solver.hessian.entries.within_tree import add_normal_pair, add_pair, add_wide_pair
 from featherlane.solver.rows.cone import is_held
 from featherlane.solver.rows.pyramid import least_edge
-from featherlane.spatial.vector import load3, load6
 
 
 @kernel

@@ -13,13 +13,9 @@ The first body is the one with the higher dofs.  Two bodies of one tree have wit
 cancel.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real
-from featherlane.model.joint import is_free
+from featherlane.prelude import *
 from featherlane.solver.hessian.entries.couplings import coupling_tips
 from featherlane.solver.hessian.entries.pattern import block_place
-from featherlane.spatial.vector import cross, dot3, load3, load6
 
 
 @kernel

@@ -4,9 +4,7 @@ A coupling is named by the last dof of each branch.  The list is sorted, so the 
 that of any company.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
+from featherlane.prelude import *
 from featherlane.lanes.sort import sort
 from featherlane.solver.hessian.entries.pattern import is_above
 

@@ -5,9 +5,7 @@ one: dof j stands at place H_rownnz[j] - 1 of every row that has it.  Block rows
 factor, ORDERED without) list the blocks of dofs of each row (ways/block_rows.py).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
+from featherlane.prelude import *
 
 # what H_pattern holds; 0: nothing yet
 TREE, APART = 1, 3

@@ -8,14 +8,10 @@ A wrench of the basis is (r x u, u) for a direction u at arm r, and (v, 0) for a
 The composition toward the root is that of composite inertias (Featherstone, RBDA, sec. 6.2).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import PYRAMIDAL
+from featherlane.prelude import *
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import REACHED, STIFF, turn
-from featherlane.spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 
 
 @kernel

@@ -4,15 +4,11 @@ The dofs above both must cancel, as they would not in stiffnesses of the bodies.
 between_trees.py.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real, stage, where
-from featherlane.model.enums import PYRAMIDAL
+from featherlane.prelude import *
 from featherlane.solver.hessian.entries.pattern import has_block_rows, last_block, next_place
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import arm, other_arm, turn
-from featherlane.spatial.vector import axpy3, cross, dot3, load3, load6, scale3
 
 
 @kernel

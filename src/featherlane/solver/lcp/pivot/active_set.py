@@ -7,9 +7,7 @@ Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A
     depends on the others moves them along a direction in which w does not change.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, kernel
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     SMALLEST_PIVOT,
     append_row,

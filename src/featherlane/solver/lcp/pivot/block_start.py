@@ -9,9 +9,7 @@ Source: M. M. Kostreva, "Block pivot methods for solving the complementarity pro
     squares problems with nonnegative variables" (1994), for boxes.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import eights, kernel
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     eights_of_row,
     expand_backward,

@@ -14,10 +14,7 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
     between their bounds; ODE stops at them.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, eights, fabs, fmax, kernel, stage
-from featherlane.model.enums import CONSISTENT
+from featherlane.prelude import *
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
 from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all

@@ -5,9 +5,7 @@ at once:  A_a = sum over the dofs c of row a of y_ac (y_0c, y_1c, ...).  Columns
 from either side, and whatever rows of other worlds the tile has.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import eights, fma, kernel, read_lane
+from featherlane.prelude import *
 
 
 @kernel

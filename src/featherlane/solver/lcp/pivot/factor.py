@@ -8,9 +8,7 @@ Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathemati
     Murray and Saunders, "Methods for modifying matrix factorizations" (1974), method C1.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import eights, fma, kernel
+from featherlane.prelude import *
 
 SMALLEST_PIVOT = 1e-14  # below this part of the numbers that it is the rest of, a row depends on the others
 DOUBTFUL = 1e-10  # pivot below which these are looked at

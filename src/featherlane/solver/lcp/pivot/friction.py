@@ -10,9 +10,7 @@ Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for r
     (1993).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import eights, fabs, fmax, kernel
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.factor import (
     clear_factor,

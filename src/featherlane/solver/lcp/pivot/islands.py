@@ -5,9 +5,7 @@ apart are 64 problems of 12 rows, not one of 768.
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fmax, has, kernel, read_lane, single_precision, stage, width, write_lane
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.dantzig import BLOCK, BY_ROWS, principal_pivoting
 from featherlane.solver.lcp.pivot.delassus import form_delassus
 from featherlane.solver.lcp.rows.rows import is_present

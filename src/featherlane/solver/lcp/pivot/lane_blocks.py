@@ -16,9 +16,7 @@ Source: Judice and Pires, "A block principal pivoting algorithm for large-scale 
 problems", Computers & Operations Research 21 (1994).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, clip, fabs, fma, fmax, kernel, not_, real, stage, where
+from featherlane.prelude import *
 from featherlane.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.solver.lcp.sweep.residual import finish_at

@@ -1,8 +1,6 @@
 """Dantzig's method for W dense problems of one structure, one after the other, by the pivots of a single problem."""
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, read_lane, stage, width, write_lane
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.dantzig import solve_dantzig
 
 

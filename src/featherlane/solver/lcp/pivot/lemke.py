@@ -10,9 +10,7 @@ variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.4 and 4.9.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fabs, fmax, kernel, stage
+from featherlane.prelude import *
 from featherlane.solver.lcp.method import ONE, Count, Method
 from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED
 

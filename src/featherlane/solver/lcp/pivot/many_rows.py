@@ -6,9 +6,7 @@ the rows where that belongs.  A row whose pivot is in doubt ends the group and c
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import eights, fma, kernel, where
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import (
     DOUBTFUL,
     append_row,

@@ -5,9 +5,7 @@ counts as zero does not depend on units.  First come rows without bounds, then b
 follow from another row, each kind in the order of the rows.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import clip, eights, fabs, floor, fma, fmax, fmin, kernel, scale_exponent, split_exponent
+from featherlane.prelude import *
 from featherlane.solver.lcp.pivot.factor import clear_factor, eights_of_row, sum_of_eight
 from featherlane.solver.lcp.status import LARGEST
 

@@ -4,9 +4,7 @@ First what is unbounded, then what is bounded by numbers, then contacts, each no
 rows keep this order in any company.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel, stage
+from featherlane.prelude import *
 from featherlane.solver.lcp.rows.contact import contact_rows
 from featherlane.solver.lcp.rows.joint import bounded_rows, dof_rows, equality_rows
 from featherlane.solver.lcp.rows.link import link_rows

@@ -14,13 +14,9 @@ Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.impedance import impedance, inverse_regularisation
 from featherlane.constraint.row import contact_inertia
-from featherlane.lanes import any_, fmax, fmin, kernel, real, where
-from featherlane.model.enums import BY_SOLREF
-from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.contact_parameters import coefficient, set_parameters
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.rows import (
@@ -39,7 +35,6 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import by_reference
-from featherlane.spatial.vector import add3, cross, dot3, load2, load3, load5, sub3
 
 
 @kernel

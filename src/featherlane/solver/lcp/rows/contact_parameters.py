@@ -8,16 +8,13 @@ What the caller gives with a contact is that contact's own.
 Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a choice of this project.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import MINMU, leading
 from featherlane.dynamics.body.kinematics import geom_pose
-from featherlane.lanes import any_, fmax, fmin, kernel, real, sqrt, where
 from featherlane.model.candidates import FIRST, SECOND
 from featherlane.solver.lcp.rows.softness import own_or
 from featherlane.solver.rows.surface import surface_velocity
-from featherlane.spatial.vector import axpy3, cross, dot3, load3, mat_mul_vec, scale3, store3, sub3
 
 ALONG = 1e-6  # a direction of friction with less than this of its length along the surface is none
 

@@ -14,13 +14,9 @@ fall on its other corners, by g h^2 in a step, and be pushed up again; a tower w
 Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a choice of this project.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import touching
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, real, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_CONTACT
-from featherlane.spatial.vector import cross, dot3, load3, sub3
 
 ENOUGH = 4.0  # points of a pair, of which none is looked at
 CLOSE = 1e-6  # of the larger bounding radius: no distance

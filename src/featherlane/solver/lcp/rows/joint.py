@@ -8,11 +8,7 @@ with r the position error less the margin.  A row whose softness is not its own 
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, fmax, kernel, real, sqrt, where
-from featherlane.model.enums import EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT
-from featherlane.model.timestep import timestep
+from featherlane.prelude import *
 from featherlane.solver.dual.rows import sort_descending
 from featherlane.solver.lcp.rows.rows import (
     FIRST,
@@ -28,7 +24,6 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import loss_softness, softness
-from featherlane.spatial.vector import load2, load5
 
 
 # ---- one dof -------------------------------------------------------------------------------------------------------

@@ -11,13 +11,9 @@ close loops of trees, too.
 Source: ODE manual, sec. "Joint types and joint functions"; the rows are those that its recorded steps have.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.link import link_axis, link_point, misaligned, misplaced
-from featherlane.lanes import fabs, fma, kernel, real, sqrt, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
 from featherlane.model.link import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDER
-from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.rows import (
     BOTH,
     FIRST,
@@ -33,7 +29,6 @@ from featherlane.solver.lcp.rows.rows import (
     set_row,
 )
 from featherlane.solver.lcp.rows.softness import own_or
-from featherlane.spatial.vector import add3, axpy3, cross, dot3, load3, sub3
 
 STEEP = 0.7071067811865476  # sqrt(1/2)
 

@@ -12,13 +12,10 @@ whatever the rows are, the way back to the dofs needs no Jacobian.
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import factor_and_solve
 from featherlane.dynamics.integrator.integrate import damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
-from featherlane.lanes import fma, kernel, real, sqrt
-from featherlane.model.enums import DISABLE_DAMPER, DISABLE_EULERDAMP
 
 
 @kernel

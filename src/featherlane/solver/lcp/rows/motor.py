@@ -11,15 +11,10 @@ Source: ODE manual, sec. "Stops and motor parameters".  Deviation: a slider boun
     bodies, which its row has; ODE takes that of the centres of mass.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.dynamics.body.link import link_axis
 from featherlane.dynamics.body.motor import joint_at_stop, link_at_stop
-from featherlane.lanes import any_, fmax, fmin, kernel, not_, real, where
-from featherlane.model.enums import DISABLE_CONSTRAINT, DISABLE_EQUALITY
-from featherlane.model.joint import is_scalar
 from featherlane.model.link import LINK_HINGE, LINK_SLIDER
-from featherlane.model.timestep import timestep
 from featherlane.solver.lcp.rows.joint import append_dof_row
 from featherlane.solver.lcp.rows.link import arm, fill_point_row, fill_turn_row
 from featherlane.solver.lcp.rows.rows import (

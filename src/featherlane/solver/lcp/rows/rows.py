@@ -20,11 +20,8 @@ and has its bound by `set_friction`.
 A world that lacks a row holds zeros there, on its diagonal too, so that x = 0 and nothing else changes.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real, where
+from featherlane.prelude import *
 from featherlane.lanes.worlds import active_worlds
-from featherlane.model.timestep import timestep
 from featherlane.solver.dual.rows import sort_descending
 
 # which of two bodies a dof moves: bits

@@ -11,12 +11,8 @@ Source: ODE manual, sec. "Soft constraint: CFM and ERP"; MuJoCo documentation, C
 Note:   what MuJoCo's row adds to the inertia, 1 / R, has no place here.
 """
 
-from __future__ import annotations
-
+from featherlane.prelude import *
 from featherlane.constraint.impedance import MINVAL, impedance, reference, shortest_timeconst
-from featherlane.lanes import fmax, kernel, where
-from featherlane.model.enums import BY_SOLREF
-from featherlane.model.timestep import timestep
 
 
 @kernel

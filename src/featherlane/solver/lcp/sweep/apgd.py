@@ -19,9 +19,7 @@ contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donog
 accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 28 (1998).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fma, fmin, kernel, not_, real, stage, where
+from featherlane.prelude import *
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.product import multiply, set_w
 from featherlane.solver.lcp.sweep.projection import (

@@ -5,9 +5,7 @@ generator whose state is `lcp_seed`.  The order is the same in all worlds of a t
 Source: ODE 0.16 dWorldQuickStep, dRandInt (checked against the library for bounds up to 2^16 and beyond).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import kernel
+from featherlane.prelude import *
 
 PERIOD = 8  # sweeps between two shuffles
 MULTIPLIER, INCREMENT, MASK = 1664525, 1013904223, (1 << 32) - 1

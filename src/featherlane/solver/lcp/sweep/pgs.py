@@ -14,9 +14,7 @@ Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.
 order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import any_, fabs, fma, fmax, kernel, not_, real, stage, where
+from featherlane.prelude import *
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
 from featherlane.solver.lcp.sweep.product import place_w, row_add, row_dot, sum_rows

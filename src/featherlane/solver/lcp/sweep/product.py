@@ -1,8 +1,6 @@
 """Products with A, by rows: of a dense A, or of factored rows A = Y Y^T + diag(cfm), where z = Y^T x is kept."""
 
-from __future__ import annotations
-
-from featherlane.lanes import fma, kernel, real
+from featherlane.prelude import *
 
 
 @kernel

@@ -12,9 +12,7 @@ cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8, and a le
 as none.
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import clip, fma, fmax, fmin, kernel, real, sqrt, where
+from featherlane.prelude import *
 
 TINY = 1e-300  # no length at all; below it 1 / x overflows
 ROUGHEST = 1e8  # coefficient of friction on a cone: finite, so that lengths across can be measured

@@ -5,9 +5,7 @@
 as in status.py, with the bounds at x, live.  Rows of a cone are projected together (projection.py).
 """
 
-from __future__ import annotations
-
-from featherlane.lanes import clip, fabs, fma, fmax, fmin, kernel, real, single_precision, where
+from featherlane.prelude import *
 from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
 from featherlane.solver.lcp.sweep.product import set_w
 from featherlane.solver.lcp.sweep.projection import (

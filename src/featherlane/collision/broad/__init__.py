@@ -1,0 +1,1 @@
+"""Which pairs of geoms are near: bounding boxes, a tree over a crowd, lists of neighbours."""

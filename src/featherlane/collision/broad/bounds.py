@@ -1,0 +1,141 @@
+"""Bounding boxes, all worlds at once: about geoms and bodies, and whether two of them overlap.
+
+A box in world axes is kept as its lower and its upper corner, wider by the geom's margin and gap.  Two geoms can make a
+contact only where such boxes overlap, and only where their own boxes, turned with them, do.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.mixing import geom_reach
+
+EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
+SLACK = 1e-5  # added to |cosines|, and to sizes: rounding must not part what touches
+ROUNDING, ROUNDING32 = 1e-14, 1e-6  # of a coordinate, with room
+
+
+@kernel
+def geom_box(m, d, g, room):
+    """Box about geom g, wider by room: about its bounding box, turned, or its bounding sphere if that is tighter."""
+    R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
+    c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
+    r, rounding = m.geom_rbound[g], real(d, ROUNDING)
+    if single_precision(d):
+        rounding = real(d, ROUNDING32)
+    # where surfaces touch, a world's mates would decide whether the pair is looked at
+    wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + room))
+    u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
+    v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
+    w = fma(fabs(R[6]), s[0], fma(fabs(R[7]), s[1], fabs(R[8]) * s[2]))
+    return (
+        x[0] + fmax(c[0] - u, -r) - wider,
+        x[1] + fmax(c[1] - v, -r) - wider,
+        x[2] + fmax(c[2] - w, -r) - wider,
+        x[0] + fmin(c[0] + u, r) + wider,
+        x[1] + fmin(c[1] + v, r) + wider,
+        x[2] + fmin(c[2] + w, r) + wider,
+    )
+
+
+@kernel
+def crowd_boxes(m, d):
+    """crowd_box: the boxes about the geoms of the crowd."""
+    for i in range(m.ncrowd):
+        box = geom_box(m, d, m.crowd_geom[i], real(d, 0.0))
+        for k in range(6):
+            d.crowd_box[6 * i + k] = box[k]
+
+
+@kernel
+def body_boxes(m, d, wide):
+    """body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
+    empty, room = real(d, EMPTY), real(d, 0.0)
+    for b in range(m.nbody):
+        for k in range(3):
+            d.body_box[6 * b + k], d.body_box[6 * b + 3 + k] = empty, -empty
+    for i in range(m.ncollide):
+        g = m.collide_geom[i]
+        if wide:
+            room = d.geom_travel[g]
+        box, b = geom_box(m, d, g, room), 6 * m.geom_bodyid[g]
+        for k in range(3):
+            d.body_box[b + k] = fmin(box[k], d.body_box[b + k])
+            d.body_box[b + 3 + k] = fmax(box[3 + k], d.body_box[b + 3 + k])
+
+
+@kernel
+def boxes_overlap(a, i, b, j):
+    """Do the boxes at a[i] and b[j] overlap?  Bad numbers do not."""
+    return (
+        (a[i] <= b[j + 3])
+        & (b[j] <= a[i + 3])
+        & (a[i + 1] <= b[j + 4])
+        & (b[j + 1] <= a[i + 4])
+        & (a[i + 2] <= b[j + 5])
+        & (b[j + 2] <= a[i + 5])
+    )
+
+
+@kernel
+def box_centre(m, d, g):
+    """Centre of the geom's bounding box, in world axes."""
+    c = mat_mul_vec(load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g))
+    return add3(load3(d.geom_xpos, 3 * g), c)
+
+
+@kernel
+def axes_part(C, a, b, reach, t):
+    """Mask: does a face axis of the first box part them?  C = |cosines| by rows, t = their offset on its axes."""
+    return (
+        (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))
+        | (fabs(t[1]) > fma(C[3], b[0], fma(C[4], b[1], fma(C[5], b[2], a[1] + reach))))
+        | (fabs(t[2]) > fma(C[6], b[0], fma(C[7], b[1], fma(C[8], b[2], a[2] + reach))))
+    )
+
+
+@kernel
+def edges_part(R, C, a, b, reach, t):
+    """Mask: does the product of an edge of each box part them?  R = cosines, C = |R|, t on the first box's axes.
+
+    The products are shorter than 1 where the edges are not square to each other: they part boxes by more than reach.
+    """
+    apart = reach < 0.0
+    for i in range(3):
+        i1, i2 = (i + 1) % 3, (i + 2) % 3
+        for j in range(3):
+            j1, j2 = (j + 1) % 3, (j + 2) % 3
+            offset = fabs(fma(t[i2], R[3 * i1 + j], -(t[i1] * R[3 * i2 + j])))
+            own = fma(a[i1], C[3 * i2 + j], a[i2] * C[3 * i1 + j])
+            other = fma(b[j1], C[3 * i + j2], b[j2] * C[3 * i + j1])
+            apart = apart | (offset > own + other + reach)
+    return apart
+
+
+@kernel
+def boxes_part(m, d, g, h, reach, near):
+    """Mask: are the bounding boxes of two geoms, turned with them, farther apart than reach, where `near` holds?
+
+    Most that are apart are so along an axis of the first box: the others are asked only where a world is left.
+    Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the faces' normals and the edges' products.
+    """
+    A, B = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
+    a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
+    t = sub3(box_centre(m, d, h), box_centre(m, d, g))
+    ta = mat_t_mul_vec(A, t)
+    R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
+    C = (
+        fabs(R[0]) + SLACK,
+        fabs(R[1]) + SLACK,
+        fabs(R[2]) + SLACK,
+        fabs(R[3]) + SLACK,
+        fabs(R[4]) + SLACK,
+        fabs(R[5]) + SLACK,
+        fabs(R[6]) + SLACK,
+        fabs(R[7]) + SLACK,
+        fabs(R[8]) + SLACK,
+    )
+    apart = axes_part(C, a, b, reach, ta)
+    if any_(near & not_(apart)):
+        turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
+        apart = apart | axes_part(turned, b, a, reach, mat_t_mul_vec(B, t))
+        if any_(near & not_(apart)):
+            apart = apart | edges_part(R, C, a, b, reach, ta)
+    return apart

@@ -1,0 +1,263 @@
+"""Pairs of a crowd: which of many geoms are near, by a tree of bounding boxes, world by world.
+
+Where a model has more pairs than can be listed when it is loaded (a thousand free bodies have half a million), its
+bounded geoms are a crowd.  In each step and world
+
+    order    the boxes' centres along a space-filling curve (Morton's), so that neighbours in space are near in the list
+    build    a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
+    find     from the root paired with itself down, the pairs of nodes whose boxes overlap, to pairs of leaves
+
+which is O(n log n) but for the pairs themselves, whatever the geoms' sizes.  The worlds' pairs are united and sorted
+by a key, which makes their order MuJoCo's:
+
+    key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
+    place = the explicit pair, or npair + geom1 * ngeom + geom2.
+
+Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is ours.
+Sweep-and-prune was not taken: on one axis it meets n^1.5 pairs of a flat crowd.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.broad.bounds import boxes_overlap
+from featherlane.dynamics.awake import sleeping
+from featherlane.lanes.sort import drop_repeats, sort, sort_digits
+
+CELL_BITS = 10  # cells of the curve along each axis: 2^10
+INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
+EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------
+@kernel
+def pair_key(m, e, g, h):
+    """The number by which pairs are sorted; g and h are given in the order of their types."""
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    if a > b:
+        a, b = b, a
+        if not m.sorted_by_type:
+            g, h = h, g
+    place = e if e >= 0 else m.npair + g * m.ngeom + h
+    return (a * m.nbody + b) * (m.npair + m.ngeom * m.ngeom) + place
+
+
+@kernel
+def pair_of(m, key):
+    """(e, g, h): the pair with this key."""
+    place = key % (m.npair + m.ngeom * m.ngeom)
+    if place < m.npair:
+        e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
+    else:
+        e, g, h = -1, (place - m.npair) // m.ngeom, (place - m.npair) % m.ngeom
+    if m.geom_type[g] > m.geom_type[h]:
+        g, h = h, g
+    return e, g, h
+
+
+@kernel
+def add_key(d, key):
+    """Note a near pair; where there is no room, the overflow is noted."""
+    n = d.near_count[0]
+    if n < d.nnear:
+        d.near_key[n] = key
+        d.near_count[0] = n + 1
+    else:
+        d.con_overflow[0] = 1
+
+
+# ---- which pairs of a crowd may touch: the filters of model/candidates.py ----------------------------------------
+@kernel
+def is_listed(pairs, n, a, b):
+    """Is (a, b) among n pairs sorted by their first, then their second number?"""
+    low, high = 0, n
+    while low < high:
+        k = (low + high) // 2
+        if pairs[2 * k] < a or (pairs[2 * k] == a and pairs[2 * k + 1] < b):
+            low = k + 1
+        else:
+            high = k
+    return low < n and pairs[2 * low] == a and pairs[2 * low + 1] == b
+
+
+@kernel
+def bodies_may_touch(m, a, b):
+    """Are two bodies not welded, one of them movable, and not parent and child?"""
+    wa, wb = m.body_weldid[a], m.body_weldid[b]
+    apart = wa != wb and (m.body_dofnum[wa] > 0 or m.body_dofnum[wb] > 0)
+    if apart and m.filter_parent and wa != 0 and wb != 0:
+        apart = wa != m.body_weldid[m.body_parentid[wb]] and wb != m.body_weldid[m.body_parentid[wa]]
+    return apart
+
+
+@kernel
+def may_touch(m, g, h):
+    """Would the pair be a candidate?"""
+    kinds = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
+    a, b = m.geom_bodyid[g], m.geom_bodyid[h]
+    if a > b:
+        a, b = b, a
+    if g > h:
+        g, h = h, g
+    return (
+        kinds != 0
+        and bodies_may_touch(m, a, b)
+        and not is_listed(m.excluded_body, m.nexcluded, a, b)
+        and not is_listed(m.named_geom, m.nnamed, g, h)
+    )
+
+
+# ---- the tree of one world ------------------------------------------------------------------------------------------
+@kernel
+def spread(i):
+    """Bits of a number below 2^21, two zeros before each."""
+    i = (i | (i << 32)) & 0x1F00000000FFFF
+    i = (i | (i << 16)) & 0x1F0000FF0000FF
+    i = (i | (i << 8)) & 0x100F00F00F00F00F
+    i = (i | (i << 4)) & 0x10C30C30C30C30C3
+    return (i | (i << 2)) & 0x1249249249249249
+
+
+@kernel
+def order_leaves(m1, d1):
+    """Boxes in the order of their centres along the curve: leaf_key = place on the curve, then number in the crowd."""
+    for k in range(3):
+        low, high = real(d1, EMPTY), real(d1, -EMPTY)
+        for i in range(m1.ncrowd):
+            x = d1.leaf_box[6 * i + k] + d1.leaf_box[6 * i + 3 + k]
+            low, high = fmin(x, low), fmax(x, high)
+        scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
+        for i in range(m1.ncrowd):
+            x = d1.leaf_box[6 * i + k] + d1.leaf_box[6 * i + 3 + k]
+            cell = spread(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
+            d1.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.leaf_key[i] | (cell << INDEX_BITS)
+    for i in range(m1.ncrowd):
+        d1.leaf_key[i] = d1.leaf_key[i] | i
+    sort_digits(d1.leaf_key, d1.leaf_room, d1.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS)
+
+
+@kernel
+def build_tree(m1, d1, leaves):
+    """Node k holds nodes 2k and 2k + 1; leaves are the nodes from `leaves`, a power of two, on."""
+    for i in range(leaves):
+        for k in range(3):
+            node = 6 * (leaves + i) + k
+            if i < m1.ncrowd:
+                own = 6 * (d1.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
+                d1.node_box[node], d1.node_box[node + 3] = d1.leaf_box[own], d1.leaf_box[own + 3]
+            else:
+                d1.node_box[node], d1.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
+    for i in range(1, leaves):
+        node = leaves - i
+        for k in range(3):
+            a, b = 12 * node + k, 12 * node + 6 + k
+            d1.node_box[6 * node + k] = fmin(d1.node_box[a], d1.node_box[b])
+            d1.node_box[6 * node + 3 + k] = fmax(d1.node_box[a + 3], d1.node_box[b + 3])
+
+
+@kernel
+def push(d, top, a, b, height):
+    """Put two nodes that stand equally high on the stack, if their boxes overlap; returns the new top."""
+    if boxes_overlap(d.node_box, 6 * a, d.node_box, 6 * b):
+        d.node_stack[3 * top], d.node_stack[3 * top + 1], d.node_stack[3 * top + 2] = a, b, height
+        top += 1
+    return top
+
+
+@kernel
+def add_leaf_pair(m, d, i, j):
+    """Note the pair of the leaves i and j, where the filters let them touch."""
+    last = (1 << INDEX_BITS) - 1
+    g, h = m.crowd_geom[d.leaf_key[i] & last], m.crowd_geom[d.leaf_key[j] & last]
+    if may_touch(m, g, h):
+        kind_g, kind_h = m.geom_type[g], m.geom_type[h]
+        if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
+            g, h = h, g
+        add_key(d, pair_key(m, -1, g, h))
+
+
+@kernel
+def find_pairs(m1, d1, leaves, depth):
+    """All pairs of leaves whose boxes overlap: from the root paired with itself down, nodes of one height in pairs."""
+    d1.node_stack[0], d1.node_stack[1], d1.node_stack[2] = 1, 1, depth
+    top = 1
+    while top > 0:
+        top -= 1
+        a, b, height = d1.node_stack[3 * top], d1.node_stack[3 * top + 1], d1.node_stack[3 * top + 2]
+        if height > 0:
+            top = push(d1, top, 2 * a, 2 * b, height - 1)
+            top = push(d1, top, 2 * a, 2 * b + 1, height - 1)
+            top = push(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
+            if a != b:
+                top = push(d1, top, 2 * a + 1, 2 * b, height - 1)
+        elif a != b:
+            add_leaf_pair(m1, d1, a - leaves, b - leaves)
+
+
+@kernel
+def is_awake(d, i):
+    """Is the geom of leaf i awake in the world at hand?"""
+    return d.leaf_awake[d.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
+
+
+@kernel
+def find_pairs_of_awake(m1, d1, leaves):
+    """The pairs of which one is awake: for each awake leaf those whose boxes overlap its own, from the root down."""
+    for i in range(m1.ncrowd):
+        if is_awake(d1, i):
+            d1.node_stack[0] = 1
+            top = 1
+            while top > 0:
+                top -= 1
+                a = d1.node_stack[top]
+                if boxes_overlap(d1.node_box, 6 * a, d1.node_box, 6 * (leaves + i)):
+                    if a < leaves:
+                        d1.node_stack[top], d1.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        top += 2
+                    elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
+                        add_leaf_pair(m1, d1, i, a - leaves)
+
+
+@stage
+def crowd_pairs(m1, d1):
+    """Append the keys of the pairs of the crowd that are near in one world.
+
+    Where bodies may sleep one of each pair must be awake.
+    Reads:  leaf_box (ncrowd, 6), leaf_awake.
+    Writes: near_key, near_count, con_overflow; leaf_*, node_*, digit_count for itself.
+    Cost:   O(n log n + pairs).
+    """
+    depth = 0
+    while 1 << depth < m1.ncrowd:
+        depth += 1
+    order_leaves(m1, d1)
+    build_tree(m1, d1, 1 << depth)
+    if sleeping(m1):
+        find_pairs_of_awake(m1, d1, 1 << depth)
+    else:
+        find_pairs(m1, d1, 1 << depth, depth)
+
+
+@kernel
+def load_awake(m, d, lane):
+    """Which geoms of the crowd are awake in one world; returns how many."""
+    n = 0
+    for i in range(m.ncrowd):
+        d.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
+        n += d.leaf_awake[i]
+    return n
+
+
+@kernel
+def load_boxes(m, d, lane):
+    """The boxes of one world."""
+    for i in range(6 * m.ncrowd):
+        d.leaf_box[i] = read_lane(d.crowd_box, i, lane)
+
+
+@stage
+def unite_pairs(m1, d1):
+    """The keys of all worlds in ascending order, each once.
+
+    Reads:  near_key (nnear,), near_count.   Writes: near_key, near_count; near_room for itself.
+    """
+    sort(d1.near_key, d1.near_room, d1.near_count[0])
+    d1.near_count[0] = drop_repeats(d1.near_key, d1.near_count[0])

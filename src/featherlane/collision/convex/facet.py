@@ -1,0 +1,166 @@
+"""Facets of the difference of two polytopes, told by the vertices that span them.
+
+A facet is a face of one shape with a vertex of the other, or two edges that cross.  From the numbers of these its
+normal, its depth and the nearest points follow by themselves (facet_depth.py), in the same bits however it was found.
+
+    kind         vertices            points of the difference
+    FIRST        i0 < i1 < i2, j0    a triangle of the first, less a vertex of the second shape
+    SECOND       i0, j0 < j1 < j2    a vertex of the first, less a triangle of the second
+    CROSSING     i0 < i1, j0 < j1    two edges: a parallelogram
+    FACE_FIRST   face, j0            a face of the first, of any number of corners, less a vertex of the second
+    FACE_SECOND  i0, face            a vertex of the first, less a face of the second
+    FACES        face, face          two faces that are parallel
+    FACE_EDGE    face, j0 < j1       a face of the first, an edge of the second that is parallel to it
+    EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
+
+Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all
+other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.  For where the
+origin's foot is WELL_INSIDE of the size from the face's border, the plane that a search ends on is turned against the
+face's by error / WELL_INSIDE at most.  What is lower by the drop, at most twice the size away, does not reach that
+plane if this is below drop / 2, and no face beside it lies nearer to that plane if it is below drop / 4.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.support import PRISM, unit_axis
+
+NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
+NO_FACE = -1
+WELL_INSIDE = 1e-3  # of the size: nearer than this to a face's border the foot of the origin counts as outside
+FLAT = 0.25 * WELL_INSIDE  # error of a face, as a part of the height by which others are below it, at most
+
+
+# ---- vertices --------------------------------------------------------------------------------------------------------
+@kernel
+def plus_or_minus(x, i, bit):
+    """x where the number has the bit, else -x."""
+    return x if i & bit else -x
+
+
+@kernel
+def vertex_of(m1, d1, side, i):
+    """Vertex i of a core, in the shape's frame, as `core_support` numbers them."""
+    kind, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
+    zero = 0.0 * size[0]
+    x, y, z = zero, zero, zero
+    if kind == MESH:
+        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shape_data[side]] + i))
+    elif kind == BOX:
+        x, y, z = plus_or_minus(size[0], i, 1), plus_or_minus(size[1], i, 2), plus_or_minus(size[2], i, 4)
+    elif kind == CAPSULE:
+        z = plus_or_minus(size[1], i, 1)
+    elif kind == PRISM:
+        x, y, z = load3(d1.prism_vert, 3 * i)
+    return x, y, z
+
+
+@kernel
+def difference(m1, d1, i, j):
+    """Vertex i of the first core less vertex j of the second, in the frame of the first: as `support` has it."""
+    b = mat_mul_vec(load9(d1.convex_mat, 0), vertex_of(m1, d1, 1, j))
+    return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex_pos, 0))
+
+
+# ---- which facet -----------------------------------------------------------------------------------------------------
+@kernel
+def sorted3(i, j, k):
+    """Three numbers in ascending order."""
+    low, high = min(i, j, k), max(i, j, k)
+    return low, i + j + k - low - high, high
+
+
+@kernel
+def is_flat(m1, f):
+    """Are a face's corners in one plane, but for little against what lies below?"""
+    return m1.hull_planeerror[f] <= FLAT * m1.hull_planedrop[f]
+
+
+@kernel
+def face_towards(m1, d1, side, i, u, alike):
+    """The face at vertex i of a core, of more than three corners, that looks along u, give or take, or NO_FACE."""
+    kind, face = d1.shape_type[side], NO_FACE
+    if kind == MESH:
+        mesh = d1.shape_data[side]
+        at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
+        for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
+            f = m1.hull_polyadr[mesh] + m1.hull_map[c]
+            cosine = dot3(load3(m1.hull_planenormal, 3 * f), u)
+            if cosine > best and m1.hull_outlinenum[f] > 3 and is_flat(m1, f):
+                best, face = cosine, f
+    elif kind == BOX:
+        for axis in range(3):
+            if fabs(u[axis]) > 1.0 - 0.5 * alike * alike:
+                face = 2 * axis + min(i & (1 << axis), 1)
+    return face
+
+
+@kernel
+def set_facet(d1, kind, i, j):
+    """A facet by its kind and vertices."""
+    d1.facet_kind[0] = kind
+    d1.facet_vertex[0], d1.facet_vertex[1], d1.facet_vertex[2] = i
+    d1.facet_vertex[3], d1.facet_vertex[4], d1.facet_vertex[5] = j
+
+
+@kernel
+def name_facet(d1, i, j):
+    """The facet that three points of the difference span; i and j: their vertices of the first and the second core."""
+    a, b, c = sorted3(i[0], i[1], i[2])
+    x, y, z = sorted3(j[0], j[1], j[2])
+    kind = NO_FACET
+    if a >= 0 and x >= 0:
+        if a < b and b < c and x == z:
+            kind = FIRST
+        elif a == c and x < y and y < z:
+            kind = SECOND
+        elif a < c and (a == b or b == c) and x < z and (x == y or y == z):
+            kind, b, y = CROSSING, c, z
+    set_facet(d1, kind, (a, b, c), (x, y, z))
+
+
+@kernel
+def has_face(d1, side):
+    """Is the facet a face of this core?"""
+    kind = d1.facet_kind[0]
+    return (
+        kind == FACES
+        or kind == (FACE_FIRST if side == 0 else FACE_SECOND)
+        or kind == (FACE_EDGE if side == 0 else EDGE_FACE)
+    )
+
+
+@kernel
+def plane_of_face(m1, d1, side):
+    """(normal, offset) of the facet's face, in the frame of its shape."""
+    f, size = d1.facet_vertex[3 * side], load3(d1.shape_size, 3 * side)
+    if d1.shape_type[side] == MESH:
+        n, offset = load3(m1.hull_planenormal, 3 * f), m1.hull_planeoffset[f]
+    else:
+        s = 0.0 * size[0] + 1.0
+        if f % 2 == 0:
+            s = -s
+        n, offset = unit_axis(f // 2, s), d1.shape_size[3 * side + f // 2]
+    return n, offset
+
+
+@kernel
+def error_and_drop(m1, d1, side):
+    """(by how much the face's corners leave its plane, by how much all other vertices are below it)."""
+    f = d1.facet_vertex[3 * side]
+    if d1.shape_type[side] == MESH:
+        error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
+    else:
+        error, drop = 0.0 * d1.shape_size[0], 2.0 * d1.shape_size[3 * side + f // 2]
+    return error, drop
+
+
+@kernel
+def is_of_facet(m1, d1, side, i):
+    """Is vertex i of this core one of the facet's?"""
+    if has_face(d1, side):
+        n, offset = plane_of_face(m1, d1, side)
+        _, drop = error_and_drop(m1, d1, side)
+        found = dot3(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
+    else:
+        k = 3 * side
+        found = i == d1.facet_vertex[k] or i == d1.facet_vertex[k + 1] or i == d1.facet_vertex[k + 2]
+    return found

@@ -1,0 +1,206 @@
+"""Does a facet stand alone?  And the facet where a search ended.
+
+A facet stands alone where no other vertex of the difference is near its plane: then every search names it, and what
+follows from it has the same bits with or without a search.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.facet import (
+    EDGE_FACE,
+    FACE_EDGE,
+    FACE_FIRST,
+    FACE_SECOND,
+    FACES,
+    NO_FACE,
+    NO_FACET,
+    WELL_INSIDE,
+    error_and_drop,
+    face_towards,
+    has_face,
+    is_of_facet,
+    name_facet,
+    plane_of_face,
+    set_facet,
+    vertex_of,
+)
+from featherlane.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
+from featherlane.collision.convex.support import is_convex
+
+SETTLED = 1e-10  # of the size: the most by which a search ends beside the depth, slivers and all
+ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo makes one of faces that differ by less
+
+
+# ---- edges -----------------------------------------------------------------------------------------------------------
+@kernel
+def neighbours(m1, d1, side, i):
+    """How many neighbours vertex i of a core has."""
+    kind, n = d1.shape_type[side], 0
+    if kind == MESH:
+        n = m1.hull_edgenum[m1.hull_vertadr[d1.shape_data[side]] + i]
+    elif kind == BOX:
+        n = 3
+    elif kind == CAPSULE:
+        n = 1
+    return n
+
+
+@kernel
+def neighbour(m1, d1, side, i, k):
+    """Neighbour k of vertex i of a core."""
+    kind, other = d1.shape_type[side], 1 - i
+    if kind == MESH:
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shape_data[side]] + i] + k]
+    elif kind == BOX:
+        other = i ^ (1 << k)
+    return other
+
+
+@kernel
+def ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep):
+    """(away, steep) of `falls_away`, after the edge e to vertex k as well."""
+    fall, ee = -dot3(e, u) - slack, dot3(e, e)
+    square = where(fall > 0.0, fall * fall, -1.0)
+    if not square > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
+        steep, away = False, away and square > (tilt * tilt) * ee
+    return away, steep
+
+
+@kernel
+def falls_away(m1, d1, side, i, u, tilt, slack):
+    """Do all edges from vertex i to vertices that are not the facet's fall along u, more steeply than by the tilt?
+
+    And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
+    """
+    away, steep, p = True, True, vertex_of(m1, d1, side, i)
+    if d1.shape_type[side] == MESH:
+        # what the shape is is asked once, not of each edge
+        first = m1.hull_vertadr[d1.shape_data[side]]
+        for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
+            k = m1.hull_edge[c]
+            e = sub3(load3(m1.hull_vert, 3 * (first + k)), p)
+            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
+    else:
+        for c in range(neighbours(m1, d1, side, i)):
+            k = neighbour(m1, d1, side, i, c)
+            e = sub3(vertex_of(m1, d1, side, k), p)
+            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
+    return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
+
+
+@kernel
+def edge_of_facet(m1, d1, side):
+    """From one end of the facet's edge to the other, in the frame of its shape."""
+    k = 3 * side
+    return sub3(vertex_of(m1, d1, side, d1.facet_vertex[k + 2]), vertex_of(m1, d1, side, d1.facet_vertex[k]))
+
+
+@kernel
+def error_of_facet(m1, d1, size):
+    """By which the facet's corners leave its plane, at most [m]."""
+    kind, total = d1.facet_kind[0], 0.0 * size
+    for side in range(2):
+        if has_face(d1, side):
+            error, _ = error_and_drop(m1, d1, side)
+            total = total + error
+    if kind == FACES:
+        total = LEVEL * (WELL_INSIDE * size)
+    elif kind == FACE_EDGE:
+        v = mat_t_mul_vec(load9(d1.convex_mat, 0), load3(d1.convex_normal, 0))
+        total = total + fabs(dot3(edge_of_facet(m1, d1, 1), v))
+    elif kind == EDGE_FACE:
+        total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex_normal, 0)))
+    return total
+
+
+@kernel
+def stands_alone(m1, d1, size, inside):
+    """Has the difference no other vertex near the facet's plane, and no other facet by which a search would name it?
+
+    A search ends within SETTLED of the depth, and so on a plane that is turned against the facet's by that over how far
+    the origin's foot is from the facet's border, at most: then it passes over a disc of this radius in the facet.  What
+    falls more steeply away from the facet's vertices is not on that plane.  These vertices are one support set of each
+    core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded;
+    but a face is flat only nearly, so beside one what falls by less than twice PARALLEL tells nothing.  Nor does it on
+    a hull that is convex only nearly: support points may stop short of the highest vertex there.
+    """
+    n, slack = load3(d1.convex_normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    v = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
+    tilt, u = slack / inside, (-v[0], -v[1], -v[2])
+    if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
+        tilt = fmax(tilt, 2.0 * PARALLEL)
+    alone = slack < 0.5 * ALIKE * inside
+    if not has_face(d1, 0):
+        for k in range(3):
+            if alone and (k == 0 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
+                alone = falls_away(m1, d1, 0, d1.facet_vertex[k], n, tilt, slack)
+    if not has_face(d1, 1):
+        for k in range(3, 6):
+            if alone and (k == 3 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
+                alone = falls_away(m1, d1, 1, d1.facet_vertex[k], u, tilt, slack)
+    return alone
+
+
+# ---- where a search ended --------------------------------------------------------------------------------------------
+@kernel
+def edge_across(m1, d1, side, i, u):
+    """The vertex of a core to which the one edge from vertex i goes that is square to u; -1: none does, or several."""
+    p, found, other = vertex_of(m1, d1, side, i), 0, -1
+    for c in range(neighbours(m1, d1, side, i)):
+        k = neighbour(m1, d1, side, i, c)
+        e = sub3(vertex_of(m1, d1, side, k), p)
+        rise = dot3(e, u)
+        if rise * rise <= PARALLEL * PARALLEL * dot3(e, e):
+            found, other = found + 1, k
+    if found != 1:
+        other = -1
+    return other
+
+
+@kernel
+def settle_on_edge(m1, d1, side, face, i):
+    """The facet of a face of one core and the edge at vertex i of the other that is parallel to it, if there is one."""
+    set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
+    n, _ = plane_of_face(m1, d1, side)
+    if side == 0:
+        u = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
+    else:
+        u = mat_mul_vec(load9(d1.convex_mat, 0), n)
+    k, good = edge_across(m1, d1, 1 - side, i, u), False
+    if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
+        for c in range(3):
+            d1.facet_vertex[3 - 3 * side + c] = min(i, k) if c == 0 else max(i, k)
+        good = measure_facet(m1, d1) > 0.0
+    return good
+
+
+@kernel
+def settle_on_facet(m1, d1, i, j, u):
+    """The facet of three points of the difference, and what follows from it in place of what a search has found.
+
+    Args:
+        i, j: the points' vertices of the first and of the second core; some may be named twice.
+        u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet,
+            facet_kind is NO_FACET, and `convex_*` means nothing.
+    """
+    good = False
+    v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)
+    if min(i[0], j[0]) >= 0:
+        face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], scale3(-1.0, v), ALIKE)
+        if face != NO_FACE and other != NO_FACE:
+            set_facet(d1, FACES, (face, face, face), (other, other, other))
+            good = measure_facet(m1, d1) > 0.0
+        if not good and face != NO_FACE:
+            good = settle_on_edge(m1, d1, 0, face, j[0])
+        if not good and other != NO_FACE:
+            good = settle_on_edge(m1, d1, 1, other, i[0])
+        if not good and face != NO_FACE and j[0] == j[1] and j[0] == j[2]:
+            set_facet(d1, FACE_FIRST, (face, face, face), j)
+            good = measure_facet(m1, d1) > 0.0
+        if not good and other != NO_FACE and i[0] == i[1] and i[0] == i[2]:
+            set_facet(d1, FACE_SECOND, i, (other, other, other))
+            good = measure_facet(m1, d1) > 0.0
+    if not good:
+        name_facet(d1, i, j)
+        good = measure_facet(m1, d1) > 0.0
+    if not good or dot3(load3(d1.convex_normal, 0), u) < 0.5:
+        d1.facet_kind[0] = NO_FACET

@@ -1,0 +1,318 @@
+"""Depth, normal and nearest points of two polytopes, from the vertices of the facet that is nearest to the origin."""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.facet import (
+    CROSSING,
+    EDGE_FACE,
+    FACE_EDGE,
+    FACE_FIRST,
+    FACE_SECOND,
+    FACES,
+    FIRST,
+    FLAT,
+    NO_FACET,
+    WELL_INSIDE,
+    difference,
+    error_and_drop,
+    has_face,
+    plane_of_face,
+    vertex_of,
+)
+from featherlane.collision.convex.flush import is_decided
+
+INSIDE = 1e-4  # of the size: as WELL_INSIDE, on a triangle or a parallelogram
+PARALLEL = 1e-6  # by which the normals of parallel faces may differ, and the sine of an edge with a face: float32 poses
+LEVEL = 2.4e-4  # of how far the foot is inside, the most by which what is parallel may leave a plane: below ALIKE / 4
+FEW = 256  # pairs of edges of two faces up to which all are asked
+
+
+@kernel
+def outwards(d1, n, p):
+    """The unit vector along n or against it that leaves the difference, if the facet's point is p.
+
+    That is away from the origin where the shapes overlap, and towards it where they are apart.
+    """
+    s = 1.0 / sqrt(dot3(n, n))
+    if dot3(n, p) < 0.0:
+        s = -s
+    if d1.facet_apart[0] == 1:
+        s = -s
+    return scale3(s, n)
+
+
+@kernel
+def size_of_pair(m1, d1):
+    """How far the shapes reach, roughly, as the facet's first vertices tell [m]."""
+    p, size = load3(d1.convex_pos, 0), 0.0 * d1.convex_pos[0]
+    for side in range(2):
+        if has_face(d1, side):
+            _, offset = plane_of_face(m1, d1, side)
+            size = size + fabs(offset)
+        else:
+            a = vertex_of(m1, d1, side, d1.facet_vertex[3 * side])
+            size = size + sqrt(dot3(a, a))
+    return size + sqrt(dot3(p, p))
+
+
+@kernel
+def measure_triangle(m1, d1, size):
+    """As `measure_facet`, of a triangle."""
+    i, j = d1.facet_vertex[0], d1.facet_vertex[3]
+    p = difference(m1, d1, i, j)
+    if d1.facet_kind[0] == FIRST:
+        q, r = difference(m1, d1, d1.facet_vertex[1], j), difference(m1, d1, d1.facet_vertex[2], j)
+    else:
+        q, r = difference(m1, d1, i, d1.facet_vertex[4]), difference(m1, d1, i, d1.facet_vertex[5])
+    e, f, g = sub3(q, p), sub3(r, p), sub3(r, q)
+    normal = cross(e, f)
+    nn, inside = dot3(normal, normal), 0.0 * size
+    if nn > 0.0:
+        n = outwards(d1, normal, p)
+        depth = dot3(n, p)
+        # doubled areas over the sides g, f and e, and the distances from them
+        x, y, z = dot3(normal, cross(q, g)) / nn, -dot3(normal, cross(p, f)) / nn, dot3(normal, cross(p, e)) / nn
+        area = sqrt(nn)
+        least = fmin(fmin(x / sqrt(dot3(g, g)), y / sqrt(dot3(f, f))), z / sqrt(dot3(e, e))) * area
+        if least > INSIDE * size:
+            inside = least
+            a = vertex_of(m1, d1, 0, i)
+            if d1.facet_kind[0] == FIRST:
+                b, c = vertex_of(m1, d1, 0, d1.facet_vertex[1]), vertex_of(m1, d1, 0, d1.facet_vertex[2])
+                a = axpy3(y, sub3(b, a), axpy3(z, sub3(c, a), a))
+            store_facet(d1, n, depth, a)
+    return inside
+
+
+@kernel
+def measure_crossing(m1, d1, size):
+    """As `measure_facet`, of two edges."""
+    i, j = d1.facet_vertex[0], d1.facet_vertex[3]
+    p = difference(m1, d1, i, j)
+    e, f = sub3(difference(m1, d1, d1.facet_vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet_vertex[4]))
+    normal = cross(e, f)
+    nn, inside = dot3(normal, normal), 0.0 * size
+    if nn > 0.0:
+        n = outwards(d1, normal, p)
+        # the foot of the origin is p + s e - t f
+        s, t = -dot3(normal, cross(p, f)) / nn, -dot3(normal, cross(p, e)) / nn
+        area = sqrt(nn)
+        least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot3(f, f)), fmin(t, 1.0 - t) / sqrt(dot3(e, e)))
+        if least > INSIDE * size:
+            inside = least
+            a = vertex_of(m1, d1, 0, i)
+            store_facet(d1, n, dot3(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet_vertex[1]), a), a))
+    return inside
+
+
+@kernel
+def is_over_face(m1, d1, side, n, y, border):
+    """Is the point's foot on the facet's face, and not nearer to its border?  All in the frame of the face's shape."""
+    f, over = d1.facet_vertex[3 * side], True
+    if d1.shape_type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
+        for k in range(count):
+            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
+            e = sub3(q, p)
+            inner = dot3(cross(n, e), sub3(y, p))
+            if not (inner > 0.0 and inner * inner > (border * border) * dot3(e, e)):
+                over = False
+                break
+            p = q
+    else:
+        for k in range(3):
+            if k != f // 2 and not fabs(y[k]) < d1.shape_size[3 * side + k] - border:
+                over = False
+    return over
+
+
+@kernel
+def measure_face(m1, d1, side, size):
+    """As `measure_facet`, of a face of one core and a vertex of the other."""
+    n, offset = plane_of_face(m1, d1, side)
+    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
+    x = vertex_of(m1, d1, 1 - side, d1.facet_vertex[3 - 3 * side])
+    if side == 0:
+        y = add3(mat_mul_vec(R, x), p)
+    else:
+        y = mat_t_mul_vec(R, sub3(x, p))
+    inside = 0.0 * size
+    error, _ = error_and_drop(m1, d1, side)
+    depth = offset - dot3(n, y)
+    if is_decided(d1, -depth, error) and is_over_face(m1, d1, side, n, y, WELL_INSIDE * size):
+        inside = WELL_INSIDE * size
+        if side == 0:
+            store_facet(d1, n, depth, axpy3(depth, n, y))
+        else:
+            store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, x)
+    return inside
+
+
+@kernel
+def part_over_face(m1, d1, side, n, y, z, border):
+    """(from, to): the part of the line y + t (z - y), 0 <= t <= 1, that is over the facet's face, away from its border.
+
+    The end of none is not above its beginning.  All in the frame of the face's shape.
+    """
+    f, zero = d1.facet_vertex[3 * side], 0.0 * border
+    lo, hi = zero, zero + 1.0
+    if d1.shape_type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+        p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
+        for k in range(count):
+            q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
+            e = sub3(q, p)
+            g, away = cross(n, e), border * sqrt(dot3(e, e))
+            lo, hi = cut_part(dot3(g, sub3(y, p)) - away, dot3(g, sub3(z, p)) - away, lo, hi)
+            p = q
+    else:
+        for k in range(3):
+            if k != f // 2:
+                half = d1.shape_size[3 * side + k] - border
+                lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
+                lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
+    return lo, hi
+
+
+@kernel
+def cut_part(here, there, lo, hi):
+    """What is left of the part from lo to hi where a height, `here` at 0 and `there` at 1, is above 0."""
+    if here <= 0.0 and there <= 0.0:
+        hi = lo - 1.0
+    elif here < 0.0:
+        t = here / (here - there)
+        if t > lo:
+            lo = t
+    elif there < 0.0:
+        t = here / (here - there)
+        if t < hi:
+            hi = t
+    return lo, hi
+
+
+@kernel
+def measure_edge(m1, d1, side, size):
+    """As `measure_facet`, of a face of one core and an edge of the other that is parallel to it, and over it."""
+    n, offset = plane_of_face(m1, d1, side)
+    R, p, k = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0), 3 - 3 * side
+    inside, border = 0.0 * size, WELL_INSIDE * size
+    a, b = vertex_of(m1, d1, 1 - side, d1.facet_vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet_vertex[k + 2])
+    if side == 0:
+        y, z = add3(mat_mul_vec(R, a), p), add3(mat_mul_vec(R, b), p)
+    else:
+        y, z = mat_t_mul_vec(R, sub3(a, p)), mat_t_mul_vec(R, sub3(b, p))
+    e = sub3(z, y)
+    rise = dot3(n, e)
+    error, drop = error_and_drop(m1, d1, side)
+    if rise * rise <= PARALLEL * PARALLEL * dot3(e, e) and error + fabs(rise) <= fmin(FLAT * drop, LEVEL * border):
+        lo, hi = part_over_face(m1, d1, side, n, y, z, border)
+        depth = offset - fmin(dot3(n, y), dot3(n, z))
+        if lo < hi and is_decided(d1, -depth, error + fabs(rise)):
+            inside, t = border, 0.5 * (lo + hi)
+            if side == 0:
+                x = axpy3(t, e, y)
+                store_facet(d1, n, depth, axpy3(offset - dot3(n, x), n, x))
+            else:
+                store_facet(d1, scale3(-1.0, mat_mul_vec(R, n)), depth, axpy3(t, sub3(b, a), a))
+    return inside
+
+
+@kernel
+def corner_of_face(m1, d1, side, k):
+    """Corner k of the facet's face, in the frame of its shape."""
+    f = d1.facet_vertex[3 * side]
+    if d1.shape_type[side] == MESH:
+        i = m1.hull_outline[m1.hull_outlineadr[f] + k]
+    else:
+        # the face's own bit, and two others
+        axis = f // 2
+        i = ((f & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
+    return vertex_of(m1, d1, side, i)
+
+
+@kernel
+def corners_of_face(m1, d1, side):
+    """How many corners the facet's face has."""
+    n = 4
+    if d1.shape_type[side] == MESH:
+        n = m1.hull_outlinenum[d1.facet_vertex[3 * side]]
+    return n
+
+
+@kernel
+def measure_faces(m1, d1, size):
+    """As `measure_facet`, of two parallel faces that are over each other: their depth along the first one's normal.
+
+    The foot of the origin is well inside the facet if a point of one face is well inside the other: a corner, or a
+    point of an edge.
+    """
+    n, offset = plane_of_face(m1, d1, 0)
+    v, _ = plane_of_face(m1, d1, 1)
+    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
+    turned = add3(n, mat_mul_vec(R, v))
+    error, drop = error_and_drop(m1, d1, 0)
+    other_error, other_drop = error_and_drop(m1, d1, 1)
+    inside, border = 0.0 * size, WELL_INSIDE * size
+    if dot3(turned, turned) <= PARALLEL * PARALLEL:
+        good, nother = False, corners_of_face(m1, d1, 1)
+        a, least, most = p, 0.0 * offset + 1e30, 0.0 * offset - 1e30
+        for k in range(nother):
+            y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
+            least, most = fmin(dot3(n, y), least), fmax(dot3(n, y), most)
+            if not good and is_over_face(m1, d1, 0, n, y, border):
+                good, a = True, axpy3(offset - dot3(n, y), n, y)
+        error = error + other_error + (most - least)
+        if error > fmin(FLAT * fmin(drop, other_drop), LEVEL * border) or not is_decided(d1, least - offset, error):
+            nother = 0
+        if not good:
+            for k in range(corners_of_face(m1, d1, 0) if nother > 0 else 0):
+                x = corner_of_face(m1, d1, 0, k)
+                if not good and is_over_face(m1, d1, 1, v, mat_t_mul_vec(R, sub3(x, p)), border):
+                    good, a = True, x
+        if not good and nother > 0 and nother * corners_of_face(m1, d1, 0) <= FEW:
+            y = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, nother - 1)), p)
+            for k in range(nother):
+                z = add3(mat_mul_vec(R, corner_of_face(m1, d1, 1, k)), p)
+                lo, hi = part_over_face(m1, d1, 0, n, y, z, border)
+                if lo < hi and not good:
+                    x = axpy3(0.5 * (lo + hi), sub3(z, y), y)
+                    good, a = True, axpy3(offset - dot3(n, x), n, x)
+                y = z
+        if good and nother > 0:
+            inside = border
+            store_facet(d1, n, offset - least, a)
+    return inside
+
+
+@kernel
+def store_facet(d1, n, depth, a):
+    """What is known of two cores by their facet."""
+    d1.convex_dist[0] = -depth
+    store3(d1.convex_normal, 0, n)
+    store3(d1.convex_witness, 0, a)
+
+
+@kernel
+def measure_facet(m1, d1):
+    """Depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
+
+    Returns how far at least the foot of the origin is from the facet's border [m]; 0 if it is outside, or near to the
+    border: then nothing is written.
+    """
+    inside = 0.0 * d1.convex_pos[0]
+    kind, size = d1.facet_kind[0], size_of_pair(m1, d1) if d1.facet_kind[0] != NO_FACET else inside
+    if kind == CROSSING:
+        inside = measure_crossing(m1, d1, size)
+    elif kind == FACE_FIRST:
+        inside = measure_face(m1, d1, 0, size)
+    elif kind == FACES:
+        inside = measure_faces(m1, d1, size)
+    elif kind == FACE_SECOND:
+        inside = measure_face(m1, d1, 1, size)
+    elif kind == FACE_EDGE:
+        inside = measure_edge(m1, d1, 0, size)
+    elif kind == EDGE_FACE:
+        inside = measure_edge(m1, d1, 1, size)
+    elif kind != NO_FACET:
+        inside = measure_triangle(m1, d1, size)
+    return inside

@@ -1,0 +1,274 @@
+"""Supporting features: with which point, edge or face a convex shape meets a plane, give or take a few degrees.
+
+Features are told in coordinates along two tangents and the contact's normal, from the middle of the nearest points.
+A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
+hull, the line of a cylinder's or a capsule's side.  Ellipsoids, spheres and prisms meet in a point.
+Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a height field meets in a point is, too.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.facet import NO_FACE, NO_FACET, has_face
+from featherlane.collision.convex.support import core_support, unit_axis
+
+FACE = 0.996  # cosine between normal and face normal above which the face meets
+EDGE = 0.0888  # cosine between normal and edge below which the edge meets
+FEW = 8  # corners up to which one by one is as quick as eight at once
+ON_EDGE = 1e-9  # m a point beyond an edge by less is on it
+CORNERS = 63  # most corners of a face; of one that has more, some are left out evenly
+POINT, SEGMENT, DISC = 1, 2, -1  # what `feature_count` holds; else the corners of a polygon
+RIM = 16  # points around a disc; its middle is the corner behind them
+RUN = 64  # numbers that a feature has room for, of each kind
+RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
+
+
+# ---- corners ---------------------------------------------------------------------------------------------------------
+@kernel
+def contact_frames(d1, side):
+    """(R, T, p) that take a point x of a shape from its frame to the coordinates of the contact, T (R x + p)."""
+    p = sub3(load3(d1.shape_pos, 3 * side), load3(d1.contact_axes, 9))
+    return load9(d1.shape_mat, 9 * side), load9(d1.contact_axes, 0), p
+
+
+@kernel
+def to_contact(frames, x):
+    """A point of a shape, given in its frame, in the coordinates of the contact."""
+    R, T, p = frames
+    y = mat_mul_vec(R, x)
+    return mat_mul_vec(T, (y[0] + p[0], y[1] + p[1], y[2] + p[2]))
+
+
+@kernel
+def load_corner(d1, side, k):
+    """Corner k of a feature; for each coordinate there is a run of its own."""
+    o = 3 * RUN * side + k
+    return d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN]
+
+
+@kernel
+def store_corner(d1, side, k, x):
+    """Set corner k of a feature."""
+    o = 3 * RUN * side + k
+    d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN] = x
+
+
+@kernel
+def set_plane(d1, side, u):
+    """The normal of the feature's plane, given in the shape's frame."""
+    v = mat_mul_vec(load9(d1.shape_mat, 9 * side), u)
+    store3(d1.feature_normal, 3 * side, mat_mul_vec(load9(d1.contact_axes, 0), v))
+
+
+@kernel
+def set_plane_of_corners(d1, side):
+    """The normal of a polygon from its corners: a hull's own normals have the seven digits of float32."""
+    zero = real(d1, 0.0)
+    a, n = load_corner(d1, side, 0), (zero, zero, zero)
+    e = sub3(load_corner(d1, side, 1), a)
+    for k in range(2, d1.feature_count[side]):
+        f = sub3(load_corner(d1, side, k), a)
+        n, e = add3(n, cross(e, f)), f
+    store3(d1.feature_normal, 3 * side, normalize3(n)[0])
+
+
+@kernel
+def store_segment(d1, side, a, b):
+    """The feature is an edge, whose ends are given in the shape's frame."""
+    frames = contact_frames(d1, side)
+    store_corner(d1, side, 0, to_contact(frames, a))
+    store_corner(d1, side, 1, to_contact(frames, b))
+    d1.feature_count[side] = SEGMENT
+
+
+@kernel
+def move_corners(d1, side, n):
+    """Corners of the feature from the shape's frame to the coordinates of the contact, eight at once."""
+    P, frames, run = eights(d1.feature_point), contact_frames(d1, side), RUN // 8
+    for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
+        P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
+
+
+@kernel
+def lay_edges(d1, side, n):
+    """Edges of a face whose n corners are in the coordinates of the contact; beyond the last one they have no length.
+
+    How far beyond an edge a point is on it is kept times the edge's length.
+    """
+    E, o, last, run = eights(d1.feature_edge), 3 * RUN * side, n - 1, RUN // 8
+    zero = real(d1, 0.0)
+    E[(o + last) // 8], E[(o + RUN + last) // 8] = zero, zero
+    x, y, _ = load_corner(d1, side, last)
+    for k in range(n):
+        p, q, _ = load_corner(d1, side, k)
+        ex, ey = p - x, q - y
+        d1.feature_edge[o + last], d1.feature_edge[o + last + RUN] = ex, ey
+        x, y, last = p, q, k
+    for i in range(o // 8, o // 8 + (n + 7) // 8):
+        E[i + 2 * run] = ON_EDGE * sqrt(E[i] * E[i] + E[i + run] * E[i + run])
+    d1.feature_count[side] = n
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+@kernel
+def box_feature(d1, side, u, corner):
+    """A face, an edge or nothing; `corner` is where the box is highest."""
+    size = load3(d1.shape_size, 3 * side)
+    a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
+    one = 0.0 * a[0] + 1.0
+    steep, flat = 0, 0
+    if a[1] > a[0]:
+        steep = 1
+    if a[2] > a[0] and a[2] > a[1]:
+        steep = 2
+    if a[1] < a[0]:
+        flat = 1
+    if a[2] < a[0] and a[2] < a[1]:
+        flat = 2
+    e = unit_axis((steep + 1) % 3, one)
+    f = unit_axis((steep + 2) % 3, one)
+    if a[0] > FACE or a[1] > FACE or a[2] > FACE:
+        x, y = 2.0 * dot3(e, size), 2.0 * dot3(f, size)
+        if dot3(e, corner) > 0.0:
+            x = -x
+        if dot3(f, corner) > 0.0:
+            y = -y
+        frames = contact_frames(d1, side)
+        store_corner(d1, side, 0, to_contact(frames, corner))
+        store_corner(d1, side, 1, to_contact(frames, axpy3(x, e, corner)))
+        store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
+        store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
+        lay_edges(d1, side, 4)
+        # the way round is that of the corners
+        s = one
+        if x * y < 0.0:
+            s = -one
+        set_plane(d1, side, unit_axis(steep, s))
+    elif a[0] < EDGE or a[1] < EDGE or a[2] < EDGE:
+        e = unit_axis(flat, one)
+        store_segment(d1, side, corner, axpy3(-2.0 * dot3(e, corner), e, corner))
+
+
+@kernel
+def is_face_at(m1, mesh, vertex, face):
+    """Has the hull's face a corner at this vertex?"""
+    at, found = m1.hull_vertadr[mesh] + vertex, False
+    for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
+        if m1.hull_map[k] == face:
+            found = True
+    return found
+
+
+@kernel
+def face_at(m1, mesh, u, i, j, k):
+    """The face at three of a hull's vertices, or two, or one, named again, that lies best; or NO_FACE."""
+    at, first = m1.hull_vertadr[mesh] + i, m1.hull_polyadr[mesh]
+    best, face = 0.0 * u[0] + FACE, NO_FACE
+    for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
+        f = m1.hull_map[c]
+        cosine = dot3(load3(m1.hull_polynormal, 3 * (first + f)), u)
+        if cosine > best and (j == i or is_face_at(m1, mesh, j, f)) and (k == j or is_face_at(m1, mesh, k, f)):
+            best, face = cosine, first + f
+    return face
+
+
+@kernel
+def mesh_feature(m1, d1, side, u):
+    """The face or the edge at a hull's highest vertex that lies best, or nothing.
+
+    Where the facet is known (`facet`), so is the face, if it has one.  If it has an edge or a triangle, the face is one
+    of those that meet there: others at the same vertex lie beside the contact.
+    """
+    mesh, vertex, face = d1.shape_data[side], 0, NO_FACE
+    start = m1.hull_vertadr[mesh]
+    i, j, k = d1.facet_vertex[3 * side], d1.facet_vertex[3 * side + 1], d1.facet_vertex[3 * side + 2]
+    if d1.facet_kind[0] != NO_FACET and has_face(d1, side):
+        face = i
+    elif d1.facet_kind[0] != NO_FACET and i != k:
+        vertex, face = i, face_at(m1, mesh, u, i, j, k)
+    else:
+        # of two that are equally high the support point's: the facet's first one may have no face that lies flat
+        _, vertex = core_support(m1, d1, side, u)
+        face = face_at(m1, mesh, u, vertex, vertex, vertex)
+    at = start + vertex
+    if face != NO_FACE:
+        n, adr, stride = m1.hull_outlinenum[face], m1.hull_outlineadr[face], 1
+        if n > CORNERS:
+            stride = (n + CORNERS - 1) // CORNERS
+            n = (n + stride - 1) // stride
+        if n <= FEW:
+            frames = contact_frames(d1, side)
+            for k in range(n):
+                x = load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k]))
+                store_corner(d1, side, k, to_contact(frames, x))
+        else:
+            for k in range(n):
+                store_corner(d1, side, k, load3(m1.hull_vert, 3 * (start + m1.hull_outline[adr + stride * k])))
+            move_corners(d1, side, n)
+        lay_edges(d1, side, n)
+        set_plane_of_corners(d1, side)
+    else:
+        p = load3(m1.hull_vert, 3 * at)
+        best, other = 0.0 * u[0] + EDGE * EDGE, -1
+        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
+            e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), p)
+            sine = dot3(e, u)
+            sine = sine * sine / dot3(e, e)
+            if sine < best:
+                best, other = sine, start + m1.hull_edge[k]
+        if other >= 0:
+            store_segment(d1, side, p, load3(m1.hull_vert, 3 * other))
+
+
+@kernel
+def cylinder_feature(d1, side, u):
+    """A cap with points around its rim, a line of the side, or nothing."""
+    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    zero = 0.0 * r
+    if fabs(u[2]) > FACE:
+        s = zero + 1.0
+        if u[2] < 0.0:
+            s = -s
+        x, y = r, zero
+        for k in range(RIM):
+            store_corner(d1, side, k, (x, y, s * half))
+            x, y = RIM_COS * x - RIM_SIN * y, RIM_SIN * x + RIM_COS * y
+        move_corners(d1, side, RIM)
+        store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), (zero, zero, s * half)))
+        set_plane(d1, side, (zero, zero, s))
+        d1.feature_count[side] = DISC
+    elif fabs(u[2]) < EDGE:
+        s = r / sqrt(u[0] * u[0] + u[1] * u[1])
+        store_segment(d1, side, (s * u[0], s * u[1], half), (s * u[0], s * u[1], -half))
+
+
+@kernel
+def capsule_feature(d1, side, u):
+    """The side's line, as far as the capsule is a cylinder, or nothing."""
+    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    if fabs(u[2]) < EDGE:
+        p = scale3(r, u)
+        store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
+
+
+@kernel
+def find_feature(m1, d1, side):
+    """How a shape meets the plane square to the contact's normal.
+
+    Reads:  shape_*, contact_axes, facet_*.   Writes: feature_count, feature_point, feature_normal of this side.
+    """
+    d1.feature_count[side] = 0
+    n = load3(d1.contact_axes, 6)
+    if side == 1:
+        n = scale3(-1.0, n)
+    u = mat_t_mul_vec(load9(d1.shape_mat, 9 * side), n)
+    kind = d1.shape_type[side]
+    if kind == BOX:
+        corner, _ = core_support(m1, d1, side, u)
+        box_feature(d1, side, u, corner)
+    elif kind == MESH:
+        mesh_feature(m1, d1, side, u)
+    elif kind == CYLINDER:
+        cylinder_feature(d1, side, u)
+    elif kind == CAPSULE:
+        capsule_feature(d1, side, u)
+    if d1.feature_count[side] == 0:
+        d1.feature_count[side] = POINT

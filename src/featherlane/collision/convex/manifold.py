@@ -1,0 +1,163 @@
+"""Contact points of two convex shapes from how they meet: corners of the overlap of two faces, ends of an edge.
+
+Both features are looked at along the contact's normal.  Where a face meets a face or an edge, the corners of what both
+cover touch; where an edge meets an edge along it, the ends of the common part; else the nearest points alone.  The
+distance at a point is that of the two planes there, so faces that lean towards each other press more where they are
+deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
+Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
+    the tolerances are its own.
+Deviation: MuJoCo's normal is then that of one of the faces, up to five degrees off, here it is that of the depth.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.feature import DISC, POINT, SEGMENT, find_feature
+from featherlane.collision.convex.overlap import (
+    FAR,
+    ROOM,
+    SAME,
+    add_candidate,
+    disc_with_disc,
+    edges_and_corners,
+    segment_with_face,
+    segment_with_segment,
+)
+from featherlane.collision.frame import frame_of
+
+KEPT = 4  # points of one pair
+EQUAL = 1e-9  # m distances that differ by less are equal
+
+
+# ---- the choice ------------------------------------------------------------------------------------------------------
+@kernel
+def load_candidate(d1, i):
+    """Position of a candidate."""
+    return d1.clip_point[i], d1.clip_point[i + ROOM], d1.clip_point[i + 2 * ROOM]
+
+
+@kernel
+def doubled_area(o, a, b):
+    """Twice the signed area of three places."""
+    ax, ay, bx, by = a[0] - o[0], a[1] - o[1], b[0] - o[0], b[1] - o[1]
+    return ax * by - ay * bx
+
+
+@kernel
+def bring_forward(d1, first, least):
+    """Of the candidates from `first` on the one of the largest value, in `clip_place`, changes places with that one.
+
+    Of equal ones, give or take `least`, the first; nothing is looked at in eights of which none is larger.
+    """
+    n, best, most, V, W = d1.clip_count[0], first, real(d1, -FAR), d1.clip_place, eights(d1.clip_place)
+    for i in range(first // 8, (n + 7) // 8):
+        if any_(W[i] > most + least):
+            for k in range(max(first, 8 * i), min(n, 8 * i + 8)):
+                if V[k] > most + least:
+                    most, best = V[k], k
+    a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip_dist[first], d1.clip_dist[best]
+    d1.clip_point[first], d1.clip_point[first + ROOM], d1.clip_point[first + 2 * ROOM] = b
+    d1.clip_point[best], d1.clip_point[best + ROOM], d1.clip_point[best + 2 * ROOM] = a
+    d1.clip_dist[first], d1.clip_dist[best] = y, x
+
+
+@kernel
+def choose(d1):
+    """Bring the candidates that are kept to the front; returns how many.
+
+    The deepest, the farthest from it, the one that spans the largest triangle with them, and the one that adds most.
+    """
+    n, C, D, V, run = d1.clip_count[0], eights(d1.clip_point), eights(d1.clip_dist), eights(d1.clip_place), ROOM // 8
+    if n > KEPT:
+        rows = (n + 7) // 8
+        for i in range(rows):
+            V[i] = -D[i]
+        bring_forward(d1, 0, EQUAL)
+        p = load_candidate(d1, 0)
+        for i in range(rows):
+            x, y = C[i] - p[0], C[i + run] - p[1]
+            V[i] = x * x + y * y
+        bring_forward(d1, 1, EQUAL * EQUAL)
+        q = load_candidate(d1, 1)
+        for i in range(rows):
+            V[i] = fabs(doubled_area(p, q, (C[i], C[i + run])))
+        bring_forward(d1, 2, EQUAL * EQUAL)
+        r, sign = load_candidate(d1, 2), real(d1, 1.0)
+        if doubled_area(p, q, r) < 0.0:
+            sign = -sign
+        for i in range(rows):
+            # beyond one of the triangle's edges
+            x = C[i], C[i + run]
+            a, b, c = sign * doubled_area(q, p, x), sign * doubled_area(r, q, x), sign * doubled_area(p, r, x)
+            V[i] = fmax(c, fmax(b, a))
+        bring_forward(d1, 3, EQUAL * EQUAL)
+        n = KEPT
+    return n
+
+
+@kernel
+def store_candidates(d1, n):
+    """The first candidates as points."""
+    R, c = load9(d1.contact_axes, 0), load3(d1.contact_axes, 9)
+    for k in range(n):
+        p = mat_t_mul_vec(R, load_candidate(d1, k))
+        store3(d1.manifold_pos, 3 * k, (p[0] + c[0], p[1] + c[1], p[2] + c[2]))
+        d1.manifold_dist[k] = d1.clip_dist[k]
+        store3(d1.manifold_normal, 3 * k, (R[6], R[7], R[8]))
+    d1.manifold_count[0] = n
+
+
+@kernel
+def add_candidates(m1, d1):
+    """Candidates for contact points; returns the least distance."""
+    least = real(d1, FAR)
+    find_feature(m1, d1, 0)
+    p = d1.feature_count[0]
+    if p != POINT:
+        find_feature(m1, d1, 1)
+        q = d1.feature_count[1]
+        side = 0 if p == SEGMENT or q == DISC else 1
+        if p == SEGMENT and q == SEGMENT:
+            least = segment_with_segment(d1)
+        elif p == DISC and q == DISC:
+            least = disc_with_disc(d1)
+        elif q != POINT and d1.feature_count[side] == SEGMENT:
+            least = segment_with_face(d1, side)
+        elif q != POINT:
+            least = edges_and_corners(d1, side)
+    return least
+
+
+@kernel
+def add_nearest(d1):
+    """The nearest points themselves as a candidate, where no other is as near as they are.
+
+    One that stands there gives way: a face whose corners leave its plane has its corner at another depth.
+    """
+    place, n, zero = d1.clip_count[0], d1.clip_count[0], real(d1, 0.0)
+    for k in range(n):
+        x, y, _ = load_candidate(d1, k)
+        if x * x + y * y < SAME * SAME:
+            place = k
+    if place < ROOM:
+        d1.clip_count[0] = place
+        add_candidate(d1, zero, zero, zero, d1.convex_dist[0])
+        d1.clip_count[0] = max(n, place + 1)
+
+
+@stage
+def contact_points(m1, d1):
+    """Contact points of two convex shapes whose distance is known and within the limit.
+
+    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness; facet_kind, facet_vertex.
+    Writes: manifold_*, up to KEPT points; contact_axes, feature_*, clip_* for itself.
+    Frame:  world.                                  Cost: corners of one face times corners of the other.
+    """
+    R = frame_of(load3(d1.convex_normal, 0))
+    a, b = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3)
+    for i in range(3):
+        d1.contact_axes[i], d1.contact_axes[3 + i], d1.contact_axes[6 + i] = R[3 + i], R[6 + i], R[i]
+        d1.contact_axes[9 + i] = 0.5 * (a[i] + b[i])
+    d1.clip_count[0] = 0
+    least = add_candidates(m1, d1)
+    if d1.convex_dist[0] < least - EQUAL:
+        add_nearest(d1)
+    store_candidates(d1, choose(d1))

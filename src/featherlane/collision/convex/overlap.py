@@ -1,0 +1,319 @@
+"""Where both of two features lie, looked at along the contact's normal: candidates for contact points.
+
+Where a face meets a face or an edge, the corners of what both cover; where an edge meets an edge along it, the ends of
+the common part.  Such a place becomes a candidate where the features are near enough and none is there yet.  Edges are
+cut, corners asked for and places measured eight at once; one edge is cut by eight edges of a polygon at once.
+Source: MuJoCo's native ccd, whose tolerances these are.
+Deviation: a rim is a polygon there, here its crossings with edges are exact; parallel edges touch at two points here,
+    at one there.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.feature import DISC, EDGE, FEW, ON_EDGE, RIM, RUN, SEGMENT, load_corner
+
+ROOM = 160  # candidates
+ROWS = 24  # of eight places: two for the ends of eight edges, one for eight corners
+FAR = 1e30  # m distance at a place that is none
+SAME = 1e-7  # m places nearer than this are one
+
+
+# ---- candidates ------------------------------------------------------------------------------------------------------
+@kernel
+def heights(d1, side, x, y):
+    """How high the feature is at places: on its plane, or on its line."""
+    base = 0
+    if d1.feature_count[side] == DISC:
+        base = RIM
+    p = load_corner(d1, side, base)
+    z = p[2] + 0.0 * x
+    if d1.feature_count[side] == SEGMENT:
+        q = load_corner(d1, side, 1)
+        ex, ey = q[0] - p[0], q[1] - p[1]
+        ee = ex * ex + ey * ey
+        if ee > 0.0:
+            z = p[2] + (q[2] - p[2]) * (((x - p[0]) * ex + (y - p[1]) * ey) / ee)
+    else:
+        n = load3(d1.feature_normal, 3 * side)
+        z = p[2] - (n[0] * (x - p[0]) + n[1] * (y - p[1])) / n[2]
+    return z
+
+
+@kernel
+def measure(d1, x, y):
+    """(height, distance) at places that both features cover, halfway between them; FAR where that is beyond the limit.
+
+    None is deeper than the depth along the normal; edges that are parallel only nearly would say so off their crossing.
+    """
+    low, high = heights(d1, 0, x, y), heights(d1, 1, x, y)
+    dist = high - low
+    dist = where(dist < d1.convex_dist[0], d1.convex_dist[0], dist)
+    return 0.5 * (low + high), where(dist <= d1.shape_limit[0], dist, FAR)
+
+
+@kernel
+def measure_places(d1, rows):
+    """Height and distance at each place, FAR where it is none."""
+    Q = eights(d1.clip_place)
+    for i in range(rows):
+        z, dist = measure(d1, Q[i], Q[i + ROWS])
+        Q[i + 2 * ROWS], Q[i + 3 * ROWS] = z, where(Q[i + 3 * ROWS] < FAR, dist, FAR)
+
+
+@kernel
+def add_candidate(d1, x, y, z, dist):
+    """One more candidate."""
+    k = d1.clip_count[0]
+    d1.clip_point[k], d1.clip_point[k + ROOM], d1.clip_point[k + 2 * ROOM], d1.clip_dist[k] = x, y, z, dist
+    d1.clip_count[0] = k + 1
+
+
+@kernel
+def is_new(d1, x, y):
+    """Is the place apart from all candidates?"""
+    k, C, E = d1.clip_count[0], d1.clip_point, eights(d1.clip_point)
+    # the last ones first: where edges meet, one of these it is
+    for i in range(k - 1, 8 * (k // 8) - 1, -1):
+        a, b = C[i] - x, C[i + ROOM] - y
+        if a * a + b * b < SAME * SAME:
+            return False
+    for i in range(k // 8):
+        a, b = E[i] - x, E[i + ROOM // 8] - y
+        if any_(a * a + b * b < SAME * SAME):
+            return False
+    return True
+
+
+@kernel
+def add_place(d1, x, y, z, dist, least):
+    """A candidate at a place, if it is near enough and new; returns the least distance so far."""
+    if dist < FAR and d1.clip_count[0] < ROOM and is_new(d1, x, y):
+        add_candidate(d1, x, y, z, dist)
+        if dist < least:
+            least = dist
+    return least
+
+
+@kernel
+def add_row_place(d1, i, least):
+    """The same of place i of `clip_place`."""
+    o = 8 * ROWS
+    x, y, z, dist = d1.clip_place[i], d1.clip_place[i + o], d1.clip_place[i + 2 * o], d1.clip_place[i + 3 * o]
+    return add_place(d1, x, y, z, dist, least)
+
+
+@kernel
+def add_places(d1, edges, corners):
+    """Candidates at the ends of what is left of edges, which stand in two rows, and at corners.
+
+    Returns the least distance.
+    """
+    least, first = real(d1, FAR), 2 * ((edges + 7) // 8)
+    measure_places(d1, first + (corners + 7) // 8)
+    for k in range(edges):
+        i = k + 8 * (k // 8)
+        least = add_row_place(d1, i, least)
+        least = add_row_place(d1, i + 8, least)
+    for k in range(8 * first, 8 * first + corners):
+        least = add_row_place(d1, k, least)
+    return least
+
+
+@kernel
+def add_ends(d1, ax, ay, bx, by):
+    """Candidates at two places; returns the least distance."""
+    z, dist = measure(d1, ax, ay)
+    least = add_place(d1, ax, ay, z, dist, real(d1, FAR))
+    z, dist = measure(d1, bx, by)
+    return add_place(d1, bx, by, z, dist, least)
+
+
+# ---- what one feature covers of the other ----------------------------------------------------------------------------
+@kernel
+def turn(d1, side):
+    """1 if the polygon runs counterclockwise, -1 if not."""
+    s = real(d1, 1.0)
+    if d1.feature_normal[3 * side + 2] < 0.0:
+        s = -s
+    return s
+
+
+@kernel
+def meet_edge(sign, p, g, a, e):
+    """(t, enters, leaves, misses) of a line a + t e and a polygon's edge g from p on."""
+    gx, gy = sign * g[0], sign * g[1]
+    here = gx * (a[1] - p[1]) - gy * (a[0] - p[0]) + g[2]
+    slope = gx * e[1] - gy * e[0]
+    enters, leaves = slope > 0.0, slope < 0.0
+    return -here / where(enters | leaves, slope, 1.0), enters, leaves, not_(enters | leaves) & (here < 0.0)
+
+
+@kernel
+def cut_by_polygon(d1, side, sign, a, e):
+    """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the polygon covers; the end of none is below."""
+    o, P, E = 3 * RUN * side, d1.feature_point, d1.feature_edge
+    lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
+    misses = lo > hi
+    for k in range(o, o + d1.feature_count[side]):
+        t, enters, leaves, beside = meet_edge(sign, (P[k], P[k + RUN]), (E[k], E[k + RUN], E[k + 2 * RUN]), a, e)
+        lo, hi = where(enters & (t > lo), t, lo), where(leaves & (t < hi), t, hi)
+        misses = misses | beside
+    return lo, where(misses, lo - 1.0, hi)
+
+
+@kernel
+def cut_by_disc(d1, side, a, e):
+    """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the disc covers; the end of none is below."""
+    cx, cy, _ = load_corner(d1, side, RIM)
+    r = d1.shape_size[3 * side]
+    gx, gy = a[0] - cx, a[1] - cy
+    ee, ge = e[0] * e[0] + e[1] * e[1], gx * e[0] + gy * e[1]
+    root = ge * ge - ee * (gx * gx + gy * gy - r * r)
+    meets = (ee > 0.0) & (root >= 0.0)
+    root, ee = sqrt(where(meets, root, 0.0)), where(meets, ee, 1.0)
+    lo, hi = (-ge - root) / ee, (-ge + root) / ee
+    lo, hi = where(lo > 0.0, lo, 0.0), where(hi < 1.0, hi, 1.0)
+    return lo, where(meets, hi, lo - 1.0)
+
+
+@kernel
+def cut_edges(d1, side):
+    """Places where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc."""
+    other, i, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
+    P, E, Q = eights(d1.feature_point), eights(d1.feature_edge), eights(d1.clip_place)
+    sign = real(d1, 1.0)
+    if d1.feature_count[other] != DISC:
+        sign = turn(d1, other)
+    for k in range((d1.feature_count[side] + 7) // 8):
+        a, e = (P[i + k], P[i + k + run]), (E[i + k], E[i + k + run])
+        if d1.feature_count[other] == DISC:
+            lo, hi = cut_by_disc(d1, other, a, e)
+        else:
+            lo, hi = cut_by_polygon(d1, other, sign, a, e)
+        away = where(lo <= hi, 0.0, FAR)
+        Q[2 * k], Q[2 * k + ROWS], Q[2 * k + 3 * ROWS] = a[0] + lo * e[0], a[1] + lo * e[1], away
+        Q[2 * k + 1], Q[2 * k + 1 + ROWS], Q[2 * k + 1 + 3 * ROWS] = a[0] + hi * e[0], a[1] + hi * e[1], away
+
+
+@kernel
+def add_covered(d1, side, n, first):
+    """Places that are corners of a polygon, or on the rim of a disc, and that the other feature, a polygon, covers."""
+    other, i, run, o = 1 - side, 3 * RUN // 8 * side, RUN // 8, 3 * RUN * (1 - side)
+    C, E, P, Q = d1.feature_point, d1.feature_edge, eights(d1.feature_point), eights(d1.clip_place)
+    sign = turn(d1, other)
+    for k in range((n + 7) // 8):
+        x, y = P[i + k], P[i + k + run]
+        beyond = x < x
+        for j in range(o, o + d1.feature_count[other]):
+            beyond = beyond | (sign * (E[j] * (y - C[j + RUN]) - E[j + RUN] * (x - C[j])) < -E[j + 2 * RUN])
+        Q[first + k], Q[first + k + ROWS], Q[first + k + 3 * ROWS] = x, y, where(beyond, FAR, 0.0)
+
+
+@kernel
+def add_rim(d1, side, first):
+    """Places on the rim of a disc that the other feature, a disc, covers."""
+    cx, cy, _ = load_corner(d1, 1 - side, RIM)
+    r = d1.shape_size[3 * (1 - side)] + ON_EDGE
+    i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature_point), eights(d1.clip_place)
+    for k in range(RIM // 8):
+        x, y = P[i + k], P[i + k + run]
+        away = where((x - cx) * (x - cx) + (y - cy) * (y - cy) <= r * r, 0.0, FAR)
+        Q[first + k], Q[first + k + ROWS], Q[first + k + 3 * ROWS] = x, y, away
+
+
+@kernel
+def part_over_polygon(d1, side, a, e):
+    """(from, to): the part of the line a + t e, 0 <= t <= 1, that the polygon covers, by eight of its edges at once."""
+    run, sign, misses = RUN // 8, turn(d1, side), False
+    P, E, Q, i = eights(d1.feature_point), eights(d1.feature_edge), eights(d1.clip_place), 3 * RUN // 8 * side
+    los, his = where(P[i] < P[i], P[i], 0.0), where(P[i] < P[i], P[i], 1.0)
+    for k in range(i, i + (d1.feature_count[side] + 7) // 8):
+        t, enters, leaves, beside = meet_edge(sign, (P[k], P[k + run]), (E[k], E[k + run], E[k + 2 * run]), a, e)
+        los, his = where(enters & (t > los), t, los), where(leaves & (t < his), t, his)
+        if any_(beside):
+            misses = True
+    Q[0], Q[1] = los, his
+    lo, hi = d1.clip_place[0], d1.clip_place[8]
+    for k in range(1, 8):
+        lo, hi = fmax(d1.clip_place[k], lo), fmin(d1.clip_place[8 + k], hi)
+    if misses:
+        hi = lo - 1.0
+    return lo, hi
+
+
+@kernel
+def segment_with_face(d1, side):
+    """The segment is the feature of `side`; returns the least distance."""
+    other = 1 - side
+    ax, ay, _ = load_corner(d1, side, 0)
+    bx, by, _ = load_corner(d1, side, 1)
+    a, e = (ax, ay), (bx - ax, by - ay)
+    if d1.feature_count[other] == DISC:
+        lo, hi = cut_by_disc(d1, other, a, e)
+    elif d1.feature_count[other] <= FEW:
+        lo, hi = cut_by_polygon(d1, other, turn(d1, other), a, e)
+    else:
+        lo, hi = part_over_polygon(d1, other, a, e)
+    least = real(d1, FAR)
+    if lo <= hi:
+        least = add_ends(d1, ax + lo * e[0], ay + lo * e[1], ax + hi * e[0], ay + hi * e[1])
+    return least
+
+
+@kernel
+def segment_with_segment(d1):
+    """The ends of the common part of two segments that are parallel, give or take; returns the least distance."""
+    ax, ay, _ = load_corner(d1, 0, 0)
+    bx, by, _ = load_corner(d1, 0, 1)
+    px, py, _ = load_corner(d1, 1, 0)
+    qx, qy, _ = load_corner(d1, 1, 1)
+    ex, ey, gx, gy = bx - ax, by - ay, qx - px, qy - py
+    ee, gg, sine = ex * ex + ey * ey, gx * gx + gy * gy, ex * gy - ey * gx
+    least = real(d1, FAR)
+    if sine * sine < EDGE * EDGE * (ee * gg):
+        t, s = ((px - ax) * ex + (py - ay) * ey) / ee, ((qx - ax) * ex + (qy - ay) * ey) / ee
+        if s < t:
+            t, s = s, t
+        if t < 0.0:
+            t = 0.0 * t
+        if s > 1.0:
+            s = 0.0 * s + 1.0
+        if t <= s:
+            least = add_ends(d1, ax + t * ex, ay + t * ey, ax + s * ex, ay + s * ey)
+    return least
+
+
+@kernel
+def disc_with_disc(d1):
+    """Where two rims cross, and points of each that the other covers; returns the least distance."""
+    ax, ay, _ = load_corner(d1, 0, RIM)
+    bx, by, _ = load_corner(d1, 1, RIM)
+    r, s = d1.shape_size[0], d1.shape_size[3]
+    ex, ey = bx - ax, by - ay
+    ee, least = ex * ex + ey * ey, real(d1, FAR)
+    if ee > SAME * SAME:
+        t = 0.5 * (1.0 + (r * r - s * s) / ee)
+        square = r * r / ee - t * t
+        if square >= 0.0:
+            w = sqrt(square)
+            cx, cy, ux, uy = ax + t * ex, ay + t * ey, w * ey, w * ex
+            least = add_ends(d1, cx - ux, cy + uy, cx + ux, cy - uy)
+    add_rim(d1, 0, 0)
+    add_rim(d1, 1, RIM // 8)
+    return fmin(least, add_places(d1, 0, 2 * RIM))
+
+
+@kernel
+def edges_and_corners(d1, side):
+    """What is left of the edges of one side within the other, and corners of that within the face of this side.
+
+    So the places are, of two polygons, corners of the second within the first, crossings of edges, and corners of the
+    first within the second; of a disc and a polygon where edges cross the rim, and points of the rim.  Returns the
+    least distance.
+    """
+    n = d1.feature_count[side]
+    corners = d1.feature_count[1 - side]
+    if corners == DISC:
+        corners = RIM
+    cut_edges(d1, side)
+    add_covered(d1, 1 - side, corners, 2 * ((n + 7) // 8))
+    return add_places(d1, n, corners)

@@ -1,0 +1,158 @@
+"""Signed distance, nearest points and contact points of any two convex shapes.
+
+Shapes that are apart: the distance of their cores (gjk), less the radii.  Cores that overlap: the depth of the origin
+in their difference (epa), which is the least distance by which one of them has to move to touch the other.
+
+The shapes are those of `shape_*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
+vertices `prism_vert` in the frame (`shape_pos`, `shape_mat`) of the shape that has this type.  Where one is curved, a
+rough search is enough: Newton's method finds the rest (polish).
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.epa import epa
+from featherlane.collision.convex.facet import NO_FACET
+from featherlane.collision.convex.facet_alone import settle_on_facet
+from featherlane.collision.convex.flush import flush
+from featherlane.collision.convex.gjk import APART, FAR, gjk
+from featherlane.collision.convex.manifold import contact_points
+from featherlane.collision.convex.polish import polish
+from featherlane.collision.convex.proof import is_proved, keep_proof
+from featherlane.collision.convex.recall import (
+    BY_DIRECTION,
+    BY_PROOF,
+    BY_SEARCH,
+    count,
+    is_apart_as_before,
+    remember_apart,
+)
+from featherlane.collision.convex.support import core_limit, core_radius, is_curved, look_from_first
+
+NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
+
+# gaps at which searches end: of polytopes, of curved shapes before Newton's method, and where that found no way
+GJK_EXACT, EPA_EXACT = 1e-14, 1e-13
+GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-7
+EPA_FINE = 1e-10
+
+
+@kernel
+def first_witness(d1):
+    """The weighted point of the first core, in its frame."""
+    a = scale3(d1.simplex_weight[0], load3(d1.simplex_first, 0))
+    for k in range(1, d1.simplex_count[0]):
+        a = axpy3(d1.simplex_weight[k], load3(d1.simplex_first, 3 * k), a)
+    return a
+
+
+@kernel
+def vertices_of_simplex(d1, side):
+    """Which vertices of a core the points of the simplex are of; of two the second one twice."""
+    i, j = d1.simplex_vertex[side], d1.simplex_vertex[2 + side]
+    k = d1.simplex_vertex[4 + side] if d1.simplex_count[0] == 3 else j
+    return i, j, k
+
+
+@kernel
+def search(m1, d1):
+    """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
+    d1.gjk_reach[0] = core_limit(d1)
+    p = load3(d1.convex_pos, 0)
+    if dot3(p, p) > 0.0:
+        store3(d1.support_dir, 0, p)
+    else:
+        d1.support_dir[0], d1.support_dir[1], d1.support_dir[2] = 1.0, 0.0, 0.0
+    gjk(m1, d1)
+    if d1.gjk_state[0] == FAR:
+        d1.convex_dist[0] = NO_DISTANCE
+    elif d1.gjk_state[0] == APART:
+        v = load3(d1.gjk_nearest, 0)
+        n, length = normalize3((-v[0], -v[1], -v[2]))
+        d1.facet_kind[0], d1.facet_apart[0] = NO_FACET, 1
+        if d1.simplex_count[0] > 1:
+            settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
+        if d1.facet_kind[0] == NO_FACET:
+            d1.convex_dist[0] = length
+            store3(d1.convex_normal, 0, n)
+            store3(d1.convex_witness, 0, first_witness(d1))
+        if length <= d1.gjk_reach[0]:
+            keep_proof(m1, d1)
+    else:
+        epa(m1, d1)
+        keep_proof(m1, d1)
+
+
+@kernel
+def tell(d1):
+    """From cores to shapes, and from the first shape's frame to world axes."""
+    r, s = core_radius(d1, 0), core_radius(d1, 1)
+    R, dist = load9(d1.shape_mat, 0), d1.convex_dist[0]
+    n, a = mat_mul_vec(R, load3(d1.convex_normal, 0)), mat_mul_vec(R, load3(d1.convex_witness, 0))
+    a = a[0] + d1.shape_pos[0], a[1] + d1.shape_pos[1], a[2] + d1.shape_pos[2]
+    d1.convex_dist[0] = dist - (r + s)
+    store3(d1.convex_normal, 0, n)
+    store3(d1.convex_witness, 0, axpy3(r, n, a))
+    store3(d1.convex_witness, 3, axpy3(dist - s, n, a))
+
+
+@kernel
+def nearest(m1, d1):
+    """What `closest` says, once the second shape's pose in the frame of the first is known."""
+    curved = is_curved(d1)
+    d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_EXACT
+    if curved:
+        d1.gjk_gap[0], d1.epa_gap[0] = GJK_ROUGH, EPA_ROUGH
+    search(m1, d1)
+    if curved and d1.convex_dist[0] < NO_DISTANCE:
+        polish(m1, d1)
+        if d1.convex_way[0] == 0:
+            d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_FINE
+            search(m1, d1)
+            if d1.convex_dist[0] < NO_DISTANCE:
+                polish(m1, d1)
+    if d1.convex_dist[0] < NO_DISTANCE:
+        tell(d1)
+
+
+@stage
+def closest(m1, d1):
+    """Signed distance, normal and nearest points of the two shapes.
+
+    Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
+    the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
+    Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
+    Reads:  shape_*, prism_vert.
+    Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
+            support_vertex, gjk_reach, gjk_gap, epa_gap, facet_kind, facet_apart, facet_vertex, pair_recall and
+            convex_flush for itself.
+    """
+    d1.pair_recall[0], d1.convex_flush[0] = 0, 0.0
+    look_from_first(d1)
+    nearest(m1, d1)
+
+
+@stage
+def convex(m1, d1):
+    """Contact points of two convex shapes, hulls if they overlap by more than their vertices' rounding (`flush`).
+
+    Reads:  shape_*, prism_vert; pair_recall, pair_key: what is remembered of the pair.
+    Writes: manifold_*, and that memory; convex_*, support_* and the rest of what `closest` writes for itself.
+    """
+    d1.manifold_count[0] = 0
+    d1.convex_flush[0] = flush(m1, d1)
+    limit = d1.shape_limit[0] - d1.convex_flush[0]
+    if is_apart_as_before(m1, d1):
+        count(d1, BY_DIRECTION)
+    else:
+        look_from_first(d1)
+        if is_proved(m1, d1):
+            count(d1, BY_PROOF)
+            tell(d1)
+        else:
+            count(d1, BY_SEARCH)
+            nearest(m1, d1)
+            if d1.convex_dist[0] == NO_DISTANCE:
+                remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))
+            elif d1.convex_dist[0] > limit:
+                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shape_mat, 0), load3(d1.convex_normal, 0)))
+        if d1.convex_dist[0] <= limit:
+            contact_points(m1, d1)

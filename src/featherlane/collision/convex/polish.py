@@ -1,0 +1,321 @@
+"""The last digits of a normal where a shape is curved: Newton's method on the support function.
+
+Distance and depth are both least values of h(n) = n . s(n) over unit vectors n, s(n) the support point of the
+difference of the shapes: minus the distance where they are apart, the depth where they overlap.  A search by support
+points halves its error step by step; Newton's method, started from where it stands, doubles the digits:
+
+    gradient  s - h n,        Hessian  ds/dn - h      (on the tangents of the sphere at n)
+
+h has kinks: edges and faces of polytopes, the side and the caps of a cylinder.  A least value on a kink is found within
+it: on a face there is nothing left to find, along an edge e (n . e = 0) the step goes along e x n.  Which kinks are
+active is told by the points that the search ended with: two corners of a polytope, or a cylinder's points on both rims.
+Some ways are tried, and the one that ends lowest is taken; h is always asked of the whole shapes, so no way that leads
+astray can win.
+Source: the curvature of an ellipsoid's support function is that of |D n|; the method is ours.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.support import PRISM, support_along
+
+STEPS = 8
+SETTLED = 1e-10  # a step below this is the last
+STEEPEST = 0.1  # a step above this leads away from where the search stood
+NEAR_AXIS = 0.05  # sine of the angle between normal and cylinder axis below which a cap may touch
+STRAIGHT = 1e-7  # sine below which a normal is along or across an axis or an edge
+CLOSE = 0.02  # error of the nearest points that the search found, as a part of the size, at most
+BETTER = 1e-14  # by which part of the size a less constrained way has to be lower
+
+
+# ---- curvature -------------------------------------------------------------------------------------------------------
+@kernel
+def to_shape(d1, side, v):
+    """A vector of the first shape's frame in the frame of a shape."""
+    if side == 1:
+        v = mat_t_mul_vec(load9(d1.convex_mat, 0), v)
+    return v
+
+
+@kernel
+def curvature(d1, side, n, s, t):
+    """(s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
+    kind, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
+    zero = 0.0 * size[0]
+    ss, st, tt = zero, zero, zero
+    if kind in (ELLIPSOID, CYLINDER):
+        u, s, t = to_shape(d1, side, n), to_shape(d1, side, s), to_shape(d1, side, t)
+        if kind == ELLIPSOID:
+            # (D^2 - p p^T) / |D u|, p = D^2 u / |D u|
+            u = (size[0] * u[0], size[1] * u[1], size[2] * u[2])
+            s = (size[0] * s[0], size[1] * s[1], size[2] * s[2])
+            t = (size[0] * t[0], size[1] * t[1], size[2] * t[2])
+            u, norm = normalize3(u)
+            s, t = axpy3(-dot3(u, s), u, s), axpy3(-dot3(u, t), u, t)
+            ss, st, tt = dot3(s, s) / norm, dot3(s, t) / norm, dot3(t, t) / norm
+        else:
+            # a rim: radius over the sine, across the axis
+            square = u[0] * u[0] + u[1] * u[1]
+            if square > 1e-12:
+                k = size[0] / (square * sqrt(square))
+                a, b = u[0] * s[1] - u[1] * s[0], u[0] * t[1] - u[1] * t[0]
+                ss, st, tt = k * a * a, k * a * b, k * b * b
+    return ss, st, tt
+
+
+# ---- ways down -------------------------------------------------------------------------------------------------------
+@kernel
+def any_tangent(n):
+    """A unit vector square to n."""
+    one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
+    e = (one, zero, zero)
+    if fabs(n[0]) > 0.6:
+        e = (zero, one, zero)
+    return normalize3(cross(n, e))[0]
+
+
+@kernel
+def descend(m1, d1, n, e, bound):
+    """(n, settled) of Newton's method from n, along the edge e if `bound` is 1, free if it is 0."""
+    settled = 0
+    if bound == 1:
+        n, _ = normalize3(axpy3(-dot3(n, e) / dot3(e, e), e, n))
+    for _ in range(STEPS):
+        if bound == 1:
+            t, _ = normalize3(cross(e, n))
+        else:
+            t = any_tangent(n)
+        s = cross(t, n)
+        p = support_along(m1, d1, n)
+        h = dot3(p, n)
+        a, b = curvature(d1, 0, n, s, t), curvature(d1, 1, n, s, t)
+        ss, st, tt = a[0] + b[0] - h, a[1] + b[1], a[2] + b[2] - h
+        gs, gt = dot3(p, s), dot3(p, t)
+        det, x, y = tt, 0.0 * h, 0.0 * h
+        if bound == 0:
+            det = ss * tt - st * st
+        if not (tt > 0.0 and det > 0.0):
+            break
+        if bound == 0:
+            x, y = (st * gt - tt * gs) / det, (st * gs - ss * gt) / det
+        else:
+            y = -gt / tt
+        step = fabs(x) + fabs(y)
+        if not step < STEEPEST:
+            break
+        n, _ = normalize3(axpy3(x, s, axpy3(y, t, n)))
+        if step < SETTLED:
+            settled = 1
+            break
+    return n, settled
+
+
+# ---- what the search ended with --------------------------------------------------------------------------------------
+@kernel
+def core_point(d1, side, k):
+    """Point k of the simplex on one of the cores, in the frame of the first shape."""
+    a = load3(d1.simplex_first, 3 * k)
+    if side == 1:
+        a = sub3(a, load3(d1.simplex_point, 3 * k))
+    return a
+
+
+@kernel
+def axis_of(d1, side):
+    """z axis of a shape in the frame of the first."""
+    one, zero = real(d1, 1.0), real(d1, 0.0)
+    z = (zero, zero, one)
+    if side == 1:
+        z = (d1.convex_mat[2], d1.convex_mat[5], d1.convex_mat[8])
+    return z
+
+
+@kernel
+def has_both_rims(d1, side):
+    """Do points of the simplex lie on both rims of the cylinder?"""
+    z = axis_of(d1, side)
+    both, first = False, dot3(core_point(d1, side, 0), z)
+    for k in range(1, d1.simplex_count[0]):
+        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shape_size[3 * side + 1]:
+            both = True
+    return both
+
+
+@kernel
+def edges_of(d1, side):
+    """(number, e, f): edges between the corners of one shape that the simplex names, up to two."""
+    zero = real(d1, 0.0)
+    none = (zero, zero, zero)
+    n, e, f = 0, none, none
+    kind = d1.shape_type[side]
+    if kind == CYLINDER:
+        if has_both_rims(d1, side):
+            n, e = 1, scale3(2.0 * d1.shape_size[3 * side + 1], axis_of(d1, side))
+    elif kind != ELLIPSOID:
+        i, j = d1.simplex_vertex[side], -2
+        for k in range(1, d1.simplex_count[0]):
+            v = d1.simplex_vertex[2 * k + side]
+            if v != i and v != j and n < 2:
+                x = sub3(core_point(d1, side, k), core_point(d1, side, 0))
+                if n == 0:
+                    n, e, j = 1, x, v
+                else:
+                    n, f = 2, x
+    return n, e, f
+
+
+@kernel
+def across(e, f, n):
+    """(exists, unit vector square to e and f on the side of n)."""
+    x = cross(e, f)
+    good = dot3(x, x) > 1e-8 * (dot3(e, e) * dot3(f, f))
+    u, _ = normalize3(x)
+    if dot3(u, n) < 0.0:
+        u = scale3(-1.0, u)
+    return good, u
+
+
+@kernel
+def depth_along(m1, d1, n):
+    """h(n)."""
+    return dot3(support_along(m1, d1, n), n)
+
+
+@kernel
+def try_way(m1, d1, n, settled, way, slack):
+    """Take n if it ends lower than what there is, or as low as the search; convex_way says which way that was."""
+    h = depth_along(m1, d1, n)
+    if d1.convex_way[0] == 0:
+        slack = -slack
+    if settled == 1 and h < -d1.convex_dist[0] - slack:
+        d1.convex_dist[0] = -h
+        store3(d1.convex_normal, 0, n)
+        d1.convex_way[0] = way
+
+
+# ---- the nearest points ----------------------------------------------------------------------------------------------
+FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
+
+
+@kernel
+def is_point(m1, d1, side, n):
+    """Does the core touch with a single point, not with an edge, a side or a face?  Its support has just been asked."""
+    kind, point = d1.shape_type[side], True
+    if side == 1:
+        n = scale3(-1.0, n)
+    u = to_shape(d1, side, n)
+    if kind == BOX:
+        point = fabs(u[0]) > STRAIGHT and fabs(u[1]) > STRAIGHT and fabs(u[2]) > STRAIGHT
+    elif kind == CAPSULE:
+        point = fabs(u[2]) > STRAIGHT
+    elif kind == CYLINDER:
+        point = fabs(u[2]) > STRAIGHT and u[0] * u[0] + u[1] * u[1] > STRAIGHT * STRAIGHT
+    elif kind == MESH:
+        start, vertex = m1.hull_vertadr[d1.shape_data[side]], d1.support_vertex[side]
+        at = start + vertex
+        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
+            e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), load3(m1.hull_vert, 3 * at))
+            if dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+                point = False
+    elif kind == PRISM:
+        p = load3(d1.prism_vert, 3 * d1.support_vertex[side])
+        for k in range(6):
+            e = sub3(load3(d1.prism_vert, 3 * k), p)
+            if k != d1.support_vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+                point = False
+    return point
+
+
+@kernel
+def is_close(a, b, size):
+    """Are two points the same, as far as the search can tell?"""
+    e = sub3(a, b)
+    return dot3(e, e) < (CLOSE * size) * (CLOSE * size)
+
+
+@kernel
+def place_witness(m1, d1, e, f, size):
+    """The first core's nearest point for the normal that was found, exact where it is unique.
+
+    A core that touches with a point has it where its support is; else the other's does.  Two edges that cross have it
+    where they cross.  Elsewhere what the search found is moved into the plane that touches the first core.
+    """
+    n, h, a = load3(d1.convex_normal, 0), -d1.convex_dist[0], load3(d1.convex_witness, 0)
+    p = support_along(m1, d1, n)
+    first = load3(d1.support_first, 0)
+    second = axpy3(h, n, sub3(first, p))
+    a = axpy3(dot3(sub3(first, a), n), n, a)
+    if is_point(m1, d1, 0, n):
+        a = first
+    elif is_point(m1, d1, 1, n):
+        a = second
+    elif d1.convex_way[0] == CROSSED:
+        # first + x e - (second + y f) = h n
+        g = cross(f, n)
+        c = axpy3(-dot3(p, g) / dot3(e, g), e, first)
+        if is_close(c, a, size):
+            a = c
+    store3(d1.convex_witness, 0, a)
+
+
+@kernel
+def cap_holds(m1, d1, side, z):
+    """May the normal be the cylinder's axis z?  Not if the other core's one nearest point is beside the cap."""
+    p = support_along(m1, d1, z)
+    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    q = axpy3(-half, z, sub3(load3(d1.support_first, 0), p))
+    if side == 1:
+        q = sub3(axpy3(half, z, load3(d1.support_first, 0)), load3(d1.convex_pos, 0))
+    across2 = dot3(q, q) - dot3(q, z) * dot3(q, z)
+    return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
+
+
+@stage
+def polish(m1, d1):
+    """Distance, normal and nearest point of two cores, one of them curved, to rounding.
+
+    Reads:  shape_*, convex_mat, convex_pos; where it begins: simplex_*, convex_dist, convex_normal, convex_witness, in
+            the frame of the first shape.
+    Writes: convex_dist, convex_normal, convex_witness; convex_way, 0 where no way was better than where it began;
+            support_* for itself.
+    """
+    d1.convex_way[0] = 0
+    start = load3(d1.convex_normal, 0)
+    size = sqrt(dot3(load3(d1.simplex_first, 0), load3(d1.simplex_first, 0))) + fabs(d1.convex_dist[0])
+    d1.convex_dist[0] = -depth_along(m1, d1, start)
+    slack = BETTER * size
+    ne, e, f = edges_of(d1, 0)
+    ng, g, q = edges_of(d1, 1)
+    zero = real(d1, 0.0)
+
+    # faces, then two edges
+    if ne == 2:
+        good, u = across(e, f, start)
+        if good:
+            try_way(m1, d1, u, 1, FACE_FIRST, slack)
+    if ng == 2:
+        good, u = across(g, q, start)
+        if good:
+            try_way(m1, d1, u, 1, FACE_SECOND, slack)
+    for side in range(2):
+        if d1.shape_type[side] == CYLINDER:
+            z = axis_of(d1, side)
+            along = dot3(z, start)
+            if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
+                if along < 0.0:
+                    z = scale3(-1.0, z)
+                if cap_holds(m1, d1, side, z):
+                    try_way(m1, d1, z, 1, FACE_FIRST + side, slack)
+    if ne > 0 and ng > 0:
+        good, u = across(e, g, start)
+        if good:
+            try_way(m1, d1, u, 1, CROSSED, slack)
+
+    # an edge, then none
+    if ne > 0:
+        u, settled = descend(m1, d1, start, e, 1)
+        try_way(m1, d1, u, settled, ALONG_FIRST, slack)
+    if ng > 0:
+        u, settled = descend(m1, d1, start, g, 1)
+        try_way(m1, d1, u, settled, ALONG_SECOND, slack)
+    u, settled = descend(m1, d1, start, (zero, zero, zero), 0)
+    try_way(m1, d1, u, settled, FREE, slack)
+    place_witness(m1, d1, e, g, size)

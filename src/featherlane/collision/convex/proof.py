@@ -1,0 +1,176 @@
+"""A proof, kept from step to step, that two polytopes are nearest, or overlap least, where they did before.
+
+The search for the depth ends with a polytope inside the difference of the shapes, and the facet nearest to the origin.
+What is kept are the numbers of the polytope's vertices, its faces, and the vertices of the facet.  The next time the
+same vertices, where they are now, span a polytope inside the difference again; and if
+
+    the origin's foot is on the facet, and away from its border,                                        (measure_facet)
+    no other vertex of the difference is near the facet's plane,                                        (stands_alone)
+    every other face of the polytope is farther from the origin than the facet, by a margin,            (polytope_holds)
+
+then no direction but the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
+and points follow from its vertices alone, so that they have the same bits with or without the search.  Where the shapes
+are apart the first two are enough: a distance has no second least value.
+
+    record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
+
+What is kept is checked as a whole and depends on nothing else: a proof of an old step, or another pose, is as good as a
+new one.  A closed surface of triangles that all have the origin on their inner side lies around it in every direction
+(its projection on the sphere has no folds), so it need not be convex any more.
+Source: ours.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.epa import GROWN
+from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
+from featherlane.collision.convex.facet_alone import error_of_facet, stands_alone
+from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
+from featherlane.collision.convex.recall import PROOF, known_proof, new_proof, shapes_code
+
+VERTICES = 32  # of a polytope that is kept, at most
+FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # places in a record
+FIRST_FACE = FIRST_VERTEX + VERTICES // 2
+FACES = 3 * (PROOF - FIRST_FACE)  # of a polytope that is kept, at most: the rest of the record
+CODE_BITS = 13  # of a vertex's number: four of them are one number of a record, two vertices of the polytope
+CODES = 1 << CODE_BITS  # vertices of a core whose numbers there is room for
+CORNER_BITS = 5  # of a corner's number: nine of them are one number, three faces
+CORNERS = 1 << CORNER_BITS
+MARGIN = 1e-9  # of the size, by which other faces have to be farther
+ERRORS = 8.0  # of a face, by which besides
+LEAST = 1e-6  # of the size: a smaller depth is searched for
+DEAD = 0.5 * GROWN  # keys of faces that are no more are greater
+
+
+# ---- keeping ---------------------------------------------------------------------------------------------------------
+@kernel
+def live_faces(d1, nface):
+    """How many of the faces that were made are left."""
+    n = 0
+    for f in range(nface):
+        if d1.epa_key[f] < DEAD:
+            n += 1
+    return n
+
+
+@kernel
+def vertex_code(d1, k):
+    """One number of the vertices that vertex k of the polytope is the difference of."""
+    return (d1.epa_vertex[2 * k] << CODE_BITS) | d1.epa_vertex[2 * k + 1]
+
+
+@kernel
+def fits_record(d1, nvertex, nface):
+    """Is there room for the polytope?"""
+    fits = nvertex <= VERTICES and nface <= FACES
+    if fits:
+        for k in range(2 * nvertex):
+            fits = fits and d1.epa_vertex[k] < CODES
+    return fits
+
+
+@kernel
+def write_proof(d1, nvertex, nface):
+    """The polytope and the facet as they are packed."""
+    record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
+    record[0] = one * d1.pair_key[0]
+    record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
+    record[4] = one * (2 * d1.facet_kind[0] + d1.facet_apart[0])
+    for k in range(6):
+        record[FIRST_OF_FACET + k] = one * d1.facet_vertex[k]
+    for k in range((nvertex + 1) // 2):
+        word = vertex_code(d1, 2 * k)
+        if 2 * k + 1 < nvertex:
+            word = (word << (2 * CODE_BITS)) | vertex_code(d1, 2 * k + 1)
+        record[FIRST_VERTEX + k] = one * word
+    n, word = 0, 0
+    for f in range(d1.epa_count[1] if nface > 0 else 0):
+        if d1.epa_key[f] < DEAD:
+            a, b, c = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
+            word = (((((word << CORNER_BITS) | a) << CORNER_BITS) | b) << CORNER_BITS) | c
+            n += 1
+            if n % 3 == 0 or n == nface:
+                record[FIRST_FACE + (n - 1) // 3] = one * word
+                word = 0
+
+
+@kernel
+def keep_proof(m1, d1):
+    """Keep the facet that a search ended with, where it will do as a proof; of an overlap the polytope, too."""
+    if d1.pair_recall[0] != 0 and d1.facet_kind[0] != NO_FACET:
+        nvertex, nface = 0, 0
+        if d1.facet_apart[0] == 0:
+            nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
+        if fits_record(d1, nvertex, nface) and stands_alone(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
+            write_proof(d1, nvertex, nface)
+
+
+# ---- using -----------------------------------------------------------------------------------------------------------
+@kernel
+def unpack_vertices(m1, d1, record, nvertex):
+    """The polytope's vertices, where they are now."""
+    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
+    hulls, first, second = d1.shape_type[0] == MESH and d1.shape_type[1] == MESH, 0, 0
+    if hulls:
+        first, second = m1.hull_vertadr[d1.shape_data[0]], m1.hull_vertadr[d1.shape_data[1]]
+    for word in range((nvertex + 1) // 2):
+        codes = whole(record[FIRST_VERTEX + word])
+        for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
+            i, j = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
+            codes = codes >> (2 * CODE_BITS)
+            d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
+            if hulls:
+                a, b = load3(m1.hull_vert, 3 * (first + i)), load3(m1.hull_vert, 3 * (second + j))
+            else:
+                a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
+            store3(d1.epa_point, 3 * k, sub3(sub3(a, mat_mul_vec(R, b)), p))
+
+
+@kernel
+def is_on_facet(m1, d1, k):
+    """Is vertex k of the polytope one of the facet's?"""
+    return is_of_facet(m1, d1, 0, d1.epa_vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa_vertex[2 * k + 1])
+
+
+@kernel
+def polytope_holds(m1, d1, record, nface, depth):
+    """Are all faces but those on the facet at least so far from the origin, which is on their inner side?"""
+    holds = True
+    for word in range((nface + 2) // 3):
+        faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
+        for _ in range(n):
+            i = (faces >> (2 * CORNER_BITS)) & (CORNERS - 1)
+            j, k = (faces >> CORNER_BITS) & (CORNERS - 1), faces & (CORNERS - 1)
+            faces = faces >> (3 * CORNER_BITS)
+            a, b, c = load3(d1.epa_point, 3 * i), load3(d1.epa_point, 3 * j), load3(d1.epa_point, 3 * k)
+            n3 = cross(sub3(b, a), sub3(c, a))
+            height = dot3(n3, a)
+            if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
+                holds = holds and is_on_facet(m1, d1, i) and is_on_facet(m1, d1, j) and is_on_facet(m1, d1, k)
+        if not holds:
+            break
+    return holds
+
+
+@kernel
+def is_proved(m1, d1):
+    """Does what is kept of the pair prove its distance?  Then that is in `convex_*`, as a search would have it."""
+    proved = False
+    address = known_proof(d1)
+    if address != 0:
+        record = scalars(d1, address)
+        if record[1] == real(d1, 1.0) * shapes_code(d1):
+            d1.facet_kind[0], d1.facet_apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
+            for k in range(6):
+                d1.facet_vertex[k] = whole(record[FIRST_OF_FACET + k])
+            inside = measure_facet(m1, d1)
+            if inside > 0.0:
+                size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
+                if d1.facet_apart[0] == 1:
+                    proved = depth < -LEAST * size and stands_alone(m1, d1, size, inside)
+                elif depth > LEAST * size:
+                    farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
+                    unpack_vertices(m1, d1, record, whole(record[2]))
+                    proved = stands_alone(m1, d1, size, inside) and polytope_holds(
+                        m1, d1, record, whole(record[3]), farther
+                    )
+    return proved

@@ -1,0 +1,178 @@
+"""What a world remembers of its pairs of convex shapes: how they were apart, or the proof of where they touched.
+
+    apart       a direction along which they were: one support point proves that they are apart still
+    touching    the facet where they are nearest, and a polytope where they overlap (`proof`)
+
+Or it proves nothing, and the search begins as if nothing were known.  So what is remembered saves time and changes
+no result: it lasts beside a world's state, is not copied with it, and may be lost.
+
+    memory of a world:    the place of the next proof and counts, entries of pairs, proofs
+    entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
+                          its centre, kinds of shapes, the second's nearest vertex;  or -key, place of the proof
+
+A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and
+fewer; they go round.
+Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), remembers a common plane of each
+    pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.prelude import *
+from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex
+from featherlane.lanes.record import address
+
+HEADER, ENTRY, PROOF = 8, 8, 48  # numbers
+# of the header: place of the next proof; how often which way was enough
+NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(4)
+HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # of an entry
+MOST_ENTRIES, MOST_PROOFS = 256, 32  # of a world
+CLEAR = 1e-6  # of the size: what is farther apart than the limit by this, no search would find within it
+
+
+def entries(pairs: int) -> int:
+    """How many entries a world has for so many pairs: a power of two, or none."""
+    return min(1 << (pairs - 1).bit_length(), MOST_ENTRIES) if pairs else 0
+
+
+def proofs(pairs: int) -> int:
+    """How many proofs."""
+    return min(entries(pairs), MOST_PROOFS)
+
+
+def memory_of_world(nrecall: int, nproof: int) -> int:
+    """Numbers that a world keeps."""
+    return HEADER + ENTRY * nrecall + PROOF * nproof if nrecall else 0
+
+
+def remember_in_tile(arrays: dict[str, np.ndarray], numbers: int, width: int) -> None:
+    """Let the worlds of a tile remember their pairs in the tile's own memory: as long as the tile is, so is that."""
+    if numbers:
+        arrays["recall_address"][:width] = address(arrays["recall_memory"]) + 8 * numbers * np.arange(width)
+
+
+def forget_all(arrays: dict[str, np.ndarray]) -> None:
+    """Forget what the tile's own memory holds: numbers of vertices mean something in one model alone."""
+    arrays["recall_memory"][...] = 0.0
+
+
+@kernel
+def find_entry(d, lane, number):
+    """Where the world remembers a pair: pair_recall <- address of its entry, and of the memory; 0: it has none."""
+    memory = d.recall_address[lane]
+    entry = 0
+    if memory != 0 and d.nrecall > 0:
+        entry = memory + 8 * (HEADER + ENTRY * (number & (d.nrecall - 1)))
+    d.pair_recall[0], d.pair_recall[1] = entry, memory
+
+
+@kernel
+def count(d1, what):
+    """Note which way was enough for the pair at hand."""
+    if d1.pair_recall[0] != 0:
+        memory = scalars(d1, d1.pair_recall[1])
+        memory[what] = memory[what] + 1.0
+
+
+@kernel
+def shapes_code(d1):
+    """One number of the kinds and meshes of two shapes."""
+    code = (d1.shape_type[0] * 16 + d1.shape_type[1]) * 1048576 + (d1.shape_data[0] + 1)
+    return code * 1048576 + (d1.shape_data[1] + 1)
+
+
+# ---- apart -----------------------------------------------------------------------------------------------------------
+@kernel
+def first_reach(m1, d1, u):
+    """(height, distance from its centre) of the point of the first core that is farthest along u, in its frame."""
+    a, _ = core_support(m1, d1, 0, u)
+    return dot3(a, u), sqrt(dot3(a, a))
+
+
+@kernel
+def second_support(m1, d1, v, vertex):
+    """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
+    if vertex >= 0 and d1.shape_type[1] == MESH and is_convex(m1, d1, 1):
+        mesh = d1.shape_data[1]
+        start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+        vertex = climb(m1, start, n, v, vertex)
+        b = load3(m1.hull_vert, 3 * (start + vertex))
+    else:
+        b, vertex = core_support(m1, d1, 1, v)
+    return b, vertex
+
+
+@kernel
+def is_apart_as_before(m1, d1):
+    """Does the remembered direction prove that the shapes are farther apart than the limit?
+
+    It is fixed to the first shape, and so is how far a hull reaches along it.
+    """
+    apart = False
+    if d1.pair_recall[0] != 0:
+        entry = scalars(d1, d1.pair_recall[0])
+        if entry[0] == real(d1, 1.0) * d1.pair_key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
+            u = entry[1], entry[2], entry[3]
+            height, size = entry[HEIGHT], entry[SIZE]
+            if d1.shape_type[0] != MESH:
+                height, size = first_reach(m1, d1, u)
+            n = mat_mul_vec(load9(d1.shape_mat, 0), u)
+            v = mat_t_mul_vec(load9(d1.shape_mat, 9), (-n[0], -n[1], -n[2]))
+            b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
+            entry[VERTEX] = real(d1, 1.0) * vertex
+            p = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+            gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
+            if d1.convex_flush[0] > 0.0:
+                apart = gap > reach - 0.5 * d1.convex_flush[0]
+            else:
+                size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
+                apart = gap > reach + CLEAR * size and reach >= 0.0
+    return apart
+
+
+@kernel
+def remember_apart(m1, d1, u):
+    """Keep a direction along which the shapes were apart, in the frame of the first."""
+    if d1.pair_recall[0] != 0:
+        entry, one = scalars(d1, d1.pair_recall[0]), real(d1, 1.0)
+        u, _ = normalize3(u)
+        entry[0] = one * d1.pair_key[0]
+        entry[1], entry[2], entry[3] = u
+        entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, u)
+        entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
+
+
+# ---- touching --------------------------------------------------------------------------------------------------------
+@kernel
+def proof_at(d1, place):
+    """The address of a proof."""
+    return d1.pair_recall[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
+
+
+@kernel
+def known_proof(d1):
+    """The address of the pair's proof, 0: there is none."""
+    address = 0
+    if d1.pair_recall[0] != 0:
+        entry, key = scalars(d1, d1.pair_recall[0]), real(d1, 1.0) * d1.pair_key[0]
+        if entry[0] == -key:
+            place = proof_at(d1, whole(entry[1]))
+            proof = scalars(d1, place)
+            if proof[0] == key:
+                address = place
+    return address
+
+
+@kernel
+def new_proof(d1):
+    """The address where the pair's proof may be written: where it was, or the next place."""
+    address = known_proof(d1)
+    if address == 0:
+        memory, entry = scalars(d1, d1.pair_recall[1]), scalars(d1, d1.pair_recall[0])
+        place = whole(memory[NEXT])
+        memory[NEXT] = real(d1, 1.0) * ((place + 1) % d1.nproof)
+        entry[0], entry[1] = -(real(d1, 1.0) * d1.pair_key[0]), real(d1, 1.0) * place
+        address = proof_at(d1, place)
+    return address

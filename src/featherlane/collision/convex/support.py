@@ -1,0 +1,230 @@
+"""Support points: the point of a convex shape that is farthest in a direction, and of the difference of two shapes.
+
+A pair is looked at from the frame of its first shape: `convex_mat` and `convex_pos` are the second's pose in it, so
+that directions and points of the first need no rotation, and numbers are as small as the shapes.  The difference of the
+shapes, C = {a - b}, holds the origin where they overlap; its support point is that of the first along u less that of
+the second along -u.
+
+A sphere is a point here and a capsule a segment, both with a radius (`core_radius`) that is added in the end: depth and
+distance of the round shapes are those of their cores less the radii, along the same normal, since the support function
+of a ball is the same in all directions.
+
+A corner of a box, a vertex of a hull and an end of a capsule have a number (`support_vertex`); a point of an ellipsoid
+or a cylinder has -1.
+Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
+"""
+
+from featherlane.prelude import *
+from featherlane.model.hull import ASK_ALL, CELLS
+
+PRISM = 8  # six vertices `prism_vert`, in the frame of the shape that has this type
+NO_VERTEX = -1
+CLIMB = 48  # hull vertices above which climbing along edges is quicker than asking all
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
+@kernel
+def core_radius(d1, side):
+    """What is added around the shape's core."""
+    radius = 0.0 * d1.shape_size[3 * side]
+    if d1.shape_type[side] in (SPHERE, CAPSULE):
+        radius = d1.shape_size[3 * side]
+    return radius
+
+
+@kernel
+def core_limit(d1):
+    """The distance of the cores up to which a point of the shapes counts [m]."""
+    return d1.shape_limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+
+
+@kernel
+def is_curved(d1):
+    """Has one of the cores more support points than a polytope?"""
+    i, j = d1.shape_type[0], d1.shape_type[1]
+    return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
+
+
+@kernel
+def is_convex(m1, d1, side):
+    """Is a core convex exactly, as far as its edges tell?"""
+    convex = True
+    if d1.shape_type[side] == MESH:
+        convex = m1.hull_convex[d1.shape_data[side]] == 1
+    return convex
+
+
+@kernel
+def signed(size, u):
+    """size with the sign of u, and 1 where that is plus."""
+    bit, x = 1, size
+    if u < 0.0:
+        bit, x = 0, -size
+    return x, bit
+
+
+@kernel
+def unit_axis(i, s):
+    """s times axis i."""
+    zero = 0.0 * s
+    v = (zero, zero, s)
+    if i == 0:
+        v = (s, zero, zero)
+    elif i == 1:
+        v = (zero, s, zero)
+    return v
+
+
+@kernel
+def ellipsoid_support(size, u):
+    """D^2 u / |D u|."""
+    x, y, z = size[0] * u[0], size[1] * u[1], size[2] * u[2]
+    norm = sqrt(dot3((x, y, z), (x, y, z)))
+    if norm > 1e-300:
+        s = 1.0 / norm
+        x, y, z = size[0] * (x * s), size[1] * (y * s), size[2] * (z * s)
+    return x, y, z
+
+
+@kernel
+def cylinder_support(size, u):
+    """A point of a rim; along the axis, that on the x axis."""
+    z, _ = signed(size[1], u[2])
+    norm = sqrt(u[0] * u[0] + u[1] * u[1])
+    x, y = size[0], 0.0 * size[0]
+    if norm > 1e-300:
+        s = size[0] / norm
+        x, y = u[0] * s, u[1] * s
+    return x, y, z
+
+
+@kernel
+def highest_vertex(m1, start, n, u):
+    """The first of the hull's highest vertices, by asking all."""
+    best = dot3(load3(m1.hull_vert, 3 * start), u)
+    vertex = where(best < best, best, 0.0)  # a number, whatever the direction is
+    for i in range(1, n):
+        height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
+        vertex, best = where(height > best, i, vertex), fmax(height, best)
+    return whole(vertex)
+
+
+@kernel
+def climb(m1, start, n, u, vertex):
+    """A highest vertex, by going from vertex to highest neighbour: on a convex hull none is missed.
+
+    The highest is chosen, not branched to: which neighbour is higher cannot be predicted.
+    """
+    best = dot3(load3(m1.hull_vert, 3 * (start + vertex)), u)
+    for _ in range(n):
+        at, higher = start + vertex, where(best < best, best, -1.0)
+        for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
+            i = m1.hull_edge[k]
+            height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
+            higher, best = where(height > best, i, higher), fmax(height, best)
+        if higher < 0.0:
+            break
+        vertex = whole(higher)
+    return vertex
+
+
+@kernel
+def cell_of(u):
+    """The number of the cell of directions that u lies in; the order is that of `model.hull`."""
+    a, b, c = fabs(u[0]), fabs(u[1]), fabs(u[2])
+    face, x, y, z = 0, u[0], u[1], u[2]
+    if b > a and b >= c:
+        face, x, y, z = 2, u[1], u[2], u[0]
+    elif c > a:
+        face, x, y, z = 4, u[2], u[0], u[1]
+    if x > 0.0:
+        face += 1
+    s = (0.5 * CELLS) / fabs(x)
+    i = whole(clip(y * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    j = whole(clip(z * s + 0.5 * CELLS, 0.0, CELLS - 1.0))
+    return (face * CELLS + i) * CELLS + j
+
+
+@kernel
+def highest_prism_vertex(d1, u):
+    """The first of the prism's highest vertices."""
+    vertex, best = 0, dot3(load3(d1.prism_vert, 0), u)
+    for i in range(1, 6):
+        height = dot3(load3(d1.prism_vert, 3 * i), u)
+        if height > best:
+            vertex, best = i, height
+    return vertex
+
+
+@kernel
+def core_support(m1, d1, side, u):
+    """(point, vertex) of the shape's core that is farthest along u, both in the shape's own frame.
+
+    Climbing starts from the vertex that is farthest along the middle of the direction's cell: about one in three times
+    it is not there already.
+    """
+    shape, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
+    vertex, zero = NO_VERTEX, 0.0 * size[0]
+    x, y, z = zero, zero, zero
+    if shape == MESH:
+        mesh = d1.shape_data[side]
+        start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
+        if n > ASK_ALL:
+            vertex = climb(m1, start, n, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
+        else:
+            vertex = highest_vertex(m1, start, n, u)
+        x, y, z = load3(m1.hull_vert, 3 * (start + vertex))
+    elif shape == BOX:
+        x, i = signed(size[0], u[0])
+        y, j = signed(size[1], u[1])
+        z, k = signed(size[2], u[2])
+        vertex = i + 2 * j + 4 * k
+    elif shape == CYLINDER:
+        x, y, z = cylinder_support(size, u)
+    elif shape == ELLIPSOID:
+        x, y, z = ellipsoid_support(size, u)
+    elif shape == CAPSULE:
+        z, vertex = signed(size[1], u[2])
+    elif shape == PRISM:
+        vertex = highest_prism_vertex(d1, u)
+        x, y, z = load3(d1.prism_vert, 3 * vertex)
+    else:
+        vertex = 0
+    return (x, y, z), vertex
+
+
+# ---- the difference of two shapes ------------------------------------------------------------------------------------
+@kernel
+def look_from_first(d1):
+    """The pose of the second shape in the frame of the first."""
+    R = load9(d1.shape_mat, 0)
+    store3(d1.convex_pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))))
+    for k in range(3):
+        column = mat_t_mul_vec(R, (d1.shape_mat[9 + k], d1.shape_mat[12 + k], d1.shape_mat[15 + k]))
+        d1.convex_mat[k], d1.convex_mat[3 + k], d1.convex_mat[6 + k] = column
+
+
+@stage
+def support(m1, d1):
+    """Support point of the difference of the cores along `support_dir`, in the frame of the first shape.
+
+    Reads:  shape_*, convex_mat, convex_pos, support_dir (3,) of any length.
+    Writes: support_first (3,), the point of the first core; support_point (3,), less that of the second [m];
+            support_vertex (2,).
+    """
+    u = load3(d1.support_dir, 0)
+    a, i = core_support(m1, d1, 0, u)
+    v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)
+    b, j = core_support(m1, d1, 1, (-v[0], -v[1], -v[2]))
+    b = mat_mul_vec(load9(d1.convex_mat, 0), b)
+    store3(d1.support_first, 0, a)
+    store3(d1.support_point, 0, sub3(sub3(a, b), load3(d1.convex_pos, 0)))
+    d1.support_vertex[0], d1.support_vertex[1] = i, j
+
+
+@kernel
+def support_along(m1, d1, u):
+    """The support point along u, as a vector; what else there is to know stands in `support_*`."""
+    store3(d1.support_dir, 0, u)
+    support(m1, d1)
+    return load3(d1.support_point, 0)

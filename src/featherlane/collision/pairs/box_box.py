@@ -1,0 +1,127 @@
+"""Two boxes: separating axes, then the points of a face or of two edges.
+
+Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
+and Manocha, OBBTree, 1996).  The one along which they overlap least says what touches: a face, and with it up to eight
+corners of the polygon in which the other box's face lies over it, or two edges, in one point.
+Source: MuJoCo 4.0.1 mjc_BoxBox, whose tolerances these are.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.pairs.box_edge import edge_point
+from featherlane.collision.pairs.box_face import face_points
+from featherlane.collision.pairs.box_frame import axis, column, relative, row, seen_from, transpose
+
+ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
+PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name
+PREFERENCE = 1e-6  # of its separation: by so much two edges must be better than a face
+SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
+BETTER = 0.05  # of the face's depth: by so much they must be better then
+NEVER = -1e30  # m separation along an axis that is none
+
+SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is of edges i and j
+
+
+@kernel
+def extent(n, size):
+    """Half the width of a box along a vector in its frame: sum of |n_k| size_k."""
+    return plain_dot3((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
+
+
+@kernel
+def best_face(d1, R, p, q, size1, size2, slack):
+    """(code, separation) of the face normal along which two boxes overlap least, the first of equal ones."""
+    code, best = SEPARATED, real(d1, -1e10)
+    for k in range(3):
+        gap = fabs(p[k]) - size1[k] - extent(row(R, k), size2)
+        if gap > slack:
+            return SEPARATED, gap
+        if gap > best:
+            code, best = FACES1 + k, gap
+    for k in range(3):
+        gap = fabs(q[k]) - size2[k] - extent(column(R, k), size1)
+        if gap > slack:
+            return SEPARATED, gap
+        if gap > best:
+            code, best = FACES2 + k, gap
+    return code, best
+
+
+@kernel
+def lay_columns(d1, R):
+    """The second box's axes in the frame of the first, side by side, with zeros behind the third."""
+    E, zero = eights(d1.box_axis), real(d1, 0.0)
+    for k in range(3):
+        E[k] = zero
+    for k in range(9):
+        d1.box_axis[8 * (k // 3) + k % 3] = R[k]
+
+
+@kernel
+def lay_gaps(d1, R, p, size1, size2):
+    """Axes of each edge of the first box with the three of the second, and the separation along them."""
+    E = eights(d1.box_axis)
+    columns = load3(E, 0)
+    for i in (0, 1, 2):
+        u, sine = normalize3(cross(axis(d1, i), columns))
+        gap = fabs(plain_dot3(u, p)) - extent(u, size1) - extent(seen_from(R, u), size2)
+        store4(E, 3 + 4 * i, (where(sine >= PARALLEL, gap, NEVER), u[0], u[1], u[2]))
+
+
+@kernel
+def best_edges(d1, R, p, size1, size2, slack, face, depth):
+    """(code, separation, axis) of the best of all axes, given the best face's code and separation."""
+    code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box_axis), d1.box_axis
+    lay_gaps(d1, R, p, size1, size2)
+    for i in range(3):
+        gaps = E[3 + 4 * i]
+        if any_(gaps > slack):
+            return SEPARATED, best, n
+        if any_((gaps - PREFERENCE * fabs(gaps) > best) & (gaps > depth)):
+            for j in range(3):
+                k = 8 * (3 + 4 * i) + j
+                gap = A[k]
+                if (gap - PREFERENCE * fabs(gap) > best) & (gap > depth):
+                    code, best, n = EDGES + 3 * i + j, gap, (A[k + 8], A[k + 16], A[k + 24])
+    return code, best, n
+
+
+@kernel
+def separating_axis(d1, R, p, q, size1, size2, slack):
+    """(code, axis of the edges) of the axis along which two boxes overlap least.
+
+    Edges whose axis is close to the best face's normal, and hardly better, yield to the face: it gives more points.
+    """
+    lay_columns(d1, R)
+    face, depth = best_face(d1, R, p, q, size1, size2, slack)
+    if face == SEPARATED:
+        return face, axis(d1, 0)
+    code, best, n = best_edges(d1, R, p, size1, size2, slack, face, depth)
+    if code >= EDGES:
+        cosine = n[face] if face < FACES2 else plain_dot3(n, column(R, face - FACES2))
+        if (fabs(cosine) > SAME) & (best < depth + BETTER * fabs(depth) + MINVAL):
+            code = face
+    return code, n
+
+
+@stage
+def box_box(m1, d1):
+    """Up to eight points of two boxes.
+
+    Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_axis, box_polygon for itself.
+    Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
+    """
+    R1, R2 = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)
+    offset = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+    R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
+    size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
+    slack = d1.shape_limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
+
+    d1.manifold_count[0] = 0
+    code, n = separating_axis(d1, R, p, q, size1, size2, slack)
+    if code >= EDGES:
+        edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)
+    elif code >= FACES2:
+        face_points(d1, transpose(R), q, 1, code - FACES2)
+    elif code >= FACES1:
+        face_points(d1, R, p, 0, code)

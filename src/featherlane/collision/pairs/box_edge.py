@@ -1,0 +1,73 @@
+"""Two boxes that touch with an edge each: the nearest points of the edges.
+
+Source: MuJoCo 4.0.1 mjc_BoxBox.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.pairs.box_frame import axis, column, seen_from, turned_by
+
+EITHER = 1e-9  # component of the axis below which a box reaches equally far to both sides
+
+
+@kernel
+def reach(n, size, second):
+    """Where a box reaches farthest along one axis of its own; second choice: the other side, if that is as far."""
+    side = where(n >= 0.0, size, -size)
+    return -side if (second == 1) & (fabs(n) < EITHER) else side
+
+
+@kernel
+def farthest_edge(d1, n, size, k, second):
+    """Middle of the edge along axis k that lies farthest along n; where two do, either."""
+    zero = real(d1, 0.0)
+    x = reach(n[0], size[0], second) if k != 0 else zero
+    y = reach(n[1], size[1], second) if k != 1 else zero
+    z = reach(n[2], size[2], second) if k != 2 else zero
+    return x, y, z
+
+
+@kernel
+def nearest_on_edges(e, u, v, half1, half2):
+    """Coordinates s and t of the nearest points s u and e + t v of two edges, |s| <= half1, |t| <= half2.
+
+    On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  Each is clipped, and the other follows.
+    """
+    b, ue, ve = plain_dot3(u, v), plain_dot3(u, e), plain_dot3(v, e)
+    sine2 = 1.0 - b * b
+    s = where(sine2 < MINVAL, 0.0, (ue - b * ve) / fmax(sine2, MINVAL))
+    s = clip(s, -half1, half1)
+    t = clip(b * s - ve, -half2, half2)
+    return clip(ue + b * t, -half1, half1), t
+
+
+@kernel
+def edge_point(d1, R, p, n, i, j, slack):
+    """The point halfway between edge i of the first box and edge j of the second, which the axis n separates.
+
+    All in the first box's frame; R and p are the second box in it.
+    Writes: manifold_*.
+    """
+    n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
+    m = seen_from(R, n)
+    size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
+    u, v = axis(d1, i), column(R, j)
+
+    # of up to four pairs of edges, the closest
+    best, a, b = real(d1, 1e10), u, v
+    for k in range(4):
+        c1 = farthest_edge(d1, n, size1, i, k >> 1)
+        c2 = sub3(p, turned_by(R, farthest_edge(d1, m, size2, j, k & 1)))
+        s, t = nearest_on_edges(sub3(c2, c1), u, v, size1[i], size2[j])
+        w1, w2 = add3(c1, scale3(s, u)), add3(c2, scale3(t, v))
+        between = sub3(w2, w1)
+        square = plain_dot3(between, between)
+        if square < best:
+            best, a, b = square, w1, w2
+
+    dist = plain_dot3(sub3(b, a), n)
+    if dist <= slack:
+        R1 = load9(d1.shape_mat, 0)
+        d1.manifold_count[0] = 1
+        d1.manifold_dist[0] = dist
+        store3(d1.manifold_pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shape_pos, 0)))
+        store3(d1.manifold_normal, 0, mat_mul_vec(R1, n))

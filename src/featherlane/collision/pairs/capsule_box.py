@@ -1,0 +1,252 @@
+"""A capsule and a box: one sphere or two on the capsule's segment, each against the box.
+
+The first sphere is about the point of the segment that is nearest to the box: an end that lies over a face, or the
+nearest points of the segment and one of the edges.  The second is as far from the first as the capsule goes along the
+box, so that a capsule rests on a face or on an edge in two points; there is none where it points at the box.  Points of
+the segment and of edges have coordinates from -1 to 1, from end to end.
+Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
+Note: sums are not fused; see box_frame.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.pairs.box_frame import seen_from, turned_by
+from featherlane.collision.pairs.sphere_box import sphere_box
+
+NEVER = 1e300
+NO_SECOND = -4.0
+
+# what of the box is nearest
+NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
+
+
+# ---- the nearest point of the segment --------------------------------------------------------------------------
+@kernel
+def nearest_end(d1, p, h, size):
+    """(what, axis, x, squared distance) of the end nearest to a face that it lies over, or of one that lies inside."""
+    what, axis, x, best = NOWHERE, 0, real(d1, 0.0), real(d1, NEVER)
+    for end in (-1, 1):
+        c = add3(p, scale3(real(d1, end), h))
+        out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
+        square, beyond, k = plain_dot3(out, out), 0, 0
+        for i in range(3):
+            if fabs(c[i]) > size[i]:
+                beyond, k = beyond + 1, i
+        if beyond < 2 and square < best:
+            what, axis, x, best = INSIDE + beyond, k, real(d1, end), square
+    return what, axis, x, best
+
+
+@kernel
+def none_nearer(p, h, half, size, what, k, x, best):
+    """Is no edge nearer than the end x, because it lies inside, or over face k and the segment leads away from that?
+
+    Then the plane of the face parts the segment from all edges by as much; where the product of lengths is below 1,
+    rounding of their squared distances stays below MINVAL.
+    """
+    lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
+    away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
+    return what == INSIDE or (what == FACE and away and best * lengths * lengths < 1.0)
+
+
+@kernel
+def corner_signs(d1):
+    """(x, y, z) of the corners of a cube from -1 to 1, eight at once; the bits of a corner's number say which."""
+    for i in range(8):
+        d1.box_corner[i] = real(d1, 2 * (i & 1) - 1)
+        d1.box_corner[8 + i] = real(d1, (i & 2) - 1)
+        d1.box_corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
+    return load3(eights(d1.box_corner), 0)
+
+
+@kernel
+def lower_corner(j, k):
+    """Number of the corner where edge j of the four along axis k begins: j with a bit 0 put in at k."""
+    return j >> k << k + 1 | j & (1 << k) - 1
+
+
+@kernel
+def is_beyond(e):
+    """Is the coordinate before the lower end or past the upper end?"""
+    return (e > 1.0) | (e < -1.0)
+
+
+@kernel
+def edges_and_segment(mb, ma, mc, u, v, inverse):
+    """(e, x, end) of the nearest points of edges and a segment; `end` says at which end the edge was cut, if at all.
+
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second follows, then
+    the other way round.
+    """
+    e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
+    cut = is_beyond(e)
+    e = where(cut, clip(e, -1.0, 1.0), e)
+    end = where(cut, e, 0.0)
+    x = where(cut, (v - mb * e) * (1.0 / mc), x)
+    over = is_beyond(x)
+    x = where(over, clip(x, -1.0, 1.0), x)
+    e = where(over, (u - mb * x) * (1.0 / ma), e)
+    cut = is_beyond(e)
+    e = where(cut, clip(e, -1.0, 1.0), e)
+    return e, x, where(cut, e, end)
+
+
+@kernel
+def lay_edges(d1, signs, p, h, half, size, k):
+    """Of the four edges along axis k: squared distance, coordinates of the nearest points, and the cut end.
+
+    Each stands where its lower corner does, and there is none at upper ones.
+    """
+    E, zero = eights(d1.box_edge), real(d1, 0.0)
+    ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
+    det = ma * mc - mb * mb
+    skew = fabs(det) >= MINVAL
+    inverse = 1.0 / det if skew else zero
+    d = (
+        (signs[0] * size[0] if k != 0 else zero) - p[0],
+        (signs[1] * size[1] if k != 1 else zero) - p[1],
+        (signs[2] * size[2] if k != 2 else zero) - p[2],
+    )
+    e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
+    d, step = sub3(d, scale3(x, h)), size[k] * e
+    d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
+    square = plain_dot3(d, d) if skew else NEVER + signs[k]
+    E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
+
+
+@kernel
+def nearest_edge(d1, p, h, half, size, what, axis, x, best):
+    """(what, axis, x, e, corner) of the nearest edge or corner, if it is nearer than what was found, else that."""
+    signs = corner_signs(d1)
+    for k in (0, 1, 2):
+        lay_edges(d1, signs, p, h, half, size, k)
+    place = real(d1, -1.0)
+    for k in range(3):
+        if any_(eights(d1.box_edge)[4 * k] < best - MINVAL):
+            for j in range(4):
+                i = 32 * k + lower_corner(j, k)
+                square = d1.box_edge[i]
+                nearer = square < best - MINVAL
+                place, best = where(nearer, i, place), where(nearer, square, best)
+    e, corner, i = real(d1, 0.0), 0, whole(place)
+    if i >= 0:
+        axis, corner, x, e, end = i >> 5, i & 7, d1.box_edge[i + 8], d1.box_edge[i + 16], d1.box_edge[i + 24]
+        what = CORNER
+        if end == 0.0:
+            what = EDGE
+        elif end > 0.0:
+            corner += 1 << axis
+    return what, axis, x, e, corner
+
+
+# ---- how far along the box, in coordinates of the segment, from the first point ---------------------------------
+@kernel
+def span(distance, h, k):
+    """How far the segment goes along axis k in coordinates of its own; forever, if it does not move along it."""
+    return distance / fabs(h[k]) if fabs(h[k]) > 0.0 else NEVER
+
+
+@kernel
+def positive(h):
+    """The positive components, as bits."""
+    return (1 if h[0] > 0.0 else 0) + (2 if h[1] > 0.0 else 0) + (4 if h[2] > 0.0 else 0)
+
+
+@kernel
+def single(bits):
+    """The axis of the only bit, -1 if there are more or none."""
+    return 0 if bits == 1 else 1 if bits == 2 else 2 if bits == 4 else -1
+
+
+@kernel
+def along_corner(d1, z, h, size, corner, x):
+    """From a corner along an edge, or over a face.
+
+    `inward` are the axes along which the segment goes past the box.  With one, that edge; with two, that face.
+    """
+    inward, s = positive(h) ^ corner, 1
+    if single(inward) < 0:
+        inward, s = 7 - inward, -1
+    k = single(inward)
+    if k < 0:
+        return real(d1, NO_SECOND)
+    if z[k] * z[k] > 0.5:
+        return s * fmin(span(2.0 * size[k], h, k), 1.0 - s * x)
+    i, j = (k + 1) % 3, (k + 2) % 3
+    return -s * fmin(span(2.0 * size[j], h, j), fmin(span(2.0 * size[i], h, i), 1.0 + s * x))
+
+
+@kernel
+def along_edge(d1, z, h, size, corner, k, x, e):
+    """From an edge along axis k over the face that the segment is more parallel to; none if it spans the edge."""
+    inward = (positive(h) ^ corner) & (7 - (1 << k))
+    if single(inward) < 0:
+        return real(d1, NO_SECOND)
+    b, c = (k + 1) % 3, (k + 2) % 3
+    if fabs(z[b]) <= fabs(z[c]):
+        b = c
+    s = 1 if inward & (1 << b) else -1
+    upwards = (s == 1) == (positive(h) & (1 << k) != 0)
+    rest = 1.0 - e if upwards else 1.0 + e
+    return s * fmin(span(size[k] * rest, h, k), fmin(span(2.0 * size[b], h, b), 1.0 - s * x))
+
+
+@kernel
+def along_face(d1, p, h, size, k, x):
+    """From an end over a face across axis k, to the other end or to where the segment leaves the face."""
+    s = -1 if x > 0.0 else 1
+    c, way = add3(p, scale3(x, h)), real(d1, 2.0)
+    for i in range(3):
+        if i != k and fabs(h[i]) > 0.0:
+            for side in (1, -1):
+                t = (side * size[i] - c[i]) / h[i] * s
+                if t > 0.0:
+                    way = fmin(t, way)
+    return s * way
+
+
+# ---- the pair -----------------------------------------------------------------------------------------------
+@kernel
+def add_sphere(d1, p):
+    """Add the point of the capsule's sphere about p, in the box's frame, if it touches."""
+    R, c = load9(d1.shape_mat, 9), load3(d1.shape_pos, 3)
+    # out of the frame and in again, because that is the point whose rounding decides what is inside
+    centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
+    touch, dist, pos, n = sphere_box(centre, d1.shape_size[0], load3(d1.shape_size, 3), d1.shape_limit[0])
+    if touch:
+        i = d1.manifold_count[0]
+        d1.manifold_dist[i] = dist
+        store3(d1.manifold_pos, 3 * i, add3(turned_by(R, pos), c))
+        store3(d1.manifold_normal, 3 * i, turned_by(R, n))
+        d1.manifold_count[0] = i + 1
+
+
+@stage
+def capsule_box(m1, d1):
+    """Up to two points of a capsule and a box.
+
+    Source: MuJoCo mjraw_CapsuleBox.
+    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_corner, box_edge for itself.
+    Frame: the box's; p is the capsule's centre, z its axis, h = half z.
+    """
+    R, size, half = load9(d1.shape_mat, 9), load3(d1.shape_size, 3), d1.shape_size[1]
+    p = seen_from(R, sub3(load3(d1.shape_pos, 0), load3(d1.shape_pos, 3)))
+    z = seen_from(R, (d1.shape_mat[2], d1.shape_mat[5], d1.shape_mat[8]))
+    h = scale3(half, z)
+
+    what, k, x, best = nearest_end(d1, p, h, size)
+    e, corner = real(d1, 0.0), 0
+    if not none_nearer(p, h, half, size, what, k, x, best):
+        what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
+    way = real(d1, NO_SECOND)
+    if what == FACE:
+        way = along_face(d1, p, h, size, k, x)
+    elif what == EDGE:
+        way = along_edge(d1, z, h, size, corner, k, x, e)
+    elif what == CORNER:
+        way = along_corner(d1, z, h, size, corner, x)
+
+    d1.manifold_count[0] = 0
+    if what != NOWHERE:
+        add_sphere(d1, add3(p, scale3(x, h)))
+        if way > NO_SECOND:
+            add_sphere(d1, add3(p, scale3(way + x, h)))

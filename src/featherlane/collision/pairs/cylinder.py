@@ -1,0 +1,81 @@
+"""Cylinders with planes and with spheres, all worlds at once.
+
+Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.pairs.primitive import plane_sphere, sphere_sphere
+
+SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral triangle within a unit circle
+
+
+@kernel
+def lowest_radius(n, R, r):
+    """(a, s, v) of a cylinder over a plane: its axis downwards, the slope n . a, and the radius that points down most.
+
+    v = r (s a - n) / |s a - n|; a disk parallel to the plane has all radii equally low, and v is the one along x.
+    Note: unfused as in MuJoCo, where rounding decides what is parallel.
+    """
+    z = R[2], R[5], R[8]
+    slope = plain_dot3(n, z)
+    up = slope > 0.0
+    a, slope = select3(up, (-z[0], -z[1], -z[2]), z), where(up, -slope, slope)
+    v = a[0] * slope - n[0], a[1] * slope - n[1], a[2] * slope - n[2]
+    length2 = plain_dot3(v, v)
+    parallel = length2 < MINVAL * MINVAL
+    scale = r / where(parallel, 1.0, sqrt(length2))
+    return a, slope, select3(parallel, scale3(r, (R[0], R[3], R[6])), scale3(scale, v))
+
+
+@kernel
+def plane_cylinder(height, n, c, R, r, half):
+    """Four distances and points of a cylinder over a plane; `height` is its centre's.
+
+    The lowest point of the rim, the point opposite it along the axis, and two points that make a triangle with the
+    first on the lower disk.
+    Source: mjc_PlaneCylinder, which gives a point if its distance is within the margin and the first point's is.
+    """
+    a, slope, v = lowest_radius(n, R, r)
+    down, fall = plain_dot3(v, n), half * slope
+    low, high, aside = height + fall + down, height - fall + down, height + fall - 0.5 * down
+    across = scale3(SIDEWAYS * r, normalize3(cross(v, scale3(half, a)))[0])
+    disk = axpy3(half, a, c)
+    back = axpy3(-0.5, v, disk)
+    return (
+        (low, axpy3(-0.5 * low, n, axpy3(1.0, v, disk))),
+        (high, axpy3(-0.5 * high, n, axpy3(1.0, v, axpy3(-half, a, c)))),
+        (aside, axpy3(-0.5 * aside, n, axpy3(1.0, across, back))),
+        (aside, axpy3(-0.5 * aside, n, axpy3(-1.0, across, back))),
+    )
+
+
+@kernel
+def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
+    """(touch, distance, point, normal) of a sphere and a cylinder.
+
+    The sphere meets the side if its centre lies between the planes of the disks, a disk if it lies within the radius,
+    the nearer of the two if both, and the rim if neither.
+    Source: mjc_SphereCylinder.
+    Note: unfused as in MuJoCo, where rounding decides whether the centre lies on the axis.
+    """
+    v = sub3(c1, c2)
+    x = plain_dot3(z2, v)
+    foot = scale3(x, z2)
+    out = sub3(v, foot)
+    radius2 = plain_dot3(out, out)
+    radius = sqrt(radius2)
+    between, over = fabs(x) < half, radius2 < r2 * r2
+    disk = over & ((half - fabs(x) < r2 - radius) | (fabs(x) >= half))
+    side = between & not_(disk)
+
+    # the side is a sphere on the axis, the rim one of no size
+    end = where(x > 0.0, half, -half)
+    rim = add3(add3(scale3(end, z2), scale3(r2 / fmax(radius, MINVAL), out)), c2)
+    centre = select3(side, add3(foot, c2), rim)
+    touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
+
+    # a disk is a plane
+    up = scale3(where(x > 0.0, 1.0, -1.0), z2)
+    flat_touch, flat_dist, flat_pos = plane_sphere(axpy3(end, z2, c2), up, c1, r1, margin)
+    n = select3(disk, (-up[0], -up[1], -up[2]), n)
+    return (disk & flat_touch) | (not_(disk) & touch), where(disk, flat_dist, dist), select3(disk, flat_pos, pos), n

@@ -1,0 +1,138 @@
+"""Points of pairs in closed form, all worlds at once: shapes out of the tile, points into its slots.
+
+`near` says in which worlds the pair is near; `limit`, margin and gap together, is the distance up to which a point
+counts.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.frame import frame_along, frame_of
+from featherlane.collision.pairs.box_frame import seen_from
+from featherlane.collision.pairs.cylinder import plane_cylinder, sphere_cylinder
+from featherlane.collision.pairs.ellipsoid import plane_ellipsoid
+from featherlane.collision.pairs.primitive import (
+    capsule_segments,
+    corner_height,
+    half_axis_heights,
+    plane_box,
+    plane_sphere,
+    sphere_capsule,
+    sphere_sphere,
+)
+from featherlane.collision.pairs.sphere_box import sphere_box
+from featherlane.collision.slot import append
+
+
+@kernel
+def z_axis(d, g):
+    """Third column of the geom's orientation: a plane's normal, a capsule's axis."""
+    return d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8]
+
+
+@kernel
+def plane_sphere_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    n = z_axis(d, g)
+    touch, dist, pos = plane_sphere(load3(d.geom_xpos, 3 * g), n, load3(d.geom_xpos, 3 * h), m.geom_size[3 * h], limit)
+    append(d, 0, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def plane_capsule_points(m, d, g, h, near, limit):
+    """Up to two points: the caps at the positive and at the negative end of the axis, along which the frame lies."""
+    o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
+    c, a = load3(d.geom_xpos, 3 * h), z_axis(d, h)
+    r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    frame = frame_along(n, a)
+    for end in range(2):
+        touch, dist, pos = plane_sphere(o, n, axpy3((1.0 - 2.0 * end) * half, a, c), r, limit)
+        append(d, end, near & touch, dist, pos, frame)
+
+
+@kernel
+def plane_box_points(m, d, g, h, near, limit):
+    """Up to four points: corners in the order of their numbers."""
+    n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
+    R, size = load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
+    height, axis = dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), half_axis_heights(R, size, n)
+    frame = frame_of(n)
+    corners = plane_box(height, axis, limit, real(d, -1.0))
+    for i in range(4):
+        corner = corners[i]
+
+        # bits of the number -> signs of the axes
+        z = corner >= 4.0
+        rest = where(z, corner - 4.0, corner)
+        y = rest >= 2.0
+        x = where(y, rest - 2.0, rest) >= 1.0
+        sx, sy, sz = where(x, 1.0, -1.0), where(y, 1.0, -1.0), where(z, 1.0, -1.0)
+        dist = height + corner_height(sx, sy, sz, axis)
+        pos = axpy3(sx * size[0], (R[0], R[3], R[6]), c)
+        pos = axpy3(sy * size[1], (R[1], R[4], R[7]), pos)
+        pos = axpy3(sz * size[2], (R[2], R[5], R[8]), pos)
+        append(d, i, near & (corner >= 0.0), dist, axpy3(-0.5 * dist, n, pos), frame)
+
+
+@kernel
+def plane_ellipsoid_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
+    c, R, size = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
+    touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
+    append(d, 0, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def plane_cylinder_points(m, d, g, h, near, limit):
+    """Up to four points, none if the first does not touch."""
+    n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
+    r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    height, frame = plain_dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), frame_of(n)
+    found = plane_cylinder(height, n, c, load9(d.geom_xmat, 9 * h), r, half)
+    lowest = found[0][0]
+    for i in range(4):
+        dist, pos = found[i]
+        append(d, i, near & (lowest <= limit) & (dist <= limit), dist, pos, frame)
+
+
+@kernel
+def sphere_points(m, d, g, h, near, limit):
+    """Up to one point of a sphere with a sphere or a capsule."""
+    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
+    c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
+    if m.geom_type[h] == SPHERE:
+        touch, dist, pos, n = sphere_sphere(c1, z1, r1, c2, z2, r2, limit)
+    else:
+        touch, dist, pos, n = sphere_capsule(c1, z1, r1, c2, z2, r2, m.geom_size[3 * h + 1], limit)
+    append(d, 0, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def sphere_cylinder_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
+    c2, z2, r2, half = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h], m.geom_size[3 * h + 1]
+    touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
+    append(d, 0, near & touch, dist, pos, frame_of(n))
+
+
+@kernel
+def sphere_box_points(m, d, g, h, near, limit):
+    """Up to one point."""
+    c, R = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h)
+    centre = seen_from(R, sub3(load3(d.geom_xpos, 3 * g), c))
+    touch, dist, pos, n = sphere_box(centre, m.geom_size[3 * g], load3(m.geom_size, 3 * h), limit)
+    append(d, 0, near & touch, dist, add3(mat_mul_vec(R, pos), c), frame_of(mat_mul_vec(R, n)))
+
+
+@kernel
+def capsule_capsule_points(m, d, g, h, near, limit):
+    """One point of crossing capsules, up to two of parallel ones."""
+    c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
+    c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
+    a1, a2 = scale3(m.geom_size[3 * g + 1], z1), scale3(m.geom_size[3 * h + 1], z2)
+    parallel, x1, x2, y1, y2 = capsule_segments(c1, a1, c2, a2)
+    touch, dist, pos, n = sphere_sphere(axpy3(x1, a1, c1), z1, r1, axpy3(x2, a2, c2), z2, r2, limit)
+    append(d, 0, near & touch, dist, pos, frame_of(n))
+    if any_(near & parallel):
+        touch, dist, pos, n = sphere_sphere(axpy3(y1, a1, c1), z1, r1, axpy3(y2, a2, c2), z2, r2, limit)
+        append(d, 1, near & parallel & touch, dist, pos, frame_of(n))

@@ -1,0 +1,143 @@
+"""Pairs of shapes in closed form: how far apart they are, where they touch, and along which normal.
+
+A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
+distance is negative where they overlap.  `margin` is the distance up to which a point counts; a point that does not
+count in a world may hold anything there.  A shape is given by its centre, the z axis of its frame (a plane's normal, a
+capsule's axis) and sizes.
+Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
+"""
+
+from featherlane.prelude import *
+
+PARALLEL = 1e-8  # squared sine of the angle below which the axes of two capsules are parallel
+
+
+@kernel
+def plane_sphere(p, n, c, r, margin):
+    """(touch, distance, point) of the plane through p and a sphere.
+
+    Source: mjc_PlaneSphere.
+    """
+    height = dot3(sub3(c, p), n)
+    dist = height - r
+    return height <= margin + r, dist, axpy3(-fma(0.5, dist, r), n, c)
+
+
+@kernel
+def half_axis_heights(R, size, n):
+    """Parts of a box's half axes along the normal: n . (R diag(size))."""
+    return (
+        size[0] * dot3((R[0], R[3], R[6]), n),
+        size[1] * dot3((R[1], R[4], R[7]), n),
+        size[2] * dot3((R[2], R[5], R[8]), n),
+    )
+
+
+@kernel
+def corner_height(sx, sy, sz, h):
+    """Height of a corner over the box's centre."""
+    return sx * h[0] + sy * h[1] + sz * h[2]
+
+
+@kernel
+def plane_box(height, h, margin, none):
+    """The numbers 0..7 of the first four corners that touch, -1 where there are fewer; bit k is the sign of axis k.
+
+    A corner counts if it is within the margin and not above the box's centre.  `height` is the centre's, `h` the half
+    axes'; `none` is -1 as a value.
+    Source: mjc_PlaneBox.
+    """
+    first, second, third, fourth = none, none, none, none
+    count = none + 1.0
+    for i in range(8):
+        lower = corner_height(2.0 * (i & 1) - 1.0, 1.0 * (i & 2) - 1.0, 0.5 * (i & 4) - 1.0, h)
+        touch = (height + lower <= margin) & (lower <= 0.0)
+        first = where(touch & (count == 0.0), i, first)
+        second = where(touch & (count == 1.0), i, second)
+        third = where(touch & (count == 2.0), i, third)
+        fourth = where(touch & (count == 3.0), i, fourth)
+        count = where(touch, count + 1.0, count)
+    return first, second, third, fourth
+
+
+@kernel
+def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
+    """(touch, distance, point, normal) of two spheres; concentric ones have the normal z1 x z2, or x if that is zero.
+
+    Source: mjc_SphereSphere.
+    """
+    v = sub3(c2, c1)
+    reach = margin + r1 + r2
+    touch = (dot3(v, v) <= reach * reach) & (reach >= 0.0)
+    n, length = normalize3(v)
+    concentric = length < MINVAL
+    if any_(concentric):
+        n = select3(concentric, normalize3(plain_cross(z1, z2))[0], n)
+    dist = length - r1 - r2
+    return touch, dist, axpy3(fma(0.5, dist, r1), n, c1), n
+
+
+@kernel
+def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
+    """(touch, distance, point, normal) of a sphere and a capsule: the sphere about the nearest point of its segment.
+
+    Source: mjc_SphereCapsule.
+    """
+    x = clip(dot3(z2, sub3(c1, c2)), -half, half)
+    return sphere_sphere(c1, z1, r1, axpy3(x, z2, c2), z2, r2, margin)
+
+
+@kernel
+def nearest_general(ma, mb, mc, u, v, x1, x2):
+    """Nearest points of two segments from those of their lines: coordinates in -1..1 from end to end.
+
+    The first is clipped and the second follows, then the other way round.
+    """
+    x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
+    x1 = clip(x1, -1.0, 1.0)
+    x1 = where(x2 > 1.0, clip((u - mb) / ma, -1.0, 1.0), where(x2 < -1.0, clip((u + mb) / ma, -1.0, 1.0), x1))
+    return x1, clip(x2, -1.0, 1.0)
+
+
+@kernel
+def overlap_end(x1, within, end2, mb, mc, v):
+    """One end of the overlap of two parallel segments: x1 is the coordinate of the second's end `end2` on the first.
+
+    Where that end is `within` the first segment, or beyond its other end, it makes the pair; else the first's own end
+    does, with its foot on the second.
+    """
+    x1 = clip(x1, -1.0, 1.0)
+    return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
+
+
+@kernel
+def capsule_segments(c1, a1, c2, a2):
+    """(parallel, x1, x2, y1, y2): which points of two segments are nearest, in units of the half axes a1 and a2.
+
+    Crossing segments have one pair (x1, x2) of nearest points.  Parallel ones have two, the ends of their overlap, in
+    the direction of a1: (x1, x2) and (y1, y2), which coincide where there is no overlap.
+    Source: mjraw_CapsuleCapsule of MuJoCo 4.0.1; the rule for parallel axes was measured on its results.
+    Note: cross products keep near-parallel axes free of cancellation, as |a1|^2 |a2|^2 - (a1 . a2)^2 would not.
+    """
+    dif = sub3(c1, c2)
+    ma, mb, mc = dot3(a1, a1), -dot3(a1, a2), dot3(a2, a2)
+    u, v = -dot3(a1, dif), dot3(a2, dif)
+
+    # nearest points of the lines: x1 = (dif x a2) . (a2 x a1) / |a1 x a2|^2, x2 alike
+    w = cross(a1, a2)
+    det = dot3(w, w)
+    parallel = det < PARALLEL * ma * mc
+    inverse = 1.0 / where(parallel, 1.0, det)
+    x1, x2 = -dot3(cross(dif, a2), w) * inverse, -dot3(cross(dif, a1), w) * inverse
+    x1, x2 = nearest_general(ma, mb, mc, u, v, x1, x2)
+    y1, y2 = x1, x2
+
+    # parallel: the second segment's ends lie at (u +- |mb|) / ma on the first
+    if any_(parallel):
+        reach, end = fabs(mb), where(mb > 0.0, 1.0, -1.0)
+        lo, hi = (u - reach) / ma, (u + reach) / ma
+        lo1, lo2 = overlap_end(lo, lo > -1.0, end, mb, mc, v)
+        hi1, hi2 = overlap_end(hi, hi < 1.0, -end, mb, mc, v)
+        x1, x2 = where(parallel, lo1, x1), where(parallel, lo2, x2)
+        y1, y2 = where(parallel, hi1, y1), where(parallel, hi2, y2)
+    return parallel, x1, x2, y1, y2

@@ -1,0 +1,40 @@
+"""A sphere and a box, all worlds at once or one: all in the box's frame, about its centre.
+
+Source: MuJoCo 4.0.1 mjraw_SphereBox.
+"""
+
+from featherlane.prelude import *
+
+
+@kernel
+def nearer_side(x, half):
+    """(depth, inward sign) of the nearer of the two faces across one axis, the lower of equal ones."""
+    low, high = fabs(half + x), fabs(half - x)
+    upper = high < low
+    return where(upper, high, low), where(upper, -1.0, 1.0)
+
+
+@kernel
+def nearest_face(c, size):
+    """(depth, inward normal) of the face nearest to a point in the box, the first of equal ones."""
+    (x, i), (y, j), (z, k) = nearer_side(c[0], size[0]), nearer_side(c[1], size[1]), nearer_side(c[2], size[2])
+    second = y < x
+    depth = where(second, y, x)
+    third = z < depth
+    n = where(second | third, 0.0, i), where(third, 0.0, where(second, j, 0.0)), where(third, k, 0.0)
+    return where(third, z, depth), n
+
+
+@kernel
+def sphere_box(c, r, size, margin):
+    """(touch, distance, point, normal) of a sphere with centre c and a box; the centre may lie within.
+
+    Note: with the centre within, the margin is asked about -r, not about the depth of the nearest face.
+    """
+    nearest = (clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2]))
+    n, gap = normalize3(sub3(nearest, c))
+    within = gap <= MINVAL
+    depth, inward = nearest_face(c, size)
+    n = select3(within, inward, n)
+    dist = where(within, -depth, gap) - r
+    return gap - r <= margin, dist, axpy3(r + 0.5 * dist, n, c), n

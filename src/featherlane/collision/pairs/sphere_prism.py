@@ -1,0 +1,67 @@
+"""A sphere and a prism of a height field, in closed form, where the sphere's centre is in the prism or above it.
+
+Inside, the depth of a point is that below the nearest of the five faces.  Above, the nearest point is on the triangle
+on top.  What is beside a prism, or below it, goes through the search for convex pairs.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.convex.gjk import TOUCH, nearest_on_triangle
+from featherlane.collision.convex.pair import NO_DISTANCE, tell
+
+
+@kernel
+def keep_nearer(d1, depth, n):
+    """Take a face, outward unit normal n, if the sphere's centre is less deep below it than below those before."""
+    if depth < -d1.convex_dist[0]:
+        d1.convex_dist[0] = -depth
+        store3(d1.convex_normal, 0, n)
+
+
+@kernel
+def holds_centre(d1, a, b, c):
+    """Is the origin inside the prism on whose top these are?  Then its depth and the normal of that face are stored."""
+    up = cross(sub3(b, a), sub3(c, a))
+    if up[2] < 0.0:
+        up, b, c = scale3(-1.0, up), c, b
+    inside = dot3(up, a) >= 0.0
+    if inside:
+        up, _ = normalize3(up)
+        zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0
+        d1.convex_dist[0] = -NO_DISTANCE
+        keep_nearer(d1, dot3(up, a), up)
+        keep_nearer(d1, d1.convex_pos[2] - d1.prism_vert[2], (zero, zero, -one))
+        inside = -d1.convex_dist[0] >= 0.0
+        for _ in range(3):
+            # counterclockwise from above: the wall's normal is to the right of its edge
+            out, _ = normalize3((b[1] - a[1], a[0] - b[0], zero))
+            depth = dot3(out, a)
+            inside = inside and depth >= 0.0
+            keep_nearer(d1, depth, out)
+            a, b, c = b, c, a
+    return inside
+
+
+@kernel
+def meets_sphere(d1):
+    """Is the second shape a sphere with its centre in the prism, or above it?  Then `convex_*` is what `closest` finds.
+
+    Above: the way from the centre down to the nearest point of the triangle leads away from all that is below that.
+    """
+    met = False
+    if d1.shape_type[1] == SPHERE:
+        p = load3(d1.convex_pos, 0)
+        a, b, c = load3(d1.prism_vert, 9), load3(d1.prism_vert, 12), load3(d1.prism_vert, 15)
+        size2, a, b, c = fmax(dot3(p, p), dot3(a, a)), sub3(a, p), sub3(b, p), sub3(c, p)
+        if holds_centre(d1, a, b, c):
+            met = True
+            store3(d1.convex_witness, 0, axpy3(-d1.convex_dist[0], load3(d1.convex_normal, 0), p))
+        else:
+            vv, v, _ = nearest_on_triangle(a, b, c)
+            if v[2] <= 0.0 and vv > TOUCH * TOUCH * size2:
+                met, length = True, sqrt(vv)
+                d1.convex_dist[0] = length
+                store3(d1.convex_normal, 0, scale3(-1.0 / length, v))
+                store3(d1.convex_witness, 0, add3(p, v))
+        if met:
+            tell(d1)
+    return met

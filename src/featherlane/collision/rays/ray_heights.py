@@ -1,0 +1,142 @@
+"""Rays and height fields: the base box, the triangles of the surface, the walls below it; one world at a time.
+
+Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
+Source: MuJoCo mj_rayHfield, whose surfaces these are: the top of the base is one, too, for a ray that starts within.
+    Deviation: of the cells only those near the ray's way over the grid are looked at, row by row, not the whole
+    rectangle between its ends.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.frame import frame_of
+from featherlane.collision.rays.ray_mesh import meet_triangle
+from featherlane.collision.rays.ray_shape import meet_box, slab
+
+PADDING = 0.01  # of a cell: how far beside its way over the grid a ray's cells are looked for
+
+
+@kernel
+def height(m1, field, r, c):
+    """Height of a sample."""
+    k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
+    return m1.hfield_data[k] * m1.hfield_size[4 * field + 2]
+
+
+@kernel
+def clipped(x, n):
+    """The largest whole number not above x, within 0 .. n - 1."""
+    return whole(clip(floor(x), 0.0, n - 1.0))
+
+
+@kernel
+def meet_cell(m1, d1, field, r, c, dx, dy, low, high, p, v, s, t):
+    """The two triangles of a cell, if the ray is between their heights somewhere over the row."""
+    z00, z01 = height(m1, field, r, c), height(m1, field, r, c + 1)
+    z10, z11 = height(m1, field, r + 1, c), height(m1, field, r + 1, c + 1)
+    top, bottom = fmax(fmax(z00, z01), fmax(z10, z11)), fmin(fmin(z00, z01), fmin(z10, z11))
+    if (bottom <= high) & (top >= low):
+        x0, y0 = dx * c - m1.hfield_size[4 * field], dy * r - m1.hfield_size[4 * field + 1]
+        x1, y1 = dx * (c + 1) - m1.hfield_size[4 * field], dy * (r + 1) - m1.hfield_size[4 * field + 1]
+        meet_triangle(d1, (x0, y0, z00), (x1, y0, z01), (x1, y1, z11), p, v, s, t)
+        meet_triangle(d1, (x0, y0, z00), (x1, y1, z11), (x0, y1, z10), p, v, s, t)
+
+
+@kernel
+def meet_surface(m1, d1, field, dx, dy, enter, leave, p, v):
+    """The triangles near the ray between the distances `enter` and `leave`, rows in the order in which it comes by."""
+    nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
+    frame = frame_of(v)
+    s, t = (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
+    slack = PADDING * m1.hfield_size[4 * field + 2]
+
+    # place on the grid, in cells, and how it moves
+    px, py = (p[0] + m1.hfield_size[4 * field]) / dx, (p[1] + m1.hfield_size[4 * field + 1]) / dy
+    vx, vy = v[0] / dx, v[1] / dy
+    y0, y1 = fma(enter, vy, py), fma(leave, vy, py)
+    first, last, step = clipped(y0 - PADDING, nrow), clipped(y1 + PADDING, nrow), 1
+    if y1 < y0:
+        first, last, step = clipped(y0 + PADDING, nrow), clipped(y1 - PADDING, nrow), -1
+    for k in range(step * (last - first) + 1):
+        r = first + step * k
+        a, b = enter, leave
+        if fabs(vy) > MINVAL:
+            u, w = (r - PADDING - py) / vy, (r + 1.0 + PADDING - py) / vy
+            a, b = fmax(a, fmin(u, w)), fmin(b, fmax(u, w))
+        if a > d1.line_distance[0]:
+            break
+        x0, x1, z0, z1 = fma(a, vx, px), fma(b, vx, px), fma(a, v[2], p[2]), fma(b, v[2], p[2])
+        low, high = fmin(z0, z1) - slack, fmax(z0, z1) + slack
+        for c in range(clipped(fmin(x0, x1) - PADDING, ncol), clipped(fmax(x0, x1) + PADDING, ncol) + 1):
+            meet_cell(m1, d1, field, r, c, dx, dy, low, high, p, v, s, t)
+
+
+@kernel
+def take(d1, x, n):
+    """Take over a nearer surface."""
+    if (x >= 0.0) & (x < d1.line_distance[0]):
+        d1.line_distance[0] = x
+        d1.line_hit[0] = 1
+        store3(d1.line_normal, 0, n)
+
+
+@kernel
+def meet_wall(m1, d1, field, p, v, side, across):
+    """One side of the box above the base, below the heights along it: its normal is `side` times x, or y if `across`.
+
+    The samples along a wall are `stride` apart, from `start` on.
+    """
+    ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
+    base, start, stride, n = m1.hfield_size[4 * field], 0, ncol, nrow
+    along, other, pa, va, po, vo = m1.hfield_size[4 * field + 1], side, p[1], v[1], p[0], v[0]
+    if side > 0:
+        start = ncol - 1
+    if across:
+        start, stride, n = 0, 1, ncol
+        base, along, pa, va, po, vo = m1.hfield_size[4 * field + 1], base, p[0], v[0], p[1], v[1]
+        if side > 0:
+            start = (nrow - 1) * ncol
+    top = m1.hfield_size[4 * field + 2]
+    if fabs(vo) > MINVAL:
+        x = (other * base - po) / vo
+        y, z = fma(x, va, pa), fma(x, v[2], p[2])
+        if (x >= 0.0) & (fabs(y) <= along) & (z >= 0.0) & (z <= top):
+            y = (y + along) * (n - 1) / (2.0 * along)
+            k = clipped(y, n - 1)
+            adr = m1.hfield_adr[field] + start + k * stride
+            part = y - k
+            if z < top * (m1.hfield_data[adr] * (1.0 - part) + m1.hfield_data[adr + stride] * part):
+                zero = real(d1, 0.0)
+                sign = zero + side
+                if across:
+                    take(d1, x, (zero, sign, zero))
+                else:
+                    take(d1, x, (sign, zero, zero))
+
+
+@stage
+def meet_heights(m1, d1):
+    """The nearest surface of the height field `shape_data` that is nearer than `line_distance`.
+
+    Reads:  line_point, line_direction (unit), in the field's frame.
+    Writes: line_distance, line_normal, line_hit where there is one.   Cost: O(cells under the ray).
+    """
+    p, v = load3(d1.line_point, 0), load3(d1.line_direction, 0)
+    field = d1.shape_data[0]
+    sx, sy, top, base = (
+        m1.hfield_size[4 * field],
+        m1.hfield_size[4 * field + 1],
+        m1.hfield_size[4 * field + 2],
+        m1.hfield_size[4 * field + 3],
+    )
+    zero = real(d1, 0.0)
+    met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, zero))
+    if met:
+        take(d1, x, n)
+    lo0, hi0 = slab(p[0], v[0], -sx, sx)
+    lo1, hi1 = slab(p[1], v[1], -sy, sy)
+    lo2, hi2 = slab(p[2], v[2], zero, top)
+    enter, leave = fmax(fmax(fmax(lo0, lo1), lo2), 0.0), fmin(fmin(hi0, hi1), hi2)
+    if enter <= leave:
+        dx, dy = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
+        meet_surface(m1, d1, field, dx, dy, enter, leave, p, v)
+        for side in range(4):
+            meet_wall(m1, d1, field, p, v, 2 * (side & 1) - 1, side >> 1)

@@ -1,0 +1,97 @@
+"""Rays and meshes: the nearest of a mesh's own triangles, found down a tree of boxes, one world at a time.
+
+The tree is visited nearest box first, and what lies behind the nearest triangle so far is left out.  Triangles have two
+faces; those that share an edge never let a ray pass between them, because the edge has the same bits in both.
+Measured per ray, one in ten of which meets a sphere of 320 or 5120 triangles: 0.1 and 0.2 us; without the tree 1.5 and
+20 us.  A tree over 80 triangles costs nothing, so all meshes have one.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.frame import frame_of
+from featherlane.collision.rays.ray_shape import FAR
+
+STEEPEST = 1e300  # 1 / 0 in a slab test: times a distance of zero it is zero
+DEPTH = 64  # boxes that wait; a node leaves one behind, and no tree of MuJoCo's compiler is deeper than 50
+
+
+@kernel
+def reciprocal(x):
+    """1 / x, or a large number of the same sign."""
+    return copysign(STEEPEST, x) if fabs(x) < 1.0 / STEEPEST else 1.0 / x
+
+
+@kernel
+def entry(m1, d1, node, p, inverse):
+    """Where the ray enters a node's box; FAR if it does not before `line_distance`."""
+    k = 6 * node
+    enter, leave = real(d1, 0.0), d1.line_distance[0]
+    for i in range(3):
+        a, b = (m1.meshnode_box[k + i] - p[i]) * inverse[i], (m1.meshnode_box[k + 3 + i] - p[i]) * inverse[i]
+        enter, leave = fmax(fmin(a, b), enter), fmin(fmax(a, b), leave)
+    return where(enter <= leave, enter, FAR)
+
+
+@kernel
+def meet_triangle(d1, a, b, c, p, v, s, t):
+    """Take over the triangle's plane where the ray meets it nearer than `line_distance`; s and t are across v.
+
+    Seen along the ray the corners lie about the origin where the three edge products have one sign; they are the
+    weights of the corners' depths, too.
+    Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
+    """
+    a, b, c = sub3(a, p), sub3(b, p), sub3(c, p)
+    ax, ay, bx, by, cx, cy = dot3(s, a), dot3(t, a), dot3(s, b), dot3(t, b), dot3(s, c), dot3(t, c)
+    # no fma: of an edge walked the other way round, each product is the exact opposite
+    e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx
+    lowest, highest = fmin(fmin(e0, e1), e2), fmax(fmax(e0, e1), e2)
+    det = e0 + e1 + e2
+    if ((lowest >= 0.0) | (highest <= 0.0)) & (fabs(det) > 0.0):
+        x = (e0 * dot3(v, a) + e1 * dot3(v, b) + e2 * dot3(v, c)) / det
+        if (x >= 0.0) & (x < d1.line_distance[0]):
+            d1.line_distance[0] = x
+            d1.line_hit[0] = 1
+            store3(d1.line_normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
+
+
+@stage
+def meet_mesh(m1, d1):
+    """The nearest triangle of the mesh `shape_data` that is nearer than `line_distance`.
+
+    Reads:  line_point, line_direction (unit), in the mesh's frame.
+    Writes: line_distance, line_normal, line_hit where there is one; line_node, line_enter for itself.
+    Cost: O(log triangles) and those near the ray.
+    """
+    p, v = load3(d1.line_point, 0), load3(d1.line_direction, 0)
+    mesh = d1.shape_data[0]
+    root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]
+    inverse = (reciprocal(v[0]), reciprocal(v[1]), reciprocal(v[2]))
+    frame = frame_of(v)
+    s, t = (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
+    d1.line_node[0] = root
+    d1.line_enter[0] = entry(m1, d1, root, p, inverse)
+    n = 1
+    while n > 0:
+        n -= 1
+        node = d1.line_node[n]
+        if d1.line_enter[n] < d1.line_distance[0]:
+            triangle = m1.meshnode_triangle[node]
+            if triangle >= 0:
+                k = 3 * (first + triangle)
+                meet_triangle(
+                    d1,
+                    load3(m1.triangle_vert, 3 * (corners + m1.triangle[k])),
+                    load3(m1.triangle_vert, 3 * (corners + m1.triangle[k + 1])),
+                    load3(m1.triangle_vert, 3 * (corners + m1.triangle[k + 2])),
+                    p,
+                    v,
+                    s,
+                    t,
+                )
+            elif n + 2 <= DEPTH:
+                near, far = root + m1.meshnode_child[2 * node], root + m1.meshnode_child[2 * node + 1]
+                enter, later = entry(m1, d1, near, p, inverse), entry(m1, d1, far, p, inverse)
+                if later < enter:
+                    near, far, enter, later = far, near, later, enter
+                d1.line_node[n], d1.line_enter[n] = far, later
+                d1.line_node[n + 1], d1.line_enter[n + 1] = near, enter
+                n += 2

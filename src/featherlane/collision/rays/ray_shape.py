@@ -1,0 +1,153 @@
+"""Rays and shapes in closed form, in the frame of the shape: is it met, how far away, and with which outward normal.
+
+A ray is a point p and a unit vector v.  Surfaces are met from inside, too, but for a plane, which has one face.  Where
+nothing is met the distance and the normal may be anything.
+Source: MuJoCo mju_rayGeom.  Deviation: the distance of a line from a centre is that of the foot of the perpendicular,
+    p - (p . v) v, where MuJoCo takes the discriminant (p . v)^2 - |p|^2 + r^2, which loses digits far from the shape.
+"""
+
+from featherlane.prelude import *
+
+FAR = 1e30  # a distance at which nothing is met
+
+
+@kernel
+def first_root(b, s):
+    """The smaller of -b - s and -b + s that is not negative; negative if there is none."""
+    near = -b - s
+    return where(near >= 0.0, near, s - b)
+
+
+@kernel
+def meet_plane(p, v, size):
+    """The upper face of a plane, within its rectangle where that is finite."""
+    down = v[2] < -MINVAL
+    x = -p[2] / where(down, v[2], -1.0)
+    inside_x = (size[0] <= 0.0) | (fabs(fma(x, v[0], p[0])) <= size[0])
+    inside_y = (size[1] <= 0.0) | (fabs(fma(x, v[1], p[1])) <= size[1])
+    zero = where(down, 0.0, 0.0)
+    return down & inside_x & inside_y & (x >= 0.0), x, (zero, zero, zero + 1.0)
+
+
+@kernel
+def meet_sphere(p, v, r):
+    """A sphere about the origin."""
+    b = dot3(p, v)
+    q = axpy3(-b, v, p)
+    c = fma(r, r, -dot3(q, q))
+    x = first_root(b, sqrt(fmax(c, 0.0)))
+    return (c >= 0.0) & (x >= 0.0), x, normalize3(axpy3(x, v, p))[0]
+
+
+@kernel
+def meet_ellipsoid(p, v, size):
+    """An ellipsoid: the unit sphere, stretched."""
+    s = (1.0 / fmax(size[0], MINVAL), 1.0 / fmax(size[1], MINVAL), 1.0 / fmax(size[2], MINVAL))
+    p, v = (p[0] * s[0], p[1] * s[1], p[2] * s[2]), (v[0] * s[0], v[1] * s[1], v[2] * s[2])
+    a = fmax(dot3(v, v), MINVAL)
+    b = dot3(p, v) / a
+    q = axpy3(-b, v, p)
+    c = 1.0 - dot3(q, q)
+    x = first_root(b, sqrt(fmax(c, 0.0) / a))
+    on = axpy3(x, v, p)
+    return (c >= 0.0) & (x >= 0.0), x, normalize3((on[0] * s[0], on[1] * s[1], on[2] * s[2]))[0]
+
+
+@kernel
+def meet_tube(p, v, r, half):
+    """(met, distance) of the round side of a cylinder."""
+    a = fma(v[0], v[0], v[1] * v[1])
+    slanted = a >= MINVAL
+    a = where(slanted, a, 1.0)
+    b = fma(p[0], v[0], p[1] * v[1]) / a
+    qx, qy = fma(-b, v[0], p[0]), fma(-b, v[1], p[1])
+    c = fma(r, r, -fma(qx, qx, qy * qy))
+    x = first_root(b, sqrt(fmax(c, 0.0) / a))
+    return slanted & (c >= 0.0) & (x >= 0.0) & (fabs(fma(x, v[2], p[2])) <= half), x
+
+
+@kernel
+def meet_cap(p, v, r, half, side):
+    """Distance of the half sphere on one end of a capsule, FAR if it is not met."""
+    c = (p[0], p[1], fma(-side, half, p[2]))
+    b = dot3(c, v)
+    q = axpy3(-b, v, c)
+    det = fma(r, r, -dot3(q, q))
+    s = sqrt(fmax(det, 0.0))
+    near, far = -b - s, s - b
+    meets_near = (det >= 0.0) & (near >= 0.0) & (side * fma(near, v[2], p[2]) >= half)
+    meets_far = (det >= 0.0) & (far >= 0.0) & (side * fma(far, v[2], p[2]) >= half)
+    return where(meets_near, near, where(meets_far, far, FAR))
+
+
+@kernel
+def meet_capsule(p, v, r, half):
+    """Round side and two half spheres."""
+    met, x = meet_tube(p, v, r, half)
+    x = where(met, x, FAR)
+    top, bottom = meet_cap(p, v, r, half, 1.0), meet_cap(p, v, r, half, -1.0)
+    on_top = top < x
+    x = where(on_top, top, x)
+    on_bottom = bottom < x
+    x = where(on_bottom, bottom, x)
+    on = axpy3(x, v, p)
+    end = where(on_bottom, on[2] + half, where(on_top, on[2] - half, 0.0))
+    return x < FAR, x, normalize3((on[0], on[1], end))[0]
+
+
+@kernel
+def meet_disk(p, v, r, z):
+    """Distance of the disk at height z across the axis, FAR if it is not met."""
+    steep = fabs(v[2]) > MINVAL
+    x = (z - p[2]) / where(steep, v[2], 1.0)
+    qx, qy = fma(x, v[0], p[0]), fma(x, v[1], p[1])
+    return where(steep & (x >= 0.0) & (fma(qx, qx, qy * qy) <= r * r), x, FAR)
+
+
+@kernel
+def meet_cylinder(p, v, r, half):
+    """Two disks and the round side."""
+    bottom, top = meet_disk(p, v, r, -half), meet_disk(p, v, r, half)
+    flat = where(top < bottom, 1.0, -1.0)
+    x = fmin(top, bottom)
+    met, tube = meet_tube(p, v, r, half)
+    around = met & (tube < x)
+    x = where(around, tube, x)
+    on = axpy3(x, v, p)
+    n = normalize3((on[0], on[1], where(around, 0.0, 0.0)))[0]
+    return x < FAR, x, (where(around, n[0], 0.0), where(around, n[1], 0.0), where(around, 0.0, flat))
+
+
+@kernel
+def slab(p, v, lower, upper):
+    """(entry, exit) of a line and the room between two planes; (-FAR, FAR) where it stays in, (FAR, -FAR) where out."""
+    moving = fabs(v) > MINVAL
+    s = 1.0 / where(moving, v, 1.0)
+    t1, t2 = (lower - p) * s, (upper - p) * s
+    inside = (p >= lower) & (p <= upper)
+    return (
+        where(moving, fmin(t1, t2), where(inside, -FAR, FAR)),
+        where(moving, fmax(t1, t2), where(inside, FAR, -FAR)),
+    )
+
+
+@kernel
+def meet_box(p, v, lower, upper):
+    """The box between two corners: where the ray enters, or leaves if it starts inside."""
+    lo0, hi0 = slab(p[0], v[0], lower[0], upper[0])
+    lo1, hi1 = slab(p[1], v[1], lower[1], upper[1])
+    lo2, hi2 = slab(p[2], v[2], lower[2], upper[2])
+    enter, leave = fmax(fmax(lo0, lo1), lo2), fmin(fmin(hi0, hi1), hi2)
+    outside = enter >= 0.0
+    x = where(outside, enter, leave)
+
+    # the face's axis is the first whose plane lies there; it is entered against v and left along it
+    along = where(outside, -1.0, 1.0)
+    on0 = where(outside, lo0, hi0) == x
+    on1 = not_(on0) & (where(outside, lo1, hi1) == x)
+    n = (
+        where(on0, where(v[0] > 0.0, along, -along), 0.0),
+        where(on1, where(v[1] > 0.0, along, -along), 0.0),
+        where(on0 | on1, 0.0, where(v[2] > 0.0, along, -along)),
+    )
+    return (enter <= leave) & (x >= 0.0), x, n

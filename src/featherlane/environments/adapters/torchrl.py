@@ -1,0 +1,91 @@
+"""TorchRL: n worlds of a task as an `EnvBase` of batch size [n].
+
+TorchRL starts worlds itself, by a mask `_reset`, so the environment behind has no autoreset; and it keeps the tensors
+of a rollout until its end, so each observation is an array of its own, whose memory the tensor shares.
+Source: torchrl/envs/common.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.vector import AutoresetMode
+
+from featherlane.environments.adapters.opening import missing, opened, task_env
+from featherlane.environments.task import Task
+from featherlane.environments.vector_env import TaskEnv
+
+try:
+    import torch  # pyright: ignore[reportMissingImports]
+    from tensordict import TensorDict  # pyright: ignore[reportMissingImports]
+    from torchrl.data import Binary, Bounded, Composite, Unbounded  # pyright: ignore[reportMissingImports]
+    from torchrl.envs import EnvBase  # pyright: ignore[reportMissingImports]
+except ImportError as error:
+    raise missing("TorchRL", "torchrl", error) from None
+
+from featherlane.environments.adapters.tensors import TensorEnv
+
+ENDS = "done", "terminated", "truncated"
+
+
+class TaskEnvBase(EnvBase):
+    """A `TaskEnv` as an `EnvBase`: keys "observation" (n, k), "action" (n, nu), "reward" (n, 1), and the ends (n, 1).
+
+    Args:
+        env: an environment with `autoreset_mode="Disabled"` and `copy=True`.
+        device: where tensors lie.
+        dtype: of observations and rewards.
+
+    Attributes:
+        env: the environment.
+
+    A world that has ended and is not started goes on, as a rollout wants that breaks when all are done.
+
+    Raises:
+        ModelError: an environment that is none of ours, starts worlds by itself, or writes over what it returned.
+    """
+
+    def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
+        opened(env, (AutoresetMode.DISABLED,), copy=True)
+        n = env.num_envs
+        super().__init__(device=device, batch_size=[n])
+        self.env, self._tensors, self._seed = env, TensorEnv(env, device, dtype), None
+        space: Any = env.action_space
+        low, high = torch.from_numpy(space.low), torch.from_numpy(space.high)
+        kind = {"shape": low.shape, "dtype": low.dtype, "device": device}
+        limited = bool(low.isfinite().all() and high.isfinite().all())
+        self.action_spec = Bounded(low=low, high=high, **kind) if limited else Unbounded(**kind)
+        seen = Unbounded(env.observation_space.shape, dtype=dtype, device=device)
+        self.observation_spec = Composite(observation=seen, shape=[n], device=device)
+        self.reward_spec = Unbounded((n, 1), dtype=dtype, device=device)
+        ends = {end: Binary(1, (n, 1), dtype=torch.bool, device=device) for end in ENDS}
+        self.done_spec = Composite(ends, shape=[n], device=device)
+
+    def _reset(self, tensordict=None, **kwargs):
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        options = {} if mask is None else {"reset_mask": mask.reshape(-1).cpu().numpy()}
+        seen, _ = self._tensors.reset(self._seed, options)
+        self._seed = None
+        return self._told(observation=seen)
+
+    def _step(self, tensordict):
+        self.env.revive()
+        seen, rewards, terminated, truncated, _ = self._tensors.step(tensordict["action"])
+        ends = {"terminated": terminated, "truncated": truncated, "done": terminated | truncated}
+        return self._told(observation=seen, reward=rewards[:, None], **{end: v[:, None] for end, v in ends.items()})
+
+    def _set_seed(self, seed: int | None) -> None:
+        self._seed = seed
+
+    def _told(self, **values):
+        return TensorDict(values, batch_size=self.batch_size, device=self.device)
+
+    def close(self, *, raise_if_closed: bool = True) -> None:
+        """Free what drew pictures."""
+        self.env.close()
+        super().close(raise_if_closed=raise_if_closed)
+
+
+def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TaskEnvBase:
+    """An `EnvBase` of a task in float32; settings are those of the task and of `TaskEnv`."""
+    return TaskEnvBase(task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.DISABLED), device)

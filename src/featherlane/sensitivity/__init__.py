@@ -1,0 +1,1 @@
+"""Derivatives of steps, inverse dynamics and rollouts, and products with them."""

@@ -1,0 +1,102 @@
+"""Costates by the derivatives of steps, which are formed.
+
+The derivatives of a step need nothing of the steps after it: those of many steps of all worlds are computed side by
+side in lanes, as if each were a world, and what is left are products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
+from featherlane.sensitivity.derivative.exact import transition
+from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import COUNTS
+
+REALS = 1 << 22  # of the derivatives that are in memory at a time, about
+FIELD_POINTS = 512  # worlds that have a number of the model moved each, at a time, about
+
+
+def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """M^T v of each world: (n, i, j), (n, i) -> (n, j), summed from the first i to the last whatever n is."""
+    return np.add.reduce(matrix * vector[:, :, None], 1)
+
+
+class _Derivatives(NamedTuple):
+    """Of some steps of all worlds, each with leading axes (nworld, steps)."""
+
+    A: np.ndarray
+    B: np.ndarray
+    P: dict[str, np.ndarray]
+    switching: np.ndarray
+
+
+class JacobianSteps:
+    """Steps of all worlds side by side, as worlds of a batch; serves trajectories of one length and one set of worlds.
+
+    Args:
+        trajectory: the first of them.
+        parameters: fields of the model, or entries of them, by which to differentiate, too.
+        nthread, frictionloss: as `transition` has them.
+
+    Attributes:
+        each: steps of each world at a time.
+    """
+
+    def __init__(self, trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool):
+        self.trajectory, self.parameters, self.nthread, self.frictionloss = (
+            trajectory, parameters, nthread, frictionloss,
+        )  # fmt: skip
+        model, (nworld, nstep, nu) = trajectory.model, trajectory.control.shape
+        nx = 2 * model.nv + model.na
+        most = REALS // max(nx * (nx + nu), 1)
+        if parameters:
+            most = min(most, FIELD_POINTS // max(2 * Parameters(model, parameters).n, 1))
+        self.each = min(nstep, max(1, most // nworld))
+        self._batches: dict[int, Batch] = {}
+
+    @contextmanager
+    def entered(self, trajectory: Trajectory) -> Iterator[None]:
+        """Serve a trajectory, whose worlds have inputs and a model of their own."""
+        self.trajectory, worlds = trajectory, trajectory.worlds
+        for length, batch in self._batches.items():
+            for name, rows in batch._arrays.items():
+                if name in worlds._arrays and name not in COUNTS:
+                    rows[...] = np.repeat(worlds._arrays[name], length, 0)
+            for name, rows in worlds._expanded.items():
+                batch._expanded[name][...] = np.repeat(rows, length, 0)
+        yield
+
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+        """See `Steps`."""
+        found, by_p = self.derivatives(states, first), {}
+        nworld, n, nx = direct.shape
+        by_u = np.empty((nworld, n, found.B.shape[-1]))
+        for k in range(n - 1, -1, -1):
+            for name, P in found.P.items():
+                add = transposed_product(P[:, k].reshape(nworld, nx, -1), costate).reshape(nworld, *P.shape[3:])
+                by_p[name] = by_p[name] + add if name in by_p else add
+            by_u[:, k] = transposed_product(found.B[:, k], costate)
+            costate = transposed_product(found.A[:, k], costate) + direct[:, k]
+        return Pulled(costate, by_u, by_p, found.switching.min(1))
+
+    def derivatives(self, states: States, first: int) -> _Derivatives:
+        """Those of the steps from number `first` on, in the states (nworld, n, ...) before them."""
+        length = next(iter(states.values())).shape[1]
+        batch = self._batches.get(length)
+        if batch is None:
+            batch = self._batches[length] = worlds_like(self.trajectory.worlds, length, 1)
+        rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
+        for name, values in rows.items():
+            batch._arrays[name][...] = values.reshape(batch._arrays[name].shape)
+        found = transition(self.trajectory.model, batch, False, self.parameters, self.nthread, self.frictionloss)
+        lead = self.trajectory.worlds.nworld, length
+        P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}
+        A, B, switching = (a.reshape(*lead, *a.shape[1:]) for a in (found.A, found.B, found.switching))
+        return _Derivatives(A, B, P, switching)

@@ -1,0 +1,209 @@
+"""Worlds that take costates backwards through their tiles, and the memory between Python and them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
+from featherlane.model.model import Model
+from featherlane.sensitivity.adjoint.jacobians import transposed_product
+from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
+from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
+from featherlane.sensitivity.derivative.exact import transition
+from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.room import room
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.transfer import Plan, Transfer
+
+EACH = 16  # steps at a time: what follows a step that formulas do not serve is taken anew, to the end of the part
+FEW = 4  # worlds below that go one by one
+COSTATE, DIRECT = ("rk_rate", "rk_velocity", "rk_act_dot"), ("grad", "qfrc_inverse", "rk_act")
+
+
+def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Returns whether products serve the model.  A single world may still report that they do not serve it.
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+    """
+    convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
+    euler = model.opt_integrator in (EULER, IMPLICITFAST)
+    served = convex and euler and model.nv and serves(model, in_use) and not leaves_rest(model, in_use)
+    return bool(served) and not uses_articulated(model)
+
+
+class ProductWorlds(OwnWorlds):
+    """Worlds and the costates of some of their steps, which stand in the order in which they are taken: the last first.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        nstep: how many steps there are, at most.
+        fields: what states consist of.
+
+    Attributes:
+        states: field -> (nworld, nstep + 1, n) before each step.
+        direct: (nworld, nstep + 1, nx) how the loss moves with the state after each step directly.
+        found: (nworld, nstep + 1, nx + nu + REPORTS) costates before the steps that were taken until then, without
+            what is direct there, gradients by controls, reports.
+    """
+
+    def __init__(self, model: Model, source: Batch, nthread: int, disabled: int, nstep: int, fields: tuple[str, ...]):
+        super().__init__(model, source, nstep, nthread, disabled)
+        n, nv, nx = source.nworld, model.nv, 2 * model.nv + model.na
+        self.nx, self.ncol, self.nrow = nx, nx + model.nu + REPORTS, nstep + 1
+        sizes = {name: self.batch._arrays[name][0].size for name in (*fields, "ctrl")}
+        self.states = {name: np.zeros((n, self.nrow, size)) for name, size in sizes.items()}
+        self.direct, self.found = np.zeros((n, self.nrow, nx)), np.zeros((n, self.nrow, self.ncol))
+        ends = [(0, nv), (nv, 2 * nv), (2 * nv, nx)]
+        given = [Transfer(name, self._from_anywhere(a)) for name, a in self.states.items()]
+        for names, a in ((COSTATE, self.found), (DIRECT, self.direct)):
+            given += [
+                Transfer(name, self._from_anywhere(a[..., i:j])) for name, (i, j) in zip(names, ends, strict=True)
+            ]
+        numbers = np.lib.stride_tricks.as_strided(
+            self.found[:, 1:], (n * self.nrow, nstep * self.ncol, 1), (8 * self.ncol, 8, 8)
+        )
+        self._kinds = {"load": self._loads(), "control": given, "record": [Transfer("qacc_smooth", numbers)]}
+        self._plans: dict[int, Plan] = {}
+        self._revision = None
+
+    def _from_anywhere(self, a: np.ndarray) -> np.ndarray:
+        """Rows (nworld, nrow, n) such that a pass may begin at any of them: row k of world w is place w nrow + k."""
+        step = a.strides[1]
+        return np.lib.stride_tricks.as_strided(a, (a.shape[0] * self.nrow, self.nrow, a.shape[2]), (step, step, 8))
+
+    def _plan(self, width: int) -> Plan:
+        """The pass through tiles of that width."""
+        if self._revision != self.model.revision:
+            self._plans.clear()
+            self._revision = self.model.revision
+        workspaces = self._prepared(width)
+        if width not in self._plans:
+            rooms = [room(w) for w in workspaces]
+            plan = Plan(
+                workspaces, self._kinds, self.batch.nworld, self.batch._wanted(set()), adjoint_steps, rooms=rooms
+            )
+            plan.workspaces[0].calls.require(adjoint_steps)
+            self._plans[width] = plan
+        return self._plans[width]
+
+    def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
+        """Steps of some worlds, from number `first` in the order of this."""
+        self._go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
+
+    def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
+        """The plan of such a pass, begun."""
+        plan = self._plan(width)
+        plan.begin(nstep, worlds, worlds * self.nrow + first)
+        return plan
+
+    def known(self, nstep: int) -> np.ndarray:
+        """(nworld, nstep) of each step: 1 formulas serve, 0 they do not, -1 they may where the world is alone."""
+        return self.found[:, 1 : nstep + 1, -REPORTS]
+
+
+class ProductSteps:
+    """Takes costates back without forming derivatives, but for steps that formulas do not serve.
+
+    Which these are is a world's own: a contact within 2e-7 m of its end, mostly.
+
+    Args:
+        trajectory: the first that it serves; others have as many worlds and steps.
+        nthread, frictionloss: as `transition` has them.
+
+    Attributes:
+        each: steps of each world at a time.
+    """
+
+    def __init__(self, trajectory: Trajectory, nthread: int, frictionloss: bool):
+        self.each, self._jacobians = min(trajectory.control.shape[1], EACH), {}
+        self.nthread, self.frictionloss = nthread, frictionloss
+        self.trajectory = trajectory
+
+    @contextmanager
+    def entered(self, trajectory: Trajectory) -> Iterator[None]:
+        """See `Steps`."""
+        model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
+        how = self.nthread, disabled, self.each, tuple(trajectory.fields)
+        with Borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
+            self.trajectory, self._worlds = trajectory, worlds
+            worlds.load(trajectory.worlds)
+            yield
+
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+        """See `Steps`."""
+        worlds, (nworld, n, nx) = self._worlds, direct.shape
+        control = self.trajectory.control[:, first : first + n]
+        for name, values in (states | {"ctrl": control}).items():
+            worlds.states[name][:, :n] = values.reshape(nworld, n, -1)[:, ::-1]
+        worlds.found[:, 0, :nx] = costate
+        worlds.direct[:, 0], worlds.direct[:, 1 : n + 1] = 0.0, direct[:, ::-1]
+        worlds.take(np.arange(nworld), 0, n, worlds.width)
+        self._mend(n)
+        found = worlds.found[:, 1 : n + 1]
+        by_control = found[:, ::-1, nx:-REPORTS]
+        return Pulled(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
+
+    def _mend(self, n: int) -> None:
+        """Steps that formulas did not serve, by their derivatives, and those that are taken after them anew."""
+        worlds, known = self._worlds, self._worlds.known(n)
+        at, derivatives = np.zeros(len(known), int), {}
+        while True:
+            wrong = (known <= 0.0) & (np.arange(n) >= at[:, None])
+            left = np.flatnonzero(wrong.any(1))
+            if not len(left):
+                return
+            at[left] = wrong[left].argmax(1)
+            for step in np.unique(at[left]):
+                some = left[at[left] == step]
+                alone = some[known[some, step] < 0.0]
+                if len(alone):
+                    worlds.take(alone, step, n - step, 1)
+                    # what is wrong there still is the world's own
+                    worlds.found[alone, 1 : n + 1, -REPORTS] = np.maximum(known[alone], 0.0)
+                some = some[known[some, step] == 0.0]
+                if len(some):
+                    missing = [
+                        (w, k) for w, k in zip(*np.nonzero(known == 0.0), strict=True) if (w, k) not in derivatives
+                    ]
+                    derivatives |= self._derivatives(missing) if missing else {}
+                    for w in some:
+                        self._jump(w, step, *derivatives[w, step])
+                    at[some] = step + 1
+                    if step + 1 < n:
+                        worlds.take(some, step + 1, n - step - 1, worlds.width if len(some) >= FEW else 1)
+
+    def _jump(self, world: int, step: int, A: np.ndarray, B: np.ndarray, switching: float) -> None:
+        """Through a step of a world, by its derivatives."""
+        worlds = self._worlds
+        costate = worlds.found[world, step, : worlds.nx] + worlds.direct[world, step]
+        row = worlds.found[world, step + 1]
+        row[: worlds.nx] = transposed_product(A[None], costate[None])[0]
+        row[worlds.nx : -REPORTS] = transposed_product(B[None], costate[None])[0]
+        row[-1] = switching
+
+    def _derivatives(self, pairs: list[tuple[int, int]]) -> dict:
+        """(A, B, switching) of steps of worlds, by (world, step)."""
+        k = max(FEW, 1 << (len(pairs) - 1).bit_length())
+        if k not in self._jacobians:
+            self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
+        batch, source = self._jacobians[k], self.trajectory.worlds
+        which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
+        for name, rows in batch._arrays.items():
+            if name in source._arrays:
+                rows[...] = source._arrays[name][which]
+        for name, rows in batch._expanded.items():
+            rows[...] = source._expanded[name][which]
+        for name, a in self._worlds.states.items():
+            batch._arrays[name][...] = a[which, step].reshape(batch._arrays[name].shape)
+        found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
+        parts = zip(found.A, found.B, found.switching, strict=True)
+        return {pair: part for pair, part in zip(pairs, parts, strict=False)}

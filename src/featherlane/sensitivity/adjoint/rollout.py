@@ -1,0 +1,204 @@
+"""`rollout_gradient`: gradients of a loss of a rollout by its start, its controls and the model's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.model.assignment import flag, numbers, reals
+from featherlane.model.model import Model
+from featherlane.sensitivity.adjoint.cotangent import Coordinates
+from featherlane.sensitivity.adjoint.steps import steps_of
+from featherlane.sensitivity.adjoint.sweep import sweep
+from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
+from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.sensitivity.derivative.transition import check, threads
+from featherlane.simulation.batch.batch import Batch, controls_of_rollout
+from featherlane.simulation.batch.worlds import count
+
+
+class RolloutState(NamedTuple):
+    """States of all worlds at one moment of a rollout, in the batch's dtype.
+
+    Attributes:
+        qpos: (nworld, nq).
+        qvel: (nworld, nv).
+        act: (nworld, na).
+        ctrl: (nworld, nu) the controls of the step that starts here; after the last step None.
+        time: (nworld,) [s].
+    """
+
+    qpos: np.ndarray
+    qvel: np.ndarray
+    act: np.ndarray
+    ctrl: np.ndarray | None
+    time: np.ndarray
+
+
+class RolloutGradient(NamedTuple):
+    """Gradients of a loss L of a rollout, world by world, in float64.
+
+    Attributes:
+        state: (nworld, 2 nv + na) dL/dx by the state at the start, x = (position by dof, velocity, activation).
+        control: (nworld, nstep, nu) dL/du.
+        parameters: name of a model field, or of entries of it -> (nworld, their shape); empty where none was asked for.
+        switching: (nworld,) the least of `StepDerivatives.switching` of all steps; NaN where a step went by
+            differences of steps.
+        end: the states after the last step.
+    """
+
+    state: np.ndarray
+    control: np.ndarray
+    parameters: dict[str, np.ndarray]
+    switching: np.ndarray
+    end: RolloutState
+
+
+def rollout_gradient(
+    model: Model,
+    batch: Batch,
+    control: ArrayLike,
+    loss_gradient: Callable[[int, RolloutState], Any] | ArrayLike,
+    parameters: Sequence[str] = (),
+    interval: int = 1,
+    nthread: int = 0,
+    frictionloss: bool = True,
+) -> RolloutGradient:
+    """Gradients of a loss of a rollout: the adjoint, backwards from the last step to the first.
+
+    The worlds go from their present states under the controls, as `Batch.rollout` takes them, and the derivatives of
+    each step are those of `transition`, at the states that they came through: also its limits, see docs/derivatives.md.
+
+    Args:
+        model: the model.
+        batch: the worlds; they stay as they are.
+        control: (nworld, nstep, nu), or (nstep, nu) for all worlds [N, N m, or what the actuator takes].
+        loss_gradient: how the loss moves with states.  Numbers: (nworld, nx) by the last state, or (nworld, nstep + 1,
+            nx) by each from the start to the end; (nx,), (1, nx) and (1, nstep + 1, nx) are those of all worlds.  Or a
+            function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the `RolloutState` after k steps,
+            which returns what broadcasts to (nworld, nx), or None where the loss does not look at this state; or a pair
+            of these by state and by control, the latter (nworld, nu).  nx is 2 nv + na for a gradient by dof, or
+            nq + nv + na for one by (qpos, qvel, act), where quaternions count as four numbers.
+        parameters: names of real model fields, or of entries of them, as in `transition`, by which to differentiate,
+            too.
+        interval: steps from one state that is kept to the next.  1: all are.  Else the others are computed again: a
+            second rollout; 0: as many as need the least memory, sqrt(nstep).
+        nthread: threads, 0: those of the batch.
+        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
+
+    Returns:
+        `RolloutGradient`.  NaN for a world whose numbers turned bad, so that it was reset.
+
+    Raises:
+        TypeError: `batch` is no Batch.
+        ModelError: shapes, names or counts that do not fit; the model is not the batch's.
+        UnsupportedFeatureError: as `transition` does.
+
+    Source: Griewank and Walther, Evaluating Derivatives (2008).
+    """
+    if not isinstance(batch, Batch):
+        raise ArgumentTypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
+    check(model, batch)
+    frictionloss, interval = flag("frictionloss", frictionloss), count("interval", interval, 0)
+    nstep = _steps(control)
+    given = controls_of_rollout(control, (batch.nworld, nstep, model.nu)).astype(batch.dtype)
+    names, nthread = Parameters(model, parameters).names, threads(nthread)
+    loss = _Loss(model, batch.nworld, nstep, loss_gradient)
+    worlds = worlds_like(batch, 1, nthread or batch.nthread)
+    trajectory = Trajectory(model, worlds, given, min(interval or root_interval(nstep), nstep))
+    final = loss.at_end(trajectory.last)
+
+    def at_step(k: int, states: States) -> tuple[np.ndarray | None, np.ndarray | None]:
+        return loss(k, states, given[:, k])
+
+    found = sweep(trajectory, final, at_step, steps_of(trajectory, names, nthread, frictionloss))
+    return RolloutGradient(*found, _state(trajectory.last, None))
+
+
+def _steps(control) -> int:
+    """How many steps controls are for."""
+    given = numbers("control", control, "are numbers (nworld, nstep, nu) or (nstep, nu)")
+    if given.ndim not in (2, 3):
+        raise ModelError(f"control: got shape {given.shape}, allowed is (nworld, nstep, nu) or (nstep, nu)")
+    return count("control: number of steps", given.shape[-2], 1)
+
+
+def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:
+    """States of one moment, as they are shown."""
+    n, dtype = len(states["time"]), min((a.dtype for a in states.values()), key=lambda dtype: dtype.itemsize)
+    qpos, qvel, act = (states.get(name, np.zeros((n, 0), dtype)) for name in ("qpos", "qvel", "act"))
+    return RolloutState(qpos, qvel, act, ctrl, states["time"][:, 0])
+
+
+class _Loss:
+    """How a loss moves with states, by numbers or a function, checked.
+
+    Attributes:
+        nx: length of a gradient by dof.
+    """
+
+    def __init__(self, model: Model, nworld: int, nstep: int, given):
+        self.coordinates, self.nworld, self.nstep, self.nu = Coordinates(model), nworld, nstep, model.nu
+        self.nx, self.nc = 2 * model.nv + model.na, model.nq + model.nv + model.na
+        self.function = given if callable(given) else None
+        self.numbers = None if callable(given) else self._numbers(given)
+
+    def at_end(self, states: States) -> np.ndarray:
+        """dL/dx (nworld, nx) by the last states."""
+        zeros = np.zeros((self.nworld, self.nx))
+        if self.numbers is not None and self.numbers.ndim == 2:
+            by_x = self._by_dof(states, self.numbers)
+        else:
+            by_x, by_u = self(self.nstep, states, None)
+            if by_u is not None:
+                raise ModelError(f"loss_gradient after {self.nstep} steps gave one by control: no step starts there")
+        return zeros if by_x is None else zeros + by_x
+
+    def __call__(self, k: int, states: States, ctrl) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """dL/dx and dL/du of the state after k steps."""
+        if self.numbers is not None:
+            return (None if self.numbers.ndim == 2 else self._by_dof(states, self.numbers[:, k])), None
+        found = self.function(k, _state(states, ctrl))  # type: ignore[misc]
+        by_x, by_u = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+        if by_x is not None:
+            by_x = self._by_dof(states, self._shaped(k, "state", by_x, (self.nx, self.nc)))
+        if by_u is not None:
+            by_u = self._shaped(k, "control", by_u, (self.nu,))
+        return by_x, by_u
+
+    def _by_dof(self, states: States, gradient: np.ndarray) -> np.ndarray:
+        return self.coordinates.state_to_tangent(states["qpos"].astype(np.float64), gradient)
+
+    def _numbers(self, given) -> np.ndarray:
+        """A gradient by the last state, or by each."""
+        lengths = dict.fromkeys((self.nx, self.nc))
+        shapes = [(*lead, n) for lead in ((self.nworld,), (self.nworld, self.nstep + 1)) for n in lengths]
+        allowed = f"is a function, or numbers {' or '.join(map(str, shapes))}, 1 in place of a length for all alike"
+        array = reals("loss_gradient", given, allowed)
+        n, steps = (array.shape or (0,))[-1], self.nstep + 1
+        if n in lengths and array.ndim < 3:
+            # (nx,) or (nworld, nx): by the last state
+            wide = (self.nworld, n)
+        else:
+            wide = (self.nworld, steps, n)
+        alike = all(a in (1, b) for a, b in zip(array.shape[::-1], wide[::-1], strict=False))
+        if n in lengths and array.ndim < 4 and alike:
+            return np.broadcast_to(array, wide)
+        raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
+
+    def _shaped(self, k: int, by: str, given, lengths: tuple[int, ...]) -> np.ndarray:
+        """What the function gave, (nworld, n)."""
+        what = f"loss_gradient by {by} after {k} steps"
+        shapes = " or ".join(str((self.nworld, n)) for n in dict.fromkeys(lengths))
+        array = reals(what, given, f"is what broadcasts to {shapes}")
+        try:
+            n = array.shape[-1] if array.ndim else 0
+            if n in lengths:
+                return np.broadcast_to(array, (self.nworld, n))
+        except ValueError:
+            pass
+        raise ModelError(f"{what}: got shape {array.shape}, allowed is what broadcasts to {shapes}")

@@ -1,0 +1,340 @@
+"""How contacts' forces change with positions and velocities: the motions at the contact, and the force's law.
+
+Motions.  A displacement of dof j carries body m beyond it along, by S_j, and the contact as contact_moves.py says; the
+velocity V_m and the acceleration A_m = J a of the body change by S_j x (V_m - V), V before the joint, and likewise A.
+A dof before both bodies changes nothing between them.
+
+Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C the second derivative of the cost, s the rate
+by distance of all stiffnesses over themselves.  The wrench on body m changes, beside what S_j carries along
+(smooth_rates.py), by dW_m - S_j x* W_m.
+Source: MuJoCo documentation, Computation, "Constraint model", for the law.
+"""
+
+from featherlane.prelude import *
+from featherlane.sensitivity.derivative.contact_moves import moved_by
+from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
+from featherlane.sensitivity.derivative.smooth_rates import none6
+from featherlane.solver.rows.cone import cone_weights
+from featherlane.solver.rows.contacts import contact_push
+from featherlane.solver.rows.pyramid import edge_weights, turning_weights
+from featherlane.solver.rows.rows import body_forces_to_dofs, turn
+
+
+# ---- law -------------------------------------------------------------------------------------------------------------
+@kernel
+def _set(t, k, r, c, x):
+    """Entry (r, c) and (c, r) of the curvature."""
+    t.slot_curvature[36 * k + 6 * r + c] = x
+    t.slot_curvature[36 * k + 6 * c + r] = x
+
+
+@kernel
+def _pyramid_curvature(d, t, k):
+    y = load3(d.con_y, 3 * k)
+    nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
+    _set(t, k, 0, 1, n1)
+    _set(t, k, 1, 1, w1)
+    _set(t, k, 0, 2, n2)
+    _set(t, k, 2, 2, w2)
+    if d.con_dim[k] > 3:
+        cross_, own = turning_weights(d, k)
+        for i in range(3):
+            _set(t, k, 0, 3 + i, cross_[i])
+            _set(t, k, 3 + i, 3 + i, own[i])
+            nn = nn + own[i]
+    _set(t, k, 0, 0, nn)
+
+
+@kernel
+def _cone_curvature(d, t, k):
+    (w, e, q, b), inverse = cone_weights(d, k)
+    _set(t, k, 0, 0, w)
+    r = 3 * turn(d, k)
+    last = 6 if d.con_dim[k] > 3 else 3
+    for i in range(1, last):
+        ti = d.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
+        _set(t, k, 0, i, -(e * ti))
+        for j in range(1, i + 1):
+            tj = d.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
+            x = q * ti * tj
+            _set(t, k, i, j, x + b if i == j else x)
+
+
+@kernel
+def _along(d, k, f):
+    """The vector of the components f of the contact's basis."""
+    x = scale3(f[0], load3(d.con_basis, 9 * k))
+    if d.con_dim[k] > 1:
+        x = axpy3(f[1], load3(d.con_basis, 9 * k + 3), axpy3(f[2], load3(d.con_basis, 9 * k + 6), x))
+    return x
+
+
+@kernel
+def _along_turns(d, k, t):
+    """The vector of the components t of the turns' basis."""
+    o = 9 * turn(d, k)
+    u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
+    return axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v)))
+
+
+@kernel
+def _wrench(d, k, place, f, moment):
+    """Moment and force at the com of the tree of the pushed body (0) or the other one (1)."""
+    x = add3(cross(load3(d.con_arm, 6 * k + 3 * place), f), moment)
+    return x[0], x[1], x[2], f[0], f[1], f[2]
+
+
+@kernel
+def _relative(d, k, w):
+    """(angular, linear) motion of the pushed body against the other one at the contact, given body motions."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    a = load3(w, 6 * b)
+    u = add3(load3(w, 6 * b + 3), cross(a, load3(d.con_arm, 6 * k)))
+    if other > 0:
+        c = load3(w, 6 * other)
+        u = sub3(u, add3(load3(w, 6 * other + 3), cross(c, load3(d.con_arm, 6 * k + 3))))
+        a = sub3(a, c)
+    return a, u
+
+
+@kernel
+def contact_laws(m, d, t, shortest):
+    """Of each contact: force, curvature, slopes by distance, motions; its wrenches are taken off the bodies' forces."""
+    for k in range(d.ncon_slot[0]):
+        for e in range(36 * k, 36 * k + 36):
+            t.slot_curvature[e] = real(d, 0.0)
+        if d.con_dim[k] == 1:
+            _set(t, k, 0, 0, where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
+        elif m.opt_cone == PYRAMIDAL:
+            _pyramid_curvature(d, t, k)
+        else:
+            _cone_curvature(d, t, k)
+        f, g = contact_push(m, d, k)
+        force, moment = _along(d, k, f), scale3(real(d, 0.0), f)
+        if d.con_dim[k] > 3:
+            moment = _along_turns(d, k, g)
+        store3(t.slot_force, 6 * k, moment)
+        store3(t.slot_force, 6 * k + 3, force)
+        b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+        store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
+        if other > 0:
+            store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
+        a, u = _relative(d, k, d.con_motion)
+        store3(t.slot_motion, 12 * k, a)
+        store3(t.slot_motion, 12 * k + 3, u)
+        a, u = _relative(d, k, d.cvel)
+        store3(t.slot_motion, 12 * k + 6, a)
+        store3(t.slot_motion, 12 * k + 9, u)
+        r = d.con_dist[k] - d.con_includemargin[k]
+        stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
+        t.slot_slope[2 * k], t.slot_slope[2 * k + 1] = stiffer, pull
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def is_before(m, k, b):
+    """Does dof k move body b?"""
+    last = m.body_lastdof[b]
+    return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]
+
+
+@kernel
+def _before_joint(m, d, k, w, v):
+    """Motion w of what is before the joint of dof k, at dof velocities v."""
+    i, joint = m.dof_bodyid[k], m.dof_jntid[k]
+    x, first = load6(w, 6 * m.body_parentid[i]), m.jnt_dofadr[joint]
+    if is_free(m.jnt_type[joint]) and k >= first + 3:
+        first += 3
+    for j in range(m.body_dofadr[i], first):
+        x = axpy6(v[j], load6(d.cdof, 6 * j), x)
+    return x
+
+
+@kernel
+def _push_by(d, t, k, y, turns):
+    """Change of force and moment of contact k by changes of y along its basis and turns, frame and distance aside."""
+    o, zero = 36 * k, real(d, 0.0)
+    C, g = t.slot_curvature, (zero, zero, zero)
+    if d.con_dim[k] == 1:
+        f = (-(C[o] * y[0]), zero, zero)
+    else:
+        f = (
+            -dot3((C[o], C[o + 1], C[o + 2]), y),
+            -dot3((C[o + 6], C[o + 7], C[o + 8]), y),
+            -dot3((C[o + 12], C[o + 13], C[o + 14]), y),
+        )
+    if d.con_dim[k] > 3:
+        f = (
+            f[0] - dot3((C[o + 3], C[o + 4], C[o + 5]), turns),
+            f[1] - dot3((C[o + 9], C[o + 10], C[o + 11]), turns),
+            f[2] - dot3((C[o + 15], C[o + 16], C[o + 17]), turns),
+        )
+        g = (
+            -dot3((C[o + 18], C[o + 19], C[o + 20]), y) - dot3((C[o + 21], C[o + 22], C[o + 23]), turns),
+            -dot3((C[o + 24], C[o + 25], C[o + 26]), y) - dot3((C[o + 27], C[o + 28], C[o + 29]), turns),
+            -dot3((C[o + 30], C[o + 31], C[o + 32]), y) - dot3((C[o + 33], C[o + 34], C[o + 35]), turns),
+        )
+    return f, g
+
+
+@kernel
+def _along_basis(d, k, n, u, a):
+    """Components of n along the normal, of u along the tangents, of a along the turns."""
+    zero = real(d, 0.0)
+    y = (dot3(load3(d.con_basis, 9 * k), n), zero, zero)
+    if d.con_dim[k] > 1:
+        y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), u), dot3(load3(d.con_basis, 9 * k + 6), u))
+    turns = (zero, zero, zero)
+    if d.con_dim[k] > 3:
+        o = 9 * turn(d, k)
+        turns = (
+            dot3(load3(d.con_basis, o), a),
+            dot3(load3(d.con_basis, o + 3), a),
+            dot3(load3(d.con_basis, o + 6), a),
+        )
+    return y, turns
+
+
+@kernel
+def _add_wrench(d, b, w):
+    store6(d.con_wrench, 6 * b, add6(load6(d.con_wrench, 6 * b), w))
+
+
+@kernel
+def _moved_contact(m, d, t, k, place, S, acc, vel):
+    """Changes of the wrenches of contact k where S carries the body at that place along, 0 the pushed one.
+
+    acc and vel are the motions before the joint.
+    """
+    body = d.con_body[2 * k + place]
+    sign = 1.0 - 2.0 * place
+    arm = load3(d.con_arm, 6 * k + 3 * place)
+    w = (S[0], S[1], S[2])
+    u = add3((S[3], S[4], S[5]), cross(w, arm))
+    if d.con_carrier[2 * k + 1] == body:
+        dist, pos, turned = moved_by(t, k, w, u)
+    else:
+        dist, pos, turned = moved_by(t, k, scale3(-1.0, w), scale3(-1.0, u))
+        spin = dot3(load3(t.slot_spin, 3 * k), w)
+        pos, turned = add3(pos, u), axpy3(spin, load3(d.con_frame, 9 * k), add3(turned, w))
+    # changes of the motions there, at the point that moves along with the contact
+    before = axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body))
+    A = cross_motion(S, before)
+    before = axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body))
+    V = cross_motion(S, before)
+    aA, uA = load3(t.slot_motion, 12 * k), load3(t.slot_motion, 12 * k + 3)
+    aV, uV = load3(t.slot_motion, 12 * k + 6), load3(t.slot_motion, 12 * k + 9)
+    daA, daV = scale3(sign, (A[0], A[1], A[2])), scale3(sign, (V[0], V[1], V[2]))
+    duA = add3(scale3(sign, (A[3], A[4], A[5])), add3(cross(daA, arm), cross(aA, pos)))
+    duV = add3(scale3(sign, (V[3], V[4], V[5])), add3(cross(daV, arm), cross(aV, pos)))
+    # dy = basis . (dq + q x turn), with q = u_A + B u_V
+    B, friction = d.con_damping[k], d.con_frictiondamping[k]
+    n = add3(axpy3(B, duV, duA), cross(axpy3(B, uV, uA), turned))
+    tangent = add3(axpy3(friction, duV, duA), cross(axpy3(friction, uV, uA), turned))
+    turns = add3(axpy3(friction, daV, daA), cross(axpy3(friction, aV, aA), turned))
+    y, z = _along_basis(d, k, n, tangent, turns)
+    y = (fma(t.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2])
+    f, g = _push_by(d, t, k, y, z)
+    stiffer = t.slot_slope[2 * k] * dist
+    F, M = load3(t.slot_force, 6 * k + 3), load3(t.slot_force, 6 * k)
+    dF = add3(_along(d, k, f), axpy3(stiffer, F, cross(turned, F)))
+    dM = axpy3(stiffer, M, cross(turned, M))
+    if d.con_dim[k] > 3:
+        dM = add3(dM, _along_turns(d, k, g))
+    dM = add3(dM, cross(pos, F))
+    _spread(d, k, dF, dM)
+    carried = cross_force(S, _wrench(d, k, place, F, M))
+    _add_wrench(
+        d,
+        body,
+        (
+            -sign * carried[0],
+            -sign * carried[1],
+            -sign * carried[2],
+            -sign * carried[3],
+            -sign * carried[4],
+            -sign * carried[5],
+        ),
+    )
+
+
+@kernel
+def _spread(d, k, dF, dM):
+    """Add a change of the contact's force, and of its moment, to both bodies."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
+    if other > 0:
+        _add_wrench(d, other, _wrench(d, k, 1, scale3(-1.0, dF), scale3(-1.0, dM)))
+
+
+@kernel
+def _clear(m, d):
+    for b in range(m.nbody):
+        if d.body_reached[b]:
+            store6(d.con_wrench, 6 * b, none6(d))
+
+
+@kernel
+def _takes(m, d, j, k):
+    """Which body of contact k dof j moves without the other: 0, 1, or -1 for none or both."""
+    b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
+    first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
+    place = -1
+    if first and not second:
+        place = 0
+    elif second and not first:
+        place = 1
+    return place
+
+
+@kernel
+def add_position_column(m, d, t, j, out):
+    """out -= rates of J^T f by the position of dof j, beside what is carried along."""
+    found = 0
+    for k in range(d.ncon_slot[0]):
+        place = _takes(m, d, j, k)
+        if place >= 0 and found == 0:
+            _clear(m, d)
+            found = 1
+        if place >= 0:
+            S = load6(d.cdof, 6 * j)
+            acc, vel = _before_joint(m, d, j, d.con_motion, d.qacc), _before_joint(m, d, j, d.cvel, d.qvel)
+            _moved_contact(m, d, t, k, place, S, acc, vel)
+    if found:
+        _take_off(m, d, out)
+
+
+@kernel
+def add_velocity_column(m, d, t, j, accelerates, out):
+    """out -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
+    found = 0
+    for k in range(d.ncon_slot[0]):
+        place = _takes(m, d, j, k)
+        if place >= 0:
+            if found == 0:
+                _clear(m, d)
+                found = 1
+            S, sign = load6(d.cdof, 6 * j), 1.0 - 2.0 * place
+            w = (S[0], S[1], S[2])
+            u = add3((S[3], S[4], S[5]), cross(w, load3(d.con_arm, 6 * k + 3 * place)))
+            B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
+            if accelerates:
+                B, friction = real(d, sign), real(d, sign)
+            y, z = _along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
+            f, g = _push_by(d, t, k, y, z)
+            moment = scale3(real(d, 0.0), u)
+            if d.con_dim[k] > 3:
+                moment = _along_turns(d, k, g)
+            _spread(d, k, _along(d, k, f), moment)
+    if found:
+        _take_off(m, d, out)
+
+
+@kernel
+def _take_off(m, d, out):
+    """out -= J^T of what stands in con_wrench."""
+    for i in range(m.nv):
+        out[i] = -out[i]
+    body_forces_to_dofs(m, d, out)
+    for i in range(m.nv):
+        out[i] = -out[i]

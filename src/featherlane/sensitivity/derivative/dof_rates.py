@@ -1,0 +1,103 @@
+"""How forces on single dofs change with its position and velocity: springs, dampers, motors, limits, dry friction.
+
+A row on a dof has the force f = -D (J a + B v + K d r) while it acts, with the impedance d(r): D / (1 / d - 1) and the
+stiffness change with r.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.impedance import MINVAL, impedance, impedance_rate, reference, shortest_timeconst
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.rate import actuator_rates, force_rate, length_rate
+from featherlane.dynamics.actuator.reflected import damping
+from featherlane.dynamics.body.plastic import spring_reference
+from featherlane.dynamics.integrator.derivative import damping_rate
+from featherlane.dynamics.passive.forces import is_sprung, stiffness
+from featherlane.solver.rows.pyramid import push
+
+
+@kernel
+def impedance_slopes(solref, solimp, r, shortest):
+    """(rate by r of D over D, rate by r of K d r, B) of a limit or contact at r below 0."""
+    K, B = reference(solref, solimp, shortest)
+    d, rate = impedance(solimp, r), -impedance_rate(solimp, r)
+    return rate / fmax(d * (1.0 - d), MINVAL), K * fma(r, rate, d), B
+
+
+@kernel
+def _springs(m, d, t):
+    for j in range(m.njnt):
+        v, k = m.jnt_dofadr[j], stiffness(m, j)
+        if is_scalar(m.jnt_type[j]):
+            x = d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j)
+            rate = fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0])
+            t.dof_stiffness[v] = where(is_sprung(k), rate, 0.0)
+
+
+@kernel
+def _dampers(m, d, t):
+    """Rates b + 2 c |v| + 3 e v^2, and what the velocity changes of them times the integrator's acceleration."""
+    for i in range(m.nv):
+        _, c, e = damping(m, d, i)
+        t.dof_friction[i] = damping_rate(m, d, i)
+        s = where(d.qvel[i] < 0.0, -1.0, 1.0)
+        t.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], s * c) * d.qacc_step[i]
+
+
+@kernel
+def _motors(m, d, t):
+    actuator_rates(m, d)
+    for i in range(m.nactuator):
+        if not is_disabled(m, i):
+            e = m.moment_rowadr[m.actuator_outadr[i]]
+            v, gear = m.moment_colind[e], d.actuator_moment[e]
+            t.dof_stiffness[v] = t.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
+            t.dof_friction[v] = t.dof_friction[v] - gear * gear * force_rate(m, d, i)
+
+
+@kernel
+def _rows(m, d, t):
+    shortest = shortest_timeconst(m)
+    for k in range(d.ndofrow[0]):
+        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.dofrow_x[k]
+        if d.dofrow_type[k] == LIMIT_JOINT:
+            j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
+            stiffer, pull, B = impedance_slopes(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), r, shortest)
+            f, _ = push(D, x)
+            acts = (D > 0.0) & (f > 0.0)
+            t.dof_stiffness[i] = t.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
+        else:
+            _, B = reference(load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest)
+            f = -(D * x)
+            acts = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
+        t.dof_friction[i] = t.dof_friction[i] + where(acts, D * B, 0.0)
+        t.dof_curvature[i] = t.dof_curvature[i] + where(acts, D, 0.0)
+
+
+@kernel
+def dof_rates(m, d, t):
+    """dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
+
+    Of limits and dry friction alone where all else goes by differences.
+    """
+    for i in range(m.nv):
+        t.dof_stiffness[i] = real(d, 0.0)
+        t.dof_friction[i] = real(d, 0.0)
+        t.dof_lag_friction[i] = real(d, 0.0)
+        t.dof_curvature[i] = real(d, 0.0)
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_SPRING):
+        _springs(m, d, t)
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_DAMPER):
+        _dampers(m, d, t)
+    if not (t.rate_rest or m.opt_disableflags & DISABLE_ACTUATION):
+        _motors(m, d, t)
+    _rows(m, d, t)
+
+
+@kernel
+def vector_springs(m):
+    """Mask: a ball or free joint has a spring, which has no formula here."""
+    found = timestep(m) < 0.0
+    for j in range(m.njnt):
+        if not is_scalar(m.jnt_type[j]):
+            found = found | is_sprung(stiffness(m, j))
+    return found

@@ -1,0 +1,78 @@
+"""Rates by positions of the forces of equality constraints, to the fourth order.
+
+An equality may move by many times what a dof moves, and its impedance bends within a millimetre of its own: a central
+difference over 2e-7 of a dof that moves it by 14 times as much is 1e-5 off.  Richardson's extrapolation, of the general
+rows alone, takes that away: kinematics and rows at two points more.
+"""
+
+from featherlane.prelude import *
+from featherlane.constraint.diagonal import wants_exact
+from featherlane.constraint.row import make_general_rows
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.link import link_positions
+from featherlane.dynamics.tendon.length import tendon, tendon_velocity
+from featherlane.model.integrator import has_metric
+from featherlane.sensitivity.derivative.points import move_pos
+from featherlane.simulation.tile.rows import load_worlds
+from featherlane.solver.primal.problem import bounded_force
+
+
+@kernel
+def refines(m):
+    """Are there equalities, with rows of their own: neither in the metric of a step nor by the exact diagonal?"""
+    return m.neq > 0 and not has_metric(m) and not wants_exact(m)
+
+
+@kernel
+def add_general_rows(m, d, g):
+    """g -= J^T f of the general rows at qacc."""
+    make_general_rows(m, d)
+    for k in range(d.ngenrow[0]):
+        o, x = d.genrow_dofadr[k], real(d, 0.0)
+        for e in range(o, o + d.genrow_dofnum[k]):
+            x = fma(d.genrow_J[e], d.qacc[d.genrow_dof[e]], x)
+        f, _ = bounded_force(d.genrow_D[k], x - d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k])
+        for e in range(o, o + d.genrow_dofnum[k]):
+            i = d.genrow_dof[e]
+            g[i] = fma(-d.genrow_J[e], f, g[i])
+
+
+@kernel
+def _forces(m, d, b, thread, tile, W, at, step, q):
+    """q <- -J^T f of the general rows at a moved position."""
+    load_worlds(b, thread, tile, W)
+    move_pos(m, d, at, step)
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+    com_vel(m, d)
+    tendon_velocity(m, d)
+    for i in range(m.nv):
+        q[i] = real(d, 0.0)
+    add_general_rows(m, d, q)
+
+
+@kernel
+def _add_part(m, d, weight):
+    """rk_acceleration += weight (Mv - Mgrad)."""
+    for i in range(m.nv):
+        d.rk_acceleration[i] = fma(weight, d.Mv[i] - d.Mgrad[i], d.rk_acceleration[i])
+
+
+@kernel
+def refine_equalities(m, d, b, thread, tile, W, at, up, down):
+    """rk_acceleration, central differences of a residual over up + down, <- with the rates of general rows refined.
+
+    (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
+    """
+    span = up + down
+    scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
+    _forces(m, d, b, thread, tile, W, at, up, d.Mv)
+    _forces(m, d, b, thread, tile, W, at, -down, d.Mgrad)
+    _add_part(m, d, scale)
+    _forces(m, d, b, thread, tile, W, at, 2.0 * up, d.Mv)
+    _forces(m, d, b, thread, tile, W, at, -2.0 * down, d.Mgrad)
+    _add_part(m, d, -0.5 * scale)

@@ -1,0 +1,382 @@
+"""Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
+
+A model is served as a whole (`serves`), a world by its numbers: what has no formula here goes by differences of the
+residual (columns.py).  Activations, and controls that act through them, are differenced: they move forces of actuators
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.prelude import *
+from featherlane.constraint.impedance import shortest_timeconst
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.control import is_disabled
+from featherlane.dynamics.actuator.gain import present_gain
+from featherlane.dynamics.actuator.rate import is_saturated
+from featherlane.dynamics.inertia.articulated import needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.passive.fluid import in_medium
+from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.model import enums
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate
+from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
+from featherlane.sensitivity.derivative.contact_rates import (
+    add_position_column,
+    add_velocity_column,
+    contact_laws,
+)
+from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
+from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
+from featherlane.sensitivity.derivative.panel import (
+    leave_column,
+    prepare_panels,
+    put_column,
+    solve_panel,
+    take_column,
+)
+from featherlane.sensitivity.derivative.rates import RATES
+from featherlane.sensitivity.derivative.residual import is_damped, is_implicit
+from featherlane.sensitivity.derivative.rest_rates import adds_inertia
+from featherlane.sensitivity.derivative.smooth_rates import inwards, outwards, position_column, velocity_column
+from featherlane.simulation.step.forward import control_and_actuate
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.hessian.equation import factor_hessian, leaves_out
+
+KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
+
+GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
+INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
+# where one of these is not 0 (of a joint: of one that turns about any axis) there are forces without formulas
+RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
+BY_WORLD = (*RESTING, "body_gravcomp")  # what `rest_of_worlds` looks at in each world
+LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # by `rest_of_worlds`, of what is edited in place
+DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
+
+
+def serves(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Do formulas serve the model, alone or beside differences of what they leave (`leaves_rest`)?
+
+    Numbers of its worlds are looked at by kernels.
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+    """
+    sizes = {**model.size_values(), **in_use}
+    if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
+        return False
+    if sizes["nadhesion"] or sizes["flg_adhesion"] or sizes["flg_surfacevel"] or model.user_actuators:
+        return False
+    return model.opt_gyroscopic == enums.GYRO_EXPLICIT and not (model.body_gyroscopic > enums.GYRO_EXPLICIT).any()
+
+
+def leaves_rest(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Has the model forces without formulas?  The arguments are those of `serves`."""
+    compensated = in_use.get("ngravcomp", model.ngravcomp) > 0
+    return bool((compensated and model.jnt_actgravcomp.any()) or rest_of_worlds(model, {}, 1)[0])
+
+
+def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
+    """(nworld,) of each world: has it forces without formulas?
+
+    Args:
+        model: the model.
+        own: fields of which each world has numbers of its own, (nworld, ...) by name.
+        nworld: how many worlds there are.
+    """
+    found = np.full(nworld, _parts_leave_rest(model))
+    if not found[0]:
+        turns = ~is_scalar(model.jnt_type)
+        for name in RESTING:
+            numbers = own[name] if name in own else getattr(model, name)[None]
+            if name.startswith("jnt"):
+                numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
+            found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
+        # what actuators carry may be bounded
+        if model.jnt_actgravcomp.any():
+            found |= (own["body_gravcomp"] > 0.0).any(1) if "body_gravcomp" in own else model.ngravcomp > 0
+    return found
+
+
+def _parts_leave_rest(model: Model) -> bool:
+    """Has it parts without formulas, whatever their numbers are?"""
+    balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
+    if model.ntendon or model.neq or (model.jnt_limited[balls] != 0).any():
+        return True
+    alone = is_free(model.jnt_type[model.body_jntadr]) & (model.body_jntnum == 1)
+    turns = fast and any(alone[i] and model.tree_dofnum[model.body_treeid[i]] == 6 for i in range(1, model.nbody))
+    return turns or model.opt_integrator == enums.IMPLICIT or not motors_are_simple(model, fast)
+
+
+def motors_are_simple(model: Model, fast: bool) -> bool:
+    """On slides and hinges, with forces that are affine in length, velocity and control."""
+    on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
+    joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
+    plain = on_joint & is_scalar(model.jnt_type[joints]) & np.isin(model.actuator_gaintype, GAINS)
+    plain &= np.isin(model.actuator_biastype, BIASES) & np.isin(model.actuator_dyntype, DYNAMICS)
+    plain &= (model.actuator_gaintype == enums.GAIN_FIXED) | (not fast)
+    return bool(plain.all())
+
+
+def acts_at_once(model: Model) -> bool:
+    """Do all controls act as forces without delay?"""
+    return bool((model.actuator_dyntype == enums.DYN_NONE).all() and model.nhistory == 0)
+
+
+@kernel
+def _numbers_serve(m, d, t):
+    """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs.
+
+    Where there are differences besides these are in them, and tendons have no armature.
+    """
+    pushed = real(d, 0.0)
+    for e in range(6 * m.nbody):
+        pushed = pushed + fabs(d.xfrc_applied[e])
+    if t.rate_rest:
+        return not_(adds_inertia(m)) & (pushed == pushed)
+    return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
+
+
+@stage(t=RATES)
+def prepare_rates(m, d, t):
+    """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas.
+
+    Reads:  what `accelerate` writes; rate_rest, xfrc_applied.
+    Writes: part; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc, qvec for itself.
+    """
+    served = _numbers_serve(m, d, t)
+    contact_moves(m, d, t)
+    same = t.slot_known[0] > 0.0
+    moves = same & not_(t.slot_jumps[0] > 0.0)
+    d.part[KNOWN] = where(served & moves, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
+    quiet = same & not_(t.slot_near[0] > 0.0)
+    d.part[NEAREST] = where(quiet, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
+    if not needs_inertia(m, d):
+        crb(m, d)
+    for i in range(m.nv):
+        d.qvec[i] = d.qacc[i] - d.qacc_step[i]
+    outwards(m, d, t, d.qvec)
+    if d.ncon_slot[0] > 0:
+        contact_laws(m, d, t, shortest_timeconst(m))
+    inwards(m, d, t)
+    dof_rates(m, d, t)
+    if not t.rate_rest:
+        lift(m, d, t)
+
+
+@kernel
+def position_rates(m, d, t, k):
+    """dg and dp by the position of dof k."""
+    position_column(m, d, t, k, t.dof_g, t.dof_p)
+    if not t.rate_rest:
+        subtract_lift(m, d, t, k, t.dof_g)
+    t.dof_g[k] = t.dof_g[k] + t.dof_stiffness[k]
+    add_position_column(m, d, t, k, t.dof_g)
+
+
+@kernel
+def velocity_rates(m, d, t, k):
+    """dg and dp by the velocity of dof k."""
+    velocity_column(m, d, t, k, t.dof_g)
+    t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
+    add_velocity_column(m, d, t, k, 0, t.dof_g)
+    if is_implicit(m) and not t.rate_rest:
+        t.dof_p[k] = -(timestep(m) * t.dof_lag_friction[k])
+
+
+@kernel
+def _act(m, d, x, i, value):
+    """Forces of actuators and the next activations with entry i of x, an activation or a control, at another value."""
+    x[i] = value
+    control_and_actuate(m, d)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+    advance_activations(m, d, d.act_dot)
+
+
+@kernel
+def _motor(m, d, t, x, i, up, down):
+    """dg and the next activations' rates by entry i of x: central differences of actuators' forces."""
+    value = x[i]
+    _act(m, d, x, i, value + up)
+    for k in range(m.nv):
+        t.dof_g[k] = d.qfrc_actuator[k]
+    for a in range(m.na):
+        t.act_upper[a] = d.act[a]
+        d.act[a] = d.rk_act[a]
+    _act(m, d, x, i, value - down)
+    span = up + down
+    scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    for k in range(m.nv):
+        t.dof_g[k] = -(scale * (t.dof_g[k] - d.qfrc_actuator[k]))
+    for a in range(m.na):
+        y = d.act[a]
+        d.act[a] = d.rk_act[a]
+        d.rk_act[a] = scale * (t.act_upper[a] - y)
+    x[i] = value
+
+
+@kernel
+def _directly_driven(m, d, c):
+    """The actuator whose force has control c at once, and no delay or function of the user's between; else -1."""
+    found = -1
+    if d.user_control == 0 and not (m.opt_disableflags & enums.DISABLE_ACTUATION):
+        for i in range(m.nactuator):
+            if m.actuator_ctrladr[i] == c and m.actuator_ctrlnum[i] == 1 and m.actuator_dyntype[i] == enums.DYN_NONE:
+                found = i if m.actuator_history[2 * i] == 0 else -1
+    return found
+
+
+@kernel
+def _control(m, d, t, i, c):
+    """dg by control c of actuator i, a force on one dof; 0 beyond its range and where the force is clamped."""
+    if not is_disabled(m, i):
+        u = d.ctrl[c]
+        moves = not_(is_saturated(m, d, i) | (d.badctrl[0] > 0.0))
+        if m.actuator_ctrllimited[c]:
+            moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
+        e = m.moment_rowadr[m.actuator_outadr[i]]
+        t.dof_g[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * present_gain(m, d, i)), 0.0)
+
+
+@kernel
+def clear_rates(m, d, t):
+    """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
+    for i in range(m.nv):
+        t.dof_g[i] = real(d, 0.0)
+        t.dof_p[i] = real(d, 0.0)
+    if not t.rate_rest:
+        for a in range(m.na):
+            d.rk_act[a] = real(d, 0.0)
+
+
+@kernel
+def add_brought(m, d, t):
+    """dg and dp += rates by differences that the call brought, where it does."""
+    if t.rate_rest:
+        for i in range(m.nv):
+            t.dof_g[i] = t.dof_g[i] + d.grad[i]
+            t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
+
+
+@kernel
+def _drive(m, d, t, c, up, down):
+    """The column of activation or control c, activations first."""
+    u = c - m.na
+    if u < 0:
+        _motor(m, d, t, d.act, c, up, down)
+    elif m.na > 0 or not (m.opt_disableflags & enums.DISABLE_ACTUATION):
+        i = _directly_driven(m, d, u)
+        if i >= 0:
+            _control(m, d, t, i, u)
+        else:
+            _motor(m, d, t, d.ctrl, u, up, down)
+
+
+@kernel
+def rates_column(m, d, t, c, up, down):
+    """The column of coordinate c."""
+    force = 2 * m.nv + m.na + m.nu
+    clear_rates(m, d, t)
+    if c >= 0 and c < m.nv:
+        position_rates(m, d, t, c)
+    elif c >= m.nv and c < 2 * m.nv:
+        velocity_rates(m, d, t, c - m.nv)
+    elif not t.rate_rest:
+        if c >= force:
+            # a force of its own
+            t.dof_g[c - force] = real(d, -1.0)
+        elif c >= 2 * m.nv:
+            _drive(m, d, t, c - 2 * m.nv, up, down)
+    add_brought(m, d, t)
+
+
+@kernel
+def _next_column(m, d, b, t, thread, tile, W, s):
+    """Column s of the call's, in dof_g and dof_p; returns the number of its coordinate."""
+    read_controls(b, thread, tile, W, s)
+    at = whole(read_lane(d.qacc_smooth, 0, 0))
+    rates_column(m, d, t, at, d.qfrc_smooth[0], d.qfrc_passive[0])
+    return at
+
+
+@kernel
+def begin_step(m, d, t):
+    """What all columns of a step take: accelerations, the next velocity, rates, the Hessian; is the step damped?"""
+    h = timestep(m)
+    accelerate(m, d)
+    for i in range(m.nv):
+        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+    if d.con_overflow[0] == 0:
+        prepare_rates(m, d, t)
+        factor_hessian(m, d)
+    return is_damped(m, d)
+
+
+@stage(t=RATES)
+def formula_columns_of_tile(m, d, b, t, thread, tile):
+    """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, part; act_upper, body_*, dof_*,
+            geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which are put back; con_wrench,
+            crb_rate, cvel, cacc, cfrc, qvec for itself.
+    """
+    W = width(d)
+    accelerate(m, d)
+    if d.con_overflow[0] == 0:
+        prepare_rates(m, d, t)
+        for s in range(b.nstep):
+            _next_column(m, d, b, t, thread, tile, W, s)
+            for i in range(m.nv):
+                d.rk_acceleration[i] = t.dof_g[i]
+                d.rk_velocity[i] = t.dof_p[i]
+            write_records(b, thread, tile, W, s)
+    else:
+        d.part[KNOWN] = real(d, 0.0)
+        write_records(b, thread, tile, W, 0)
+
+
+formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
+
+
+@stage(t=RATES)
+def formula_steps_of_tile(m, d, b, t, thread, tile):
+    """Rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
+
+    Not for models that go by recursion, whose factors lie where these formulas keep forces.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv'),
+            rk_act; act_upper, body_*, dof_*, geom_*, panel_*, slot_* and all else of t; what `base_tiles` writes; act,
+            ctrl, which are put back; qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
+            search for itself.
+    """
+    W, damped = width(d), begin_step(m, d, t)
+    if d.con_overflow[0] == 0:
+        d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
+        if t.rate_steps:
+            prepare_panels(m, d, t)
+        for first in range(0, b.nstep, PANEL):
+            n = min(PANEL, b.nstep - first)
+            for c in range(n):
+                at = _next_column(m, d, b, t, thread, tile, W, first + c)
+                put_column(m, d, t, c, at, t.dof_g, t.dof_p)
+            for c in range(n, PANEL):
+                leave_column(m, d, t, c)
+            solve_panel(m, d, t, damped)
+            for c in range(n):
+                take_column(m, d, t, c, damped)
+                write_records(b, thread, tile, W, first + c)
+    else:
+        d.part[KNOWN] = real(d, 0.0)
+        write_records(b, thread, tile, W, 0)
+
+
+formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

@@ -1,0 +1,426 @@
+"""The passes through tiles in which worlds are differentiated by the implicit function theorem.
+
+    base       forward dynamics: a and a*
+    rates      dg and dp by each coordinate, at fixed a: by formulas (formulas.py), or by differences (residual.py)
+    solution   da = -H^-1 dg, and from it the next state's rates (columns.py)
+
+Rates stand in rows, a row for each column of each world; the solution takes them up column by column.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from featherlane.dynamics.inertia.articulated import uses_articulated
+from featherlane.lanes import Stage
+from featherlane.lanes.record import address
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
+from featherlane.sensitivity.derivative.columns import (
+    FITS,
+    NEAREST,
+    base_tiles,
+    force_columns,
+    position_columns,
+    solve_columns,
+)
+from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
+from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
+from featherlane.sensitivity.derivative.room import room
+from featherlane.sensitivity.derivative.transition import control_steps
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.world.data import Data
+
+EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
+REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, or near
+LEAST = 64  # worlds of a pass, so that all threads have tiles
+
+
+class Rates(NamedTuple):
+    """What the columns of some worlds are; valid until the next pass, but for what the caller may keep.
+
+    Attributes:
+        state: (k, n, 2 nv + na) the next state's; left out where formulas serve and forces are coordinates.
+        acceleration: (k, n, nv) that of forward dynamics; left out where formulas serve and forces are no coordinates.
+        fits: (k,) whether the theorem's Hessian is there.
+        nearest: (k,) distance to the nearest switch.
+        known: (k,) whether formulas served.
+        is_kept: do formulas serve all, and the arrays belong to the caller?
+    """
+
+    state: np.ndarray
+    acceleration: np.ndarray
+    fits: np.ndarray
+    nearest: np.ndarray
+    known: np.ndarray
+    is_kept: bool = False
+
+
+class DifferentiatedWorlds(OwnWorlds):
+    """The worlds of a data or a batch, as passes need them.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        torques: are generalized forces coordinates, too, after the controls?
+        by_formulas: where these serve; else by differences of the residual.
+        parameters: fields of the model whose numbers are coordinates, too.
+
+    Attributes:
+        qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
+        based: (nworld, 1, 2) what passes for accelerations say of themselves.
+        every: (nworld,) all numbers of worlds.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        source: Data | Batch,
+        torques: bool,
+        nthread: int,
+        disabled: int = 0,
+        by_formulas: bool = True,
+        parameters: Parameters | None = None,
+    ):
+        n = 2 * (2 * model.nv + model.na + model.nu)
+        super().__init__(model, source, n, nthread, disabled)
+        self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
+        self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
+        self.based = np.zeros((self.batch.nworld, 1, 2))
+        self.every = np.arange(self.batch.nworld)
+        self._stepped, self._steps = None, (self.qacc, self.qacc)
+
+    @property
+    def by_formulas(self) -> bool:
+        """Are formulas wanted, and do they serve the model as it is?"""
+        return self.formulas_wanted and serves(self.model, self.batch._expanded.in_use())
+
+    def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
+        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch._arrays["ctrl"]
+        limits = (
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
+        )
+        # those of one world stay until its controls change, or their limits
+        key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
+        if key is None or key != self._stepped:
+            up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
+            up[:, nx:], down[:, nx:] = control_steps(*limits, ctrl[chosen], EPS)
+            self._stepped, self._steps = key, (up, down)
+        return self._steps
+
+
+class Passes:
+    """The plans of tiles of one width, and the memory between them.
+
+    Args:
+        worlds: whose passes they are.
+        width: of tiles.
+        rest: have these worlds forces without formulas?
+    """
+
+    def __init__(self, worlds: DifferentiatedWorlds, width: int, rest: bool):
+        model, batch = worlds.model, worlds.batch
+        nv, nx = model.nv, 2 * model.nv + model.na
+        self.width, self.worlds, self.leaves_rest = width, worlds, rest
+        self.copies = width * batch.nthread if batch.nworld == 1 else 1
+        #: of tiles in which a world has one lane
+        self.narrow = 1 if batch.nworld == 1 else width
+        groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
+        if worlds.torques:
+            groups.append((None, nx + model.nu, nx + model.nu + nv))
+        if worlds.parameters is not None:
+            groups.append((None, nx + model.nu + nv, nx + model.nu + nv + worlds.parameters.n))
+        at, self.parts = [], []
+        for loop, first, last in groups:
+            npass = -(-(last - first) // self.copies)
+            start, total = len(at), npass * self.copies
+            at += [*range(first, last), *[-1] * (total - (last - first))]
+            if npass:
+                self.parts.append((loop, start, npass))
+        self.at, self.ncol = np.array(at, float), len(at)
+        #: columns in the order of their coordinates
+        self.kept = np.flatnonzero(self.at >= 0.0)
+        self.each = min(batch.nworld, max(LEAST, REALS // max(self.ncol * nv, 1)))
+        n = self.each
+        self.up, self.down = np.zeros((2, n, self.ncol))
+        self.g, self.p = np.zeros((2, n, self.ncol, nv))
+        self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
+        self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
+        # formulas and solution in one go, but for the recursion, which needs the same memory
+        self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
+        #: columns that are differenced, and those of them whose coordinates may move far
+        self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
+        self.far = self.kept[self.at[self.kept] < 2 * nv]
+        #: do formulas ask how far coordinates move?
+        self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or rest
+        if worlds.torques:  # dg/dtau = -1
+            self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
+        self._plan()
+
+    def _plan(self) -> None:
+        """The transfers of each pass."""
+        worlds, batch = self.worlds, self.worlds.batch
+        nv, total = worlds.model.nv, self.each * self.copies
+        workspaces, wanted = worlds._prepared(self.width), batch._wanted(set())
+        loads = worlds._loads()
+
+        def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
+            """The columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
+            part = a[:, start : start + npass * self.copies]
+            return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
+
+        def plan(loop: Stage, kinds: dict[str, list[Transfer]], n: int, workspaces=workspaces) -> Plan:
+            made = Plan(workspaces, kinds, n, wanted, loop)
+            made.workspaces[0].calls.require(loop)
+            return made
+
+        at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
+        self.base = plan(
+            base_tiles,
+            {
+                "load": loads,
+                "record": [
+                    Transfer("qacc", worlds.qacc[:, None]),
+                    Transfer("qacc_step", worlds.qacc_step[:, None]),
+                    Transfer("part", worlds.based),
+                ],
+            },
+            self.each,
+            worlds._prepared(self.narrow),
+        )
+        given = [*loads, Transfer("qacc", worlds.qacc), Transfer("qacc_step", worlds.qacc_step)]
+
+        def rates(loops: list) -> list[tuple[Plan, int]]:
+            """Differences of the residual, or of a part of it, column by column."""
+            plans = []
+            for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
+                brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+                taken = {"rk_acceleration": self.g, "rk_velocity": self.p, "rk_act": self.state[..., 2 * nv :]}
+                kinds = {
+                    "load": given,
+                    "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
+                    "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
+                }
+                plans.append((plan(loop, kinds, total), npass))
+            return plans
+
+        self.rates = rates([position_columns, force_columns])
+        self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and self.leaves_rest else []
+        self.few_up, self.few_down, self.brought = self.up, self.down, []
+        self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
+        self._begun, self._moves = set(), None
+        npass = self.ncol // self.copies
+        brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
+        brought["rk_acceleration"] = self.acceleration
+        taken = {
+            "rk_acceleration": self.acceleration,
+            "rk_rate": self.state[..., :nv],
+            "rk_velocity": self.state[..., nv : 2 * nv],
+        }
+        report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 2), (self.report.strides[0], 0, 8))
+        kinds = {
+            "load": loads,
+            "control": [Transfer(name, rows(a, 0, npass)) for name, a in brought.items()],
+            "record": [*(Transfer(name, rows(a, 0, npass)) for name, a in taken.items()), Transfer("part", report)],
+        }
+        self.solution = plan(solve_columns, kinds, total), npass
+
+    def _formulas(self, loads: list[Transfer], at: np.ndarray) -> tuple[Plan, int]:
+        """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
+        worlds, nv = self.worlds, self.worlds.model.nv
+        workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
+        given = [start for loop, start, _ in self.parts if loop is None]
+        n = given[0] if given and not self.whole else self.ncol
+        state, acceleration = self.state, self.acceleration
+        if self.whole and self.copies > 1:
+            # no column is there for the sake of a lane
+            n, at = len(self.kept), self.at[None, self.kept]
+            self.few_up, self.few_down, state, acceleration = (
+                a[:, self.kept] for a in (self.up, self.down, state, acceleration)
+            )
+        report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
+        brought = {"qacc_smooth": at}
+        if self.leaves_rest:
+            act = self.state[..., 2 * nv :]
+            self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk_act", act)]
+            if len(at[0]) < self.ncol:
+                self.brought = [(name, a, a[:, self.kept]) for name, a in self.brought]
+            brought |= {name: few[-1] for name, *few in self.brought if few[-1].size}
+        elif self.asks:
+            brought |= {"qfrc_smooth": self.few_up, "qfrc_passive": self.few_down}
+        taken = {"rk_act": state[..., 2 * nv :], "rk_acceleration": self.g, "rk_velocity": self.p}
+        if self.whole:
+            taken = {"rk_act": state[..., 2 * nv :], "rk_rate": state[..., :nv], "rk_velocity": state[..., nv : 2 * nv]}
+            if worlds.torques:
+                taken = {"rk_acceleration": acceleration}
+        taken = {name: a for name, a in taken.items() if a.size}
+        names, shifts = list(taken), {"rk_rate": 0, "rk_velocity": nv, "rk_act": 2 * nv}
+        # where a pass writes, and how large it is
+        self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
+        self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
+        self.to_acceleration = names.index("rk_acceleration") if "rk_acceleration" in taken else -1
+        kinds = {
+            "load": loads,
+            "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],
+            "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
+        }
+        rooms, loop = (
+            [room(w, self.leaves_rest, not worlds.torques) for w in workspaces],
+            formula_steps if self.whole else formula_columns,
+        )
+        plan = Plan(workspaces, kinds, self.each, wanted, loop, worlds.batch._remembered(), rooms)
+        plan.workspaces[0].calls.require(loop)
+        self.rows = plan.record.arrays["record_row"]
+        return plan, n
+
+    def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:
+        """All passes of some worlds, `each` at most.
+
+        Args:
+            chosen: their numbers.
+            up, down: (k, ncoordinates) how far their coordinates move; None: as the worlds' `steps` has it.
+        """
+        k, worlds = len(chosen), self.worlds
+        if up is None and self.asks:
+            up, down = worlds.steps(chosen)
+        if up is not None and down is not None:
+            self._set_steps(up, down)
+        known = np.zeros(k, bool)
+        if self.formulas is not None:
+            if self.rest:
+                self._take_rest(chosen)
+            worlds._prepared(self.narrow)
+            fresh = self._fresh(k)
+            self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
+            reported = self.known[:k]
+            known = reported[:, KNOWN] > 0.0
+            if self.whole and known.all():
+                # where formulas serve the Hessian is there
+                return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
+        worlds._prepared(self.width)
+        if up is None:
+            self._set_steps(*worlds.steps(chosen))
+        left, other = np.flatnonzero(~known), np.arange(self.copies)
+        if len(left):
+            self.run_base(chosen[left])
+            self._difference(self.rates, chosen[left], left)
+        if worlds.parameters is not None:
+            if self.formulas is not None:
+                self.run_base(chosen)
+            self._take_parameters(worlds.parameters, chosen)
+        if not self.whole:
+            left = worlds.every[:k]
+        if len(left):
+            plan, npass = self.solution
+            places = (left[:, None] * self.copies + other).reshape(-1)
+            self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
+        report = self.report[: k * self.copies : self.copies]
+        if self.formulas is not None:
+            # a contact that begins or ends at a displaced pose is told by formulas alone
+            nearest = np.minimum(report[:, NEAREST], self.known[:k, NEAREST])
+            report = np.stack([report[:, FITS], nearest], 1)
+        picked = slice(None) if self.copies == 1 else self.kept
+        state, acceleration = self.state[:k, picked], self.acceleration[:k, picked]
+        if self.whole:
+            report = np.where(known[:, None], self.known[:k, :KNOWN], report)
+            if worlds.torques:
+                fresh[1][left] = acceleration[left]
+            else:
+                fresh[0][left] = state[left]
+            state, acceleration = fresh
+        fits = report[:, FITS] > 0.0
+        if self.formulas is not None:
+            # displaced poses found no room in company
+            fits &= self.known[:k, KNOWN] >= 0.0
+        return Rates(state, acceleration, fits, report[:, NEAREST], known)
+
+    def run_base(self, chosen: np.ndarray) -> None:
+        """Accelerations of some worlds, at which the passes that follow take their rates."""
+        self.worlds._prepared(self.narrow)
+        self._go(self.base, 1, chosen, chosen, self.narrow)
+        self.worlds._prepared(self.width)
+
+    def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
+        """Rates of some worlds by differences, to the sixth order where they are analytic (analytic.py).
+
+        Args:
+            plans: of the passes.
+            chosen: numbers of the worlds.
+            rows: (k,) where each of them stands.
+        """
+        worlds = self.worlds
+        order, place = np.repeat(chosen, self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
+
+        def go() -> None:
+            for plan, npass in plans:
+                self._go(plan, npass, order, place)
+
+        # looked at in each call: numbers are edited in between
+        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch._expanded, chosen)]
+        if not len(far):
+            go()
+            return
+        act = self.state[..., 2 * worlds.model.nv :]
+        rates = [a[:, : self.differenced] for a in (self.g, self.p, act)]
+        sums, moved = [np.zeros((len(far), *a.shape[1:])) for a in rates], np.ix_(far, self.far)
+        for k, weight in enumerate(WEIGHTS):
+            self.up[moved] = self.down[moved] = (k + 1) * FAR
+            go()
+            for a, total in zip(rates, sums, strict=True):
+                total += weight * a[far]
+        self.up[moved] = self.down[moved] = EPS
+        for a, total in zip(rates, sums, strict=True):
+            a[far] = total
+
+    def _take_rest(self, chosen: np.ndarray) -> None:
+        """Rates by differences of what formulas leave, to where they read them."""
+        self.run_base(chosen)
+        self._difference(self.rest, chosen, self.worlds.every[: len(chosen)])
+        for _, a, *few in self.brought:
+            if few:
+                few[0][...] = a[:, self.kept]
+
+    def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
+        """How far the first coordinates move, to where kernels read it."""
+        if up is self._moves:
+            return
+        k, n = up.shape
+        moves = self.at[self.kept].astype(int)
+        moves, kept = moves[moves < n], self.kept[moves < n]
+        for a, compact, given in ((self.up, self.few_up, up), (self.down, self.few_down, down)):
+            a[:k, kept] = given[:, moves]
+            if compact is not a:
+                compact[:k] = a[:k, self.kept]
+        self._moves = up if self.worlds.batch.nworld == 1 else None
+
+    def _fresh(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """States and accelerations of k worlds, to which formulas write from now on; new ones, where they write all."""
+        if not self.whole:
+            return self.state, self.acceleration
+        state, acceleration = np.empty((k, *self.dims[0])), np.empty((k, *self.dims[1]))
+        first = address(state)
+        for row, shift in self.to_state:
+            self.rows[row] = first + shift
+        if self.to_acceleration >= 0:
+            self.rows[self.to_acceleration] = address(acceleration)
+        return state, acceleration
+
+    def _take_parameters(self, parameters: Parameters, chosen: np.ndarray) -> None:
+        """The columns of the model's fields."""
+        worlds, nv, k = self.worlds, self.worlds.model.nv, len(chosen)
+        columns = slice(self.parts[-1][1], self.parts[-1][1] + parameters.n)
+        g, p, act = parameters.rates(worlds, chosen, self.width)
+        self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
+
+    def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
+        # a plan of one world has always the same order
+        if self.worlds.batch.nworld > 1 or id(plan) not in self._begun:
+            plan.begin(nstep, order, place)
+            self._begun.add(id(plan))
+        self.worlds._go(plan, -(-len(order) // (width or self.width)))

@@ -1,0 +1,213 @@
+"""Derivatives of inverse dynamics, contacts included, by formulas and differences of forces; see formulas.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.prelude import *
+from featherlane.constraint.row import make_rows
+from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.model.assignment import flag
+from featherlane.model.enums import Disable, Enable
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.columns import FITS, NEAREST
+from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
+from featherlane.sensitivity.derivative.formulas import (
+    KNOWN,
+    add_brought,
+    clear_rates,
+    position_rates,
+    prepare_rates,
+    rest_of_worlds,
+    serves,
+    velocity_rates,
+)
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
+from featherlane.sensitivity.derivative.rates import RATES
+from featherlane.sensitivity.derivative.residual import place
+from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
+from featherlane.sensitivity.derivative.room import room
+from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
+from featherlane.sensitivity.derivative.transition import (
+    InverseDerivatives,
+    check,
+    given_accelerations,
+    inverse_fd,
+    threads,
+)
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
+from featherlane.simulation.steps import check_inverse
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.world.data import Data
+from featherlane.solver.inverse import constraint_forces
+from featherlane.solver.untouched import mark_touched
+
+EPS, LINEAR = 2e-7, 1e-4  # how far states move where forces are differenced, and accelerations
+
+
+def inverse_derivatives(
+    model: Model,
+    data: Data | Batch,
+    actuation: bool = False,
+    qacc: ArrayLike | None = None,
+    nthread: int = 0,
+) -> InverseDerivatives:
+    """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
+
+    As `inverse_fd`, by formulas: bodies, contacts, limits and dry friction; what has no formula by central differences
+    of its forces.  Contacts move with the bodies, and the active set is that of the given acceleration.  Where formulas
+    do not serve (`invdiscrete`, the integrator discrete, adhesion, ...; docs/derivatives.md) it is `inverse_fd`.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        actuation: derivatives of what actuators do not give, qfrc_inverse - qfrc_actuator.
+        qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
+            of forward dynamics.
+        nthread: threads, 0: as many as the work is worth.
+
+    Returns:
+        `InverseDerivatives`; for a batch with a leading axis of worlds.
+
+    Raises:
+        ModelError: a shape that does not fit; the model is not the data's; as `inverse` does.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: the flag `sleep` is on.
+
+    Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); MuJoCo
+        mjd_inverseFD, which differences.
+    """
+    nv = check(model, data)["nv"]
+    check_inverse(model)
+    actuation, discrete = flag("actuation", actuation), model.opt_enableflags & int(Enable.INVDISCRETE)
+    if not nv or discrete or not serves(model, in_use_of(data)):
+        return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
+    disabled = 0 if actuation else int(Disable.ACTUATION)
+    with Borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:
+        worlds.load(data)
+        acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
+        out, left = worlds.rates(acceleration)
+    if len(left):
+        steps = inverse_fd(model, data, 1e-6, True, actuation, acceleration, nthread)
+        out[left] = np.concatenate(steps, -2).reshape(out.shape)[left]
+    if isinstance(data, Data):
+        out = out[0]
+    return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _column(m, d, t, c):
+    """dof_g <- rates by the c-th position, velocity or acceleration."""
+    clear_rates(m, d, t)
+    if c < m.nv:
+        position_rates(m, d, t, c)
+    elif c < 2 * m.nv:
+        velocity_rates(m, d, t, c - m.nv)
+    else:
+        k = c - 2 * m.nv
+        acceleration_column(m, d, t, k, t.dof_g)
+        t.dof_g[k] = t.dof_g[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + t.dof_curvature[k]
+        add_velocity_column(m, d, t, k, 1, t.dof_g)
+    add_brought(m, d, t)
+
+
+@stage(t=RATES)
+def inverse_columns_of_tile(m, d, b, t, thread, tile):
+    """Rates of inverse dynamics by formulas, and by what the call brings, column by column.
+
+    Reads:  the rows that the transfers of b bring in, qacc among them.
+    Writes: those that they take back; rk_acceleration, rk_act, qacc_step, part; dof_*, body_*, geom_*, slot_* and all
+            else of t; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all
+            else of this thread's workspace.
+    """
+    W, overflow = width(d), place(m, d)
+    d.part[FITS], d.part[NEAREST], d.part[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
+    if overflow == 0:
+        forward_velocity(m, d)
+        control_and_actuate(m, d)
+        make_rows(m, d)
+        mark_touched(m, d)
+        for i in range(m.nv):
+            d.qacc_step[i] = d.qacc[i]
+        constraint_forces(m, d, 0)
+        prepare_rates(m, d, t)
+        for s in range(b.nstep):
+            read_controls(b, thread, tile, W, s)
+            _column(m, d, t, s)
+            for i in range(m.nv):
+                d.rk_acceleration[i] = t.dof_g[i]
+            write_records(b, thread, tile, W, s)
+    else:
+        write_records(b, thread, tile, W, 0)
+
+
+inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)
+
+
+class InverseWorlds(OwnWorlds):
+    """The worlds of a data or a batch, and the rates of the forces that their accelerations take.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, nthread: int, disabled: int):
+        super().__init__(model, source, 3 * model.nv, nthread, disabled)
+        self._qacc = np.zeros((self.batch.nworld, model.nv))
+
+    def rates(self, qacc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(nworld, 3 nv, nv) by positions, velocities and accelerations; the numbers of worlds that have none."""
+        self._qacc[...] = qacc
+        self._rows["xfrc_applied"][...] = 0.0  # inverse dynamics do not know of it
+        out = np.zeros((self.batch.nworld, 3 * self.model.nv, self.model.nv))
+        rest, over = rest_of_worlds(self.model, self.batch._expanded, self.batch.nworld), []
+        for kind in {*rest.tolist()}:
+            todo = np.flatnonzero(rest == kind)
+            # no coordinate of one world stands beside another in lanes
+            for width_of_tile in dict.fromkeys((1 if self.batch.nworld == 1 else self.width, 1)):
+                left = self._run(out, todo, width_of_tile, kind)
+                todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
+                if not alone.any():
+                    break
+            over.append(todo)
+        return out, np.concatenate(over)
+
+    def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int, rest: bool) -> np.ndarray:
+        """Rates of some worlds; 1 where they are there, 0 where they are not, -1 where the world has to go alone."""
+        model, nv, n = self.model, self.model.nv, self.batch.nworld
+        workspaces, wanted = self._prepared(width_of_tile), self.batch._wanted(set())
+        ntile = -(-len(chosen) // width_of_tile)
+        load = [*self._loads(), Transfer("qacc", self._qacc), Transfer("qacc_step", np.zeros((n, nv)))]
+
+        def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, rooms=()) -> None:
+            kinds = {
+                "load": load,
+                "control": [Transfer(name, a[:, columns]) for name, a in brought.items()],
+                "record": [Transfer(name, a[:, columns]) for name, a in taken.items()],
+            }
+            plan = Plan(workspaces, kinds, n, wanted, loop, rooms=rooms)
+            plan.workspaces[0].calls.require(loop)
+            plan.begin(columns.stop - columns.start, chosen, chosen)
+            self._go(plan, ntile)
+
+        brought = {}
+        if rest:
+            coordinate = np.arange(3 * nv, dtype=float)
+            coordinate[2 * nv :] += model.na + model.nu
+            step = np.full(3 * nv, EPS)
+            step[2 * nv :] = LINEAR
+            moves = {"qacc_smooth": coordinate, "qfrc_smooth": step, "qfrc_passive": step}
+            moves = {name: np.broadcast_to(a, (n, 3 * nv)).copy()[..., None] for name, a in moves.items()}
+            go(rest_positions, moves, {"rk_acceleration": out}, slice(0, nv))
+            go(rest_forces, moves, {"rk_acceleration": out}, slice(nv, 3 * nv))
+            brought = {"grad": out}
+        report = np.zeros((n, 3))
+        told = np.lib.stride_tricks.as_strided(report, (n, 3 * nv, 3), (report.strides[0], 0, 8))
+        rooms = [room(w, rest) for w in workspaces]
+        go(inverse_columns, brought, {"rk_acceleration": out, "part": told}, slice(0, 3 * nv), rooms)
+        return report[chosen, KNOWN]

@@ -1,0 +1,134 @@
+"""Friction on a round cone in the system of the free rows: what slips keeps on the cone, and turns with its slip.
+
+With s_i = x_i / mu_i the friction of a contact that slips lies on the circle |s| = x_n + a, against its slip:
+
+    mu w + l s = 0,   l > 0;      so  P (d(mu w) + l ds) = 0,   t . ds = dx_n,      t = s / |s|,   P = 1 - t t^T
+
+Its rows of the system say the one on the plane across t and the other along t, both at once.
+Source: the iterative solvers' projection on the cone (solver/lcp/sweep/projection.py).
+"""
+
+from featherlane.prelude import *
+from featherlane.solver.lcp.sweep.projection import cone_offset, friction_count, length_across, mu_of
+
+
+@kernel
+def _step(d, k, count):
+    """1 / sum of mu_i^2 A_ii: a step of s that is shorter than any that overshoots."""
+    s = real(d, 0.0)
+    for c in range(count):
+        i = k + 1 + c
+        s = fma(mu_of(d, i) * mu_of(d, i), d.lcp_diag[i], s)
+    return 1.0 / where(s > 0.0, s, 1.0)
+
+
+@kernel
+def _reach(d, x, w, k, count):
+    """(length of s, that of where a step against the slack leads, radius) of the friction behind row k."""
+    step = _step(d, k, count)
+    for c in range(count):
+        i = k + 1 + c
+        d.lcp_old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
+    radius = where(x[k] > 0.0, x[k], 0.0) + cone_offset(d, k, count)
+    return length_across(d, x, k, count), length_across(d, d.lcp_old, k, count), radius
+
+
+@kernel
+def sort_cones(d, u, x, w):
+    """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
+    for k in range(d.lcp_n[0]):
+        u.row_cone[k] = real(d, 0.0)
+        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+        if count > 0:
+            length, aim, radius = _reach(d, x, w, k, count)
+            slips = (aim >= radius) & (radius > 0.0)
+            inverse, pull = 1.0 / where(length > 0.0, length, 1.0), real(d, 0.0)
+            for c in range(count):
+                i = k + 1 + c
+                rough = mu_of(d, i) > 0.0
+                mu = where(rough, mu_of(d, i), 1.0)
+                t = where(rough, x[i] / mu * inverse, 0.0)
+                u.row_unit[i] = t
+                pull = fma(-(mu * w[i]), t, pull)
+                u.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), u.row_free[i])
+                u.row_slope[i] = where(rough, 0.0, u.row_slope[i])
+            u.row_pull[k] = pull * inverse
+            u.row_cone[k] = where(slips & (length > 0.0), 1.0, 0.0)
+
+
+@kernel
+def nearest_on_cones(d, x, w, size, least):
+    """How near friction on cones is to slip or to stick, as `nearest_switch` has it."""
+    for k in range(d.lcp_n[0]):
+        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+        if count > 0:
+            _, aim, radius = _reach(d, x, w, k, count)
+            far, most = where(aim > radius, aim - radius, radius - aim), real(d, 0.0)
+            for c in range(count):
+                most = where(mu_of(d, k + 1 + c) > most, mu_of(d, k + 1 + c), most)
+            least = where((radius > 0.0) & (most > 0.0), fmin(least, most * far / size), least)
+    return least
+
+
+@kernel
+def _project_rows(d, u, k, count, slips):
+    """Rows of the block <- those of mu w, less what is along t, and with columns that move along the cone."""
+    n = d.lcp_n[0]
+    for col in range(n):
+        along = real(d, 0.0)
+        for c in range(count):
+            i = k + 1 + c
+            along = fma(u.row_unit[i] * mu_of(d, i), u.row_matrix[i * n + col], along)
+        for c in range(count):
+            i = k + 1 + c
+            x = u.row_matrix[i * n + col]
+            rough = slips & (mu_of(d, i) > 0.0)
+            u.row_matrix[i * n + col] = where(rough, fma(mu_of(d, i), x, -(u.row_unit[i] * along)), x)
+
+
+@kernel
+def _project_columns(d, u, k, count, slips):
+    """ds = P ds + t dx_n in the block, and what keeps s on the cone."""
+    n, scale, pull = d.lcp_n[0], 1.0 / _step(d, k, count), u.row_pull[k]
+    for c in range(count):
+        i = k + 1 + c
+        rough, along, a = slips & (mu_of(d, i) > 0.0), real(d, 0.0), i * n
+        for e in range(count):
+            j = k + 1 + e
+            along = fma(u.row_matrix[a + j] * mu_of(d, j), u.row_unit[j], along)
+        for e in range(count):
+            j = k + 1 + e
+            both = rough & (mu_of(d, j) > 0.0)
+            tt, inverse = u.row_unit[i] * u.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
+            own = pull if i == j else 0.0 * pull
+            more = fma(scale - pull, tt, own) - along * u.row_unit[j]
+            u.row_matrix[a + j] = where(both, fma(more, inverse, u.row_matrix[a + j]), u.row_matrix[a + j])
+        x = u.row_matrix[a + k]
+        u.row_matrix[a + k] = where(rough, x + (along - scale * u.row_unit[i]), x)
+
+
+@kernel
+def turn_system(d, u):
+    """row_matrix, A over all rows, <- with the rows of what slips on a cone."""
+    for k in range(d.lcp_n[0]):
+        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+        if count > 0:
+            slips = u.row_cone[k] > 0.0
+            _project_rows(d, u, k, count, slips)
+            _project_columns(d, u, k, count, slips)
+
+
+@kernel
+def turn_side(d, u):
+    """row_dx, a right-hand side, likewise."""
+    for k in range(d.lcp_n[0]):
+        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+        if count > 0:
+            slips, along = u.row_cone[k] > 0.0, real(d, 0.0)
+            for c in range(count):
+                i = k + 1 + c
+                along = fma(u.row_unit[i] * mu_of(d, i), u.row_dx[i], along)
+            for c in range(count):
+                i = k + 1 + c
+                rough = slips & (mu_of(d, i) > 0.0)
+                u.row_dx[i] = where(rough, fma(mu_of(d, i), u.row_dx[i], -(u.row_unit[i] * along)), u.row_dx[i])

@@ -1,0 +1,163 @@
+"""How the forces of an LCP change: a linear system over the rows that are free.
+
+With w = A x - b the slack of the rows, rows between their bounds keep w = 0 and rows at a bound keep x there, or, where
+the bound of friction follows a normal force, x = +-mu x_n with it:
+
+    (A_FF + A_FS s) dx_F = -dw_F,      dx_S = s dx_n
+
+with dw the change at fixed forces, F the free rows, S the friction that slips and s its slope, +-mu.  Where limits are
+frozen at the normal forces that hold without friction, these have a system of their own, over the rows that are free
+then, and the change of the limits stands on the right-hand side.
+A row that depends on others, but for rounding, gets no force more.
+Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1992), sec. 7.2, on how solutions depend
+    on the data.
+"""
+
+from featherlane.prelude import *
+from featherlane.sensitivity.derivative.lcp_cone import nearest_on_cones, turn_system
+from featherlane.sensitivity.derivative.switching import FAR
+from featherlane.solver.lcp.sweep.projection import in_cone, mu_of
+
+DEPENDENT = 1e-13  # of the diagonal: a smaller pivot is rounding
+
+
+# ---- which rows are free ---------------------------------------------------------------------------------------------
+@kernel
+def _limits(d, x, loads, i):
+    """(lower, upper) bound of row i, friction's by the given normal forces."""
+    k = d.lcp_findex[i]
+    if k >= 0:
+        load = fabs(loads[k])
+        # no load, no friction, not even at mu = inf
+        hi = where(load > 0.0, d.lcp_hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp_add[i]
+        lo = -hi
+    else:
+        lo, hi = d.lcp_lo[i] + 0.0, d.lcp_hi[i] + 0.0
+    return lo, hi
+
+
+@kernel
+def _target(d, x, w, i):
+    """Where row i would go without bounds."""
+    diag = d.lcp_diag[i]
+    return x[i] - w[i] / where(diag > 0.0, diag, 1.0)
+
+
+@kernel
+def sort_rows(d, u, x, loads, w, friction):
+    """row_free, row_slope of forces x with slack w; rows of friction are at rest where `friction` is 0."""
+    for i in range(d.lcp_n[0]):
+        k = d.lcp_findex[i]
+        lo, hi = _limits(d, x, loads, i)
+        aim = _target(d, x, w, i)
+        moves, above, below = lo < hi, aim >= hi, aim <= lo
+        if k >= 0 and friction == 0:
+            moves = moves & not_(moves)
+        u.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
+        slope = real(d, 0.0)
+        if k >= 0:
+            mu = where(moves, d.lcp_hi[i], 0.0)
+            slope = where(above, mu, where(below, -mu, 0.0))
+        u.row_slope[i] = slope
+
+
+@kernel
+def nearest_switch(d, x, loads, w, size, cones):
+    """How near the rows are to another set, relative to the size of the forces: free ones to a bound, others to go."""
+    least = real(d, FAR)
+    for i in range(d.lcp_n[0]):
+        lo, hi = _limits(d, x, loads, i)
+        aim = _target(d, x, w, i)
+        moves, outside = lo < hi, (aim >= hi) | (aim <= lo)
+        slack = where(aim >= hi, aim - hi, lo - aim)
+        room = fmin(aim - lo, hi - aim)
+        far = where(outside, slack, room) / size
+        if cones and in_cone(d, i):
+            moves = moves & (mu_of(d, i) <= 0.0)
+        least = where(moves, fmin(least, fabs(far)), least)
+    if cones:
+        least = nearest_on_cones(d, x, w, size, least)
+    return least
+
+
+# ---- the system ------------------------------------------------------------------------------------------------------
+@kernel
+def _row_of_delassus(m, d, u, i):
+    """Row i of A, without softness, into row_matrix."""
+    n = d.lcp_n[0]
+    for v in range(m.nv):
+        d.search[v] = real(d, 0.0)
+    for p in range(d.lcp_colnum[i]):
+        d.search[d.lcp_col[d.lcp_coladr[i] + p]] = d.lcp_Y[d.lcp_rowadr[i] + p]
+    for j in range(n):
+        o, e, s = d.lcp_coladr[j], d.lcp_rowadr[j], real(d, 0.0)
+        for p in range(d.lcp_colnum[j]):
+            s = fma(d.lcp_Y[e + p], d.search[d.lcp_col[o + p]], s)
+        u.row_matrix[i * n + j] = s
+
+
+@kernel
+def form_system(m, d, u, follows, cones):
+    """row_matrix <- A over the free rows, 1 on the diagonal of the others.
+
+    follows: friction that slips has its slope; cones: what slips does so on a round cone.
+    """
+    n = d.lcp_n[0]
+    for i in range(n):
+        _row_of_delassus(m, d, u, i)
+        a = i * n
+        u.row_matrix[a + i] = u.row_matrix[a + i] + d.lcp_cfm[i]
+        if follows:
+            for j in range(n):
+                k = d.lcp_findex[j]
+                if k >= 0:
+                    u.row_matrix[a + k] = fma(u.row_matrix[a + j], u.row_slope[j], u.row_matrix[a + k])
+    if cones:
+        turn_system(d, u)
+    for i in range(n):
+        free, a = u.row_free[i] > 0.0, i * n
+        for j in range(n):
+            both = free & (u.row_free[j] > 0.0)
+            u.row_matrix[a + j] = where(both, u.row_matrix[a + j], 1.0 if i == j else 0.0)
+
+
+@kernel
+def factor_system(d, u):
+    """row_matrix <- its factors L and U, row_pivot <- 1 / pivot."""
+    n = d.lcp_n[0]
+    for k in range(n):
+        pivot = u.row_matrix[k * n + k]
+        sound = fabs(pivot) > DEPENDENT * d.lcp_diag[k]
+        inverse = where(sound, 1.0 / where(sound, pivot, 1.0), 0.0)
+        u.row_pivot[k] = inverse
+        for i in range(k + 1, n):
+            f = u.row_matrix[i * n + k] * inverse
+            u.row_matrix[i * n + k] = f
+            for j in range(k + 1, n):
+                u.row_matrix[i * n + j] = fma(-f, u.row_matrix[k * n + j], u.row_matrix[i * n + j])
+
+
+@kernel
+def solve_system(d, u):
+    """row_dx, a right-hand side, <- the forces' rates of the free rows, 0 of the others."""
+    n = d.lcp_n[0]
+    for i in range(n):
+        x = where(u.row_free[i] > 0.0, u.row_dx[i], 0.0)
+        for j in range(i):
+            x = fma(-u.row_matrix[i * n + j], u.row_dx[j], x)
+        u.row_dx[i] = x
+    for c in range(n):
+        i = n - 1 - c
+        x = u.row_dx[i]
+        for j in range(i + 1, n):
+            x = fma(-u.row_matrix[i * n + j], u.row_dx[j], x)
+        u.row_dx[i] = where(u.row_free[i] > 0.0, x * u.row_pivot[i], 0.0)
+
+
+@kernel
+def follow_normals(d, u, normals, first):
+    """row_dx of friction that slips <- its slope times the rate of its normal, normals[first + ...]."""
+    for i in range(d.lcp_n[0]):
+        k = d.lcp_findex[i]
+        if k >= 0:
+            u.row_dx[i] = where(u.row_free[i] > 0.0, u.row_dx[i], u.row_slope[i] * normals[first + k])

@@ -1,0 +1,166 @@
+"""Worlds under the contact model lcp whose steps are differentiated, and the passes through their tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.lanes import Record
+from featherlane.lanes.record import allocated
+from featherlane.model.enums import LCP
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.columns import FITS, NEAREST
+from featherlane.sensitivity.derivative.lcp_columns import lcp_columns
+from featherlane.sensitivity.derivative.lcp_rates import LCP_RATES
+from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.transition import control_steps
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.data import Data
+
+EPS = 2e-7  # by how much a coordinate moves
+GAP = 1e-4  # m: what a contact may open by at displaced poses, and still be there
+ROWS, ROWS_ALONE = 192, 1200  # of the LCPs of a tile of several worlds together, and of one world
+REALS = 1 << 21  # of a pass
+LEAST = 64  # worlds of a pass, so that all threads have tiles
+GAPS = ("geom_gap", "pair_gap")
+
+
+def lcp_serves(model: Model, in_use: Mapping[str, Any]) -> bool:
+    """Are the model's steps those of the LCP, and its forces none that act through contacts?
+
+    Args:
+        model: the model.
+        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+    """
+    sizes = {**model.size_values(), **in_use}
+    return bool(sizes["opt_contact_model"] == LCP and sizes["nv"] and not (sizes["nadhesion"] or sizes["flg_adhesion"]))
+
+
+def _room(workspace: Workspace, ncol: int, width: int) -> Record:
+    """Memory of a thread."""
+    own, nrow = workspace.sizes, ROWS if width > 1 else ROWS_ALONE
+    nrow = max(1, min(int(own["nlcp"]), nrow))
+    nv, na = int(own["nv"]), int(own["na"])
+    names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
+    sizes = {name: int(own[size]) for name, size in names.items()} | {
+        "rate_rest": 0,
+        "rate_steps": 1,
+        "rate_nrow": nrow,
+        "rate_npair": nrow * nrow,
+        "rate_ndofrow": int(own["ndofrowmax"]),
+        "rate_ncol": ncol,
+        "rate_ncolrow": ncol * nrow,
+        "rate_ncoldof": ncol * nv,
+        "rate_ncolact": ncol * na,
+    }
+    return allocated(LCP_RATES, sizes, workspace.width, workspace.dtype)
+
+
+class LcpWorlds(OwnWorlds):
+    """The worlds of a data or a batch under the contact model lcp, and their derivatives.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        torques: are generalized forces coordinates, too, after the controls?
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0):
+        nx = 2 * model.nv + model.na
+        self.n = nx + model.nu + (model.nv if torques else 0)
+        super().__init__(model, source, 2 * self.n, nthread, disabled)
+        self._own_gaps = [name for name in GAPS if name not in self.batch._expanded and getattr(model, name).size]
+        for name in GAPS:
+            if getattr(model, name).size:
+                self.batch._expand(name)
+        nworld = self.batch.nworld
+        self.each = min(nworld, max(LEAST, REALS // max(self.n * nx, 1)))
+        self._plans: dict[int, Plan] = {}
+        self._revision = None
+        self.up, self.down = np.zeros((2, self.each, self.n, 1))
+        self.at = np.broadcast_to(np.arange(self.n, dtype=float)[:, None], (self.each, self.n, 1)).copy()
+        self.state, self.acceleration = np.zeros((self.each, self.n, nx)), np.zeros((self.each, self.n, model.nv))
+        self.report = np.zeros((self.each, 2))
+
+    def load(self, source: Data | Batch) -> None:
+        """Take over the state of the world, or of all worlds; contacts are found beyond their gap, where none acts."""
+        super().load(source)
+        for name in self._own_gaps:
+            self.batch._expanded[name][...] = getattr(self.model, name)
+        for name in GAPS:
+            if name in self.batch._expanded:
+                self.batch._expanded[name][...] += GAP
+
+    def _plan(self, width: int) -> Plan:
+        """The transfers through tiles of that width."""
+        if self._revision != self.model.revision:
+            self._plans.clear()
+            self._revision = self.model.revision
+        if width not in self._plans:
+            nv, workspaces = self.model.nv, self._prepared(width)
+            report = np.lib.stride_tricks.as_strided(
+                self.report, (self.each, self.n, 2), (self.report.strides[0], 0, 8)
+            )
+            brought = {"qacc_smooth": self.at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+            taken = {
+                "rk_acceleration": self.acceleration,
+                "rk_rate": self.state[..., :nv],
+                "rk_velocity": self.state[..., nv : 2 * nv],
+                "rk_act": self.state[..., 2 * nv :],
+                "part": report,
+            }
+            kinds = {
+                "load": self._loads(),
+                "control": [Transfer(name, a) for name, a in brought.items()],
+                "record": [Transfer(name, a) for name, a in taken.items() if a.size],
+            }
+            rooms = [_room(w, self.n, width) for w in workspaces]
+            plan = Plan(workspaces, kinds, self.each, self.batch._wanted(set()), lcp_columns, rooms=rooms)
+            plan.workspaces[0].calls.require(lcp_columns)
+            self._plans[width] = plan
+        return self._plans[width]
+
+    def _run(self, chosen: np.ndarray, width: int) -> None:
+        """A pass of some worlds, `each` at most."""
+        plan, k, nx = self._plan(width), len(chosen), 2 * self.model.nv + self.model.na
+        self.up[:k], self.down[:k] = EPS, EPS
+        ctrl = slice(nx, nx + self.model.nu)
+        self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = control_steps(
+            self.model.__dict__["actuator_ctrllimited"],
+            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
+            self.batch._arrays["ctrl"][chosen],
+            EPS,
+        )
+        self._prepared(width)
+        plan.begin(self.n, chosen, np.arange(k))
+        self._go(plan, -(-k // width))
+
+    def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All worlds, those that do not fit into a tile together one by one.
+
+        Returns:
+            Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n, nv), distances to the
+            nearest switch (nworld,), and the numbers of worlds that are left over.
+        """
+        nworld = self.batch.nworld
+        state, acceleration = (
+            np.empty((nworld, *self.state.shape[1:])),
+            np.empty((nworld, *self.acceleration.shape[1:])),
+        )
+        nearest, todo = np.empty(nworld), np.arange(nworld)
+        for width in dict.fromkeys((self.width if nworld > 1 else 1, 1)):
+            left = []
+            for first in range(0, len(todo), self.each):
+                chosen = todo[first : first + self.each]
+                self._run(chosen, width)
+                k = len(chosen)
+                state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
+                nearest[chosen] = self.report[:k, NEAREST]
+                left.append(chosen[~(self.report[:k, FITS] > 0.0)])
+            todo = np.concatenate(left)
+            if not len(todo):
+                break
+        return state, acceleration, nearest, todo

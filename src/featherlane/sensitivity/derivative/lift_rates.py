@@ -1,0 +1,57 @@
+"""How gravity compensation changes with positions: weights that are carried, by composite bodies.
+
+The part s_i of the weight of body i is carried by a force -s_i m_i g at its centre of mass, which turns with nothing.
+With the momentum p_j = sum over the bodies beyond dof j of s_i m_i (v + w x c_i) of its axis (w, v), the compensation
+tau changes by
+
+    dtau_j / dq_k = -p_l . (g x w_u)        u the upper of both dofs, l the lower one
+
+symmetric, as weights have a potential; the dofs of one ball turn each other's axes, and there u = k, l = j.
+Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018), for composite bodies.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.passive.forces import compensates
+from featherlane.sensitivity.derivative.smooth_rates import turns_with
+
+
+@kernel
+def lift(m, d, t):
+    """Of each dof: the momentum of what gravity compensation carries beyond it."""
+    if compensates(m):
+        for i in range(1, m.nbody):
+            mass = m.body_gravcomp[i] * m.body_mass[i]
+            t.body_lift[4 * i] = mass
+            arm = sub3(load3(d.xipos, 3 * i), load3(d.subtree_com, 3 * m.body_rootid[i]))
+            store3(t.body_lift, 4 * i + 1, scale3(mass, arm))
+        for i in range(m.nbody - 1, 0, -1):
+            p, first = m.body_parentid[i], m.body_dofadr[i]
+            mass, moment = t.body_lift[4 * i], load3(t.body_lift, 4 * i + 1)
+            for k in range(first, first + m.body_dofnum[i]):
+                w, v = load3(d.cdof, 6 * k), load3(d.cdof, 6 * k + 3)
+                store3(t.dof_lift, 3 * k, axpy3(mass, v, cross(w, moment)))
+            if p > 0:
+                t.body_lift[4 * p] = t.body_lift[4 * p] + mass
+                store3(t.body_lift, 4 * p + 1, add3(load3(t.body_lift, 4 * p + 1), moment))
+
+
+@kernel
+def _tilted(m, d, k):
+    """g x w of dof k."""
+    return cross(load3(m.opt_gravity, 0), load3(d.cdof, 6 * k))
+
+
+@kernel
+def subtract_lift(m, d, t, k, g):
+    """g -= rates of gravity compensation by the position of dof k."""
+    if compensates(m):
+        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], load3(t.dof_lift, 3 * k), _tilted(m, d, k)
+        for c in range(above):
+            j = m.D_colind[a + c]
+            if turns_with(m, j, k):
+                g[j] = g[j] + dot3(load3(t.dof_lift, 3 * j), tilted)
+            else:
+                g[j] = g[j] + dot3(own, _tilted(m, d, j))
+        for c in range(above, m.D_rownnz[k]):
+            j = m.D_colind[a + c]
+            g[j] = g[j] + dot3(load3(t.dof_lift, 3 * j), tilted)

@@ -1,0 +1,112 @@
+"""Derivatives of one world by formulas alone: a call that differs from an earlier one in nothing but the state.
+
+Memory, tile and plan stay with the model.  The plan reads a data's own memory and writes into the arrays that are given
+back: nothing is copied, and nothing is checked twice.
+What needs more than that (differences beside formulas, activations, delays, recursion) is for `ImplicitWorlds`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.lanes.record import address
+from featherlane.model.enums import CONVEX, RK4, Enable
+from featherlane.model.model import Model, check_model
+from featherlane.sensitivity.derivative.columns import NEAREST
+from featherlane.sensitivity.derivative.formulas import KNOWN, formula_steps
+from featherlane.sensitivity.derivative.implicit import formulas_alone
+from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds
+from featherlane.sensitivity.derivative.room import room
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.world.data import Data, ready
+
+
+class OneWorld(OwnWorlds):
+    """Memory of one world, and the pass of `formula_steps` through it.
+
+    Args:
+        model, source, disabled: as for `OwnWorlds`.
+        torques: are generalized forces coordinates, too, and rates of the acceleration what is asked for?
+
+    Attributes:
+        revision: of the model when this was made; it holds for no other one.
+        serves: is it for this model?
+    """
+
+    def __init__(self, model: Model, source: Data, torques: bool, disabled: int):
+        self.revision, self.serves = model.revision, _serves(model, torques)
+        if not self.serves:
+            return
+        super().__init__(model, source, 0, 1, disabled)
+        nv, nu = model.nv, model.nu
+        self.shape = (2 * nv + nu + nv, nv) if torques else (2 * nv + nu, 2 * nv)
+        parts = {"rk_acceleration": 0} if torques else {"rk_rate": 0, "rk_velocity": nv}
+        n, out, self.report = self.shape[0], np.zeros((1, *self.shape)), np.zeros(KNOWN + 1)
+        loads, record = self._loads(), [Transfer(name, out[..., at : at + nv]) for name, at in parts.items()]
+        every_time = np.lib.stride_tricks.as_strided(self.report, (1, n, KNOWN + 1), (0, 0, 8))
+        kinds = {
+            "load": loads,
+            "control": [Transfer("qacc_smooth", np.arange(float(n)).reshape(1, n, 1))],
+            "record": [*record, Transfer("part", every_time)],
+        }
+        workspaces = self._prepared(1)
+        rooms, memory = [room(w, steps=not torques) for w in workspaces], self.batch._remembered()
+        self.plan = plan = Plan(workspaces, kinds, 1, self.batch._wanted(set()), formula_steps, memory, rooms)
+        plan.begin(n, np.zeros(1, int), np.zeros(1, int))
+        self.calls = workspaces[0].calls
+        self.calls.require(formula_steps)
+        self.names, self.shifts = [t.field for t in loads], [8 * at for at in parts.values()]
+        self.taken, self.given = plan.record.arrays["load_row"], plan.record.arrays["record_row"]
+
+    def rates(self, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
+        """(rates by coordinates (n, 2 nv), of the acceleration (n, nv); distance to the nearest switch).
+
+        None where the state has parts without formulas.
+        """
+        rows = data.__dict__.get("_lasting_rows")
+        if rows is None:
+            arrays = data.workspace.arrays  # they live as long as the data
+            rows = data.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
+        out = np.empty(self.shape)
+        first = address(out)
+        self.taken[:] = rows
+        for k, shift in enumerate(self.shifts):
+            self.given[k] = first + shift
+        self.plan.run[0](0, 0, 1)
+        self.calls.raise_errors()
+        return (out, self.report[NEAREST]) if self.report[KNOWN] > 0.0 else None
+
+
+def rates_of_one_world(model: Model, data: Data, torques: bool, disabled: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """`OneWorld.rates`, by memory that an earlier call left with the model; None where it does not serve.
+
+    Raises:
+        ModelError, TypeError: as `ready` does.
+    """
+    check_model(model)
+    own = model.__dict__
+    stamp = own["_stamp"]
+    if stamp is None or data._stamp is not stamp or data.model is not model:
+        ready(model, data)
+    # a name for each kind of memory
+    kind = torques, disabled, data.workspace.sizes["ngiven"]
+    idle = own.setdefault("_one_world", {}).setdefault(kind, [])
+    try:
+        world = idle.pop()
+    except IndexError:
+        world = OneWorld(model, data, torques, disabled)
+    if world.revision != own["revision"]:
+        world = OneWorld(model, data, torques, disabled)
+    found = world.rates(data) if world.serves else None
+    if len(idle) < KEPT:
+        idle.append(world)
+    return found
+
+
+def _serves(model: Model, torques: bool) -> bool:
+    """Do formulas alone serve the model, its solver and its integrator?"""
+    sizes = model.size_values()
+    convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
+    steps = torques or sizes["opt_integrator"] != RK4
+    sleeps = sizes["opt_enableflags"] & int(Enable.SLEEP)
+    return bool(convex and steps and not sleeps and model.nv > 0 and formulas_alone(model))

@@ -1,0 +1,124 @@
+"""From rates of the residual to those of the acceleration and of the next state, four columns at once.
+
+    da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
+
+A panel of columns (dynamics/sparse/tree_panel.py) goes through the factors together.  Integrators whose K is no
+symmetric matrix on M's pattern take their columns one by one (columns.py).
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.inertia.joint_space import multiply_columns, solve_columns
+from featherlane.dynamics.integrator.free_body import stands_alone
+from featherlane.dynamics.sparse.tree_panel import PANEL
+from featherlane.sensitivity.derivative.columns import step_column
+from featherlane.sensitivity.derivative.residual import is_implicit
+from featherlane.sensitivity.derivative.tangent import advance_quaternion, quaternion_tangent
+from featherlane.solver.hessian.equation import substitute_columns
+
+
+@kernel
+def put_column(m, d, t, c, at, g, p):
+    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in rk_act."""
+    t.panel_at[c] = at
+    for i in range(m.nv):
+        t.panel_acceleration[PANEL * i + c] = -g[i]
+        t.panel_lag[PANEL * i + c] = p[i]
+    for a in range(m.na):
+        t.panel_act[PANEL * a + c] = d.rk_act[a]
+
+
+@kernel
+def leave_column(m, d, t, c):
+    """No coordinate is left for column c."""
+    for i in range(m.nv):
+        t.panel_acceleration[PANEL * i + c] = real(d, 0.0)
+        t.panel_lag[PANEL * i + c] = real(d, 0.0)
+
+
+@kernel
+def _goes_together(m):
+    """Has K the pattern and the symmetry of M?"""
+    together = m.opt_integrator != IMPLICIT
+    if m.opt_integrator == IMPLICITFAST:
+        for i in range(1, m.nbody):
+            if stands_alone(m, i):
+                together = False
+    return together
+
+
+@kernel
+def prepare_panels(m, d, t):
+    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, which is in rk_qvel."""
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if has_quaternion(kind):
+            v = v + 3 if is_free(kind) else v
+            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(d.rk_qvel, v)))
+            for c in range(3):
+                store3(t.dof_tangent, 3 * (v + c), J[c])
+                store3(t.dof_back, 3 * (v + c), back[c])
+
+
+@kernel
+def solve_panel(m, d, t, damped):
+    """panel_acceleration <- da; panel_step <- da* where rates of the next state are asked for; damped: `is_damped`."""
+    substitute_columns(m, d, t.panel_acceleration)
+    if t.rate_steps and is_implicit(m) and _goes_together(m):
+        multiply_columns(m, d.M, t.panel_acceleration, t.panel_step)
+        for e in range(PANEL * m.nv):
+            t.panel_step[e] = t.panel_step[e] + t.panel_lag[e]
+        solve_columns(m, d.qH, d.qHDiagInv, t.panel_step)
+        if m.opt_integrator == EULER:
+            for e in range(PANEL * m.nv):
+                t.panel_step[e] = where(damped, t.panel_step[e], t.panel_acceleration[e])
+    elif t.rate_steps:
+        for e in range(PANEL * m.nv):
+            t.panel_step[e] = t.panel_acceleration[e]
+
+
+@kernel
+def _unit(d, at, i):
+    """1 where coordinate `at` is number i, else 0."""
+    return real(d, 1.0) if at == i else real(d, 0.0)
+
+
+@kernel
+def _displacement(d, at, v):
+    """Of the dofs v to v + 2 by coordinate `at`."""
+    return _unit(d, at, v), _unit(d, at, v + 1), _unit(d, at, v + 2)
+
+
+@kernel
+def _next_position(m, d, t, at):
+    """rk_rate <- dq' of coordinate `at` from dv' in rk_velocity."""
+    h = timestep(m)
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free(kind):
+            store3(d.rk_rate, v, axpy3(h, load3(d.rk_velocity, v), _displacement(d, at, v)))
+            v += 3
+        if has_quaternion(kind):
+            J = (load3(t.dof_tangent, 3 * v), load3(t.dof_tangent, 3 * v + 3), load3(t.dof_tangent, 3 * v + 6))
+            back = (load3(t.dof_back, 3 * v), load3(t.dof_back, 3 * v + 3), load3(t.dof_back, 3 * v + 6))
+            x = scale3(h, load3(d.rk_velocity, v))
+            store3(d.rk_rate, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
+        else:
+            d.rk_rate[v] = _unit(d, at, v) + h * d.rk_velocity[v]
+
+
+@kernel
+def take_column(m, d, t, c, damped):
+    """rk_acceleration <- da, or rk_rate <- dq' and rk_velocity <- dv', and rk_act, of column c of the panel."""
+    at, h = t.panel_at[c], timestep(m)
+    for a in range(m.na):
+        d.rk_act[a] = t.panel_act[PANEL * a + c]
+    if t.rate_steps == 0 or not _goes_together(m):
+        for i in range(m.nv):
+            d.rk_acceleration[i] = t.panel_acceleration[PANEL * i + c]
+            d.qfrc_inverse[i] = t.panel_lag[PANEL * i + c]
+    if t.rate_steps and not _goes_together(m):
+        step_column(m, d, real(d, 1.0) * at, damped)
+    elif t.rate_steps:
+        for i in range(m.nv):
+            d.rk_velocity[i] = fma(h, t.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
+        _next_position(m, d, t, at)

@@ -1,0 +1,179 @@
+"""Rates of the residual by fields of the model: worlds that have one number of theirs moved each.
+
+A point of a world is the world again, with its own model fields, one entry of one of them moved, and what follows from
+them computed anew (`set_const`).  All points of some worlds are worlds of one batch, and no solver runs in any; where
+the theorem does not serve they take a whole step.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.model.entries import PATH, selection
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.columns import parameter_points
+from featherlane.sensitivity.derivative.moved import POINTS, OwnWorlds
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import ON_DEMAND
+from featherlane.simulation.query.position import differentiate_pos
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.work import work
+
+RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
+OF_STEPS = 1e-5  # and by this where steps are differenced, which round more
+# numbers from which no other field follows; `set_const` takes its time, world by world
+PLAIN = (
+    "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
+    "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
+).split()
+SEQUENCE = "allowed is a sequence of names of real model fields, 'body_mass', or entries of them, 'body_mass[torso]'"
+
+
+def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
+    """(what the result is called, the field, numbers of the entries in it) of a name."""
+    match = PATH.fullmatch(given)
+    if match is None:
+        raise ModelError(f"parameters: got {given!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
+    field = match[1].replace("opt.", "opt_")
+    if field not in MODEL or MODEL[field].kind != "real":
+        allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+        raise ModelError(f"parameters: {field!r} is no real field of a model{near(field, allowed)}")
+    dims = np.shape(model.__dict__[field])
+    entries = np.arange(int(np.prod(dims))).reshape(dims)
+    if match[2] is None:
+        return field, field, entries
+    chosen = entries[selection(model, f"parameters: {given!r}", MODEL[field], dims, match[2])]
+    return given, field, np.asarray(chosen)
+
+
+class Parameters:
+    """Model fields by which steps are differentiated.
+
+    Args:
+        model: the model.
+        names: of real fields, `body_mass`, `opt.gravity`, or of entries, `body_mass[torso]`, `geom_friction[:, 0]`.
+
+    Attributes:
+        names: what results are called: fields as the model has them, entries as they were given.
+        fields: the field of each.
+        entries: which of its numbers, flat.
+        shapes: of each.
+        sizes: how many numbers each has.
+        n: how many all have.
+
+    Raises:
+        ModelError: no such real field, no such entry, one twice, or the timestep.
+    """
+
+    def __init__(self, model: Model, names):
+        try:
+            given = tuple(names)
+        except TypeError:
+            given = None
+        if given is None or isinstance(names, str) or not all(isinstance(name, str) for name in given):
+            raise ModelError(f"parameters: got {names!r}, {SEQUENCE}")
+        self.model = model
+        asked = [_entries(model, name) for name in given]
+        self.names, self.fields = tuple(name for name, *_ in asked), tuple(field for _, field, *_ in asked)
+        for name, field in zip(self.names, self.fields, strict=True):
+            if field == "opt_timestep" or self.names.count(name) > 1:
+                raise ModelError(f"parameters: got {name!r}, allowed are fields other than the timestep, each once")
+        self.entries = [np.ravel(entry) for _, _, entry in asked]
+        self.shapes = [np.shape(entry) for _, _, entry in asked]
+        self.sizes = [entry.size for entry in self.entries]
+        self.n = sum(self.sizes)
+        self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)
+
+    def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
+
+        Args:
+            worlds: `ImplicitWorlds` that hold them.
+            chosen: their numbers.
+            width: of tiles.
+        """
+        k, nv, na = len(chosen), self.model.nv, self.model.na
+        source = np.repeat(chosen, 2 * self.n)
+        points, span = self._points(self.model, worlds, source, RELATIVE)
+        rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
+        g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
+        taken = {"rk_acceleration": g, "rk_velocity": p, "rk_act": act}
+        load = [Transfer(name, a) for name, a in rows.items()]
+        load += [Transfer(name, a, True) for name, a in points._expanded.items()]
+        load += [Transfer("qacc", worlds.qacc[source]), Transfer("qacc_step", worlds.qacc_step[source])]
+        record = [Transfer(name, a) for name, a in taken.items() if a.size]
+        workspaces = points._prepare(width)
+        for w in workspaces if worlds.disabled else ():
+            w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | worlds.disabled)
+        plan = Plan(workspaces, {"load": load, "record": record}, len(source), points._wanted(set()), parameter_points)
+        plan.workspaces[0].calls.require(parameter_points)
+        every = np.arange(len(source))
+        plan.begin(1, every, every)
+        work([(plan, -(-len(every) // width))], points._team)
+        return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
+
+    def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:
+        """(nworld, n, nx) of the next state, by differences of whole steps: what there is where no theorem serves."""
+        model, nq, out = self.model, self.model.nq, []
+        if worlds.disabled:
+            model = copy.copy(model)
+            model.opt.disableflags |= worlds.disabled
+        each = max(1, POINTS // (2 * self.n))
+        for first in range(0, worlds.batch.nworld, each):
+            k = min(each, worlds.batch.nworld - first)
+            source = np.repeat(np.arange(first, first + k), 2 * self.n)
+            points, span = self._points(model, worlds, source, OF_STEPS)
+            for name, a in worlds._rows.items():
+                points._arrays[name][...] = a[source]
+            points.step()
+            up, down = np.moveaxis(
+                np.concatenate([points._arrays[name] for name in ("qpos", "qvel", "act")], 1).reshape(k, self.n, 2, -1),
+                2,
+                0,
+            )
+            position = differentiate_pos(model, 1.0, down[..., :nq], up[..., :nq])
+            out.append(np.concatenate([position, up[..., nq:] - down[..., nq:]], -1) / span[..., None])
+        return np.concatenate(out)
+
+    def _points(self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float) -> tuple[Batch, np.ndarray]:
+        """A batch of these worlds with one number of each moved, and how far apart those of a pair are, (k, n)."""
+        points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
+        for name in worlds._rows:
+            if name in ON_DEMAND:
+                getattr(points, name)
+        for name, a in worlds.batch._expanded.items():
+            points._expand(name)[...] = a[source]
+        span = self._move(points, len(source) // (2 * self.n), relative)
+        if self.follows:
+            points.set_const()
+        return points, span
+
+    def _move(self, points: Batch, k: int, relative: float) -> np.ndarray:
+        """One number of each point moved, up and down by turns; how far apart the two are, (k, n)."""
+        span, first = np.empty((k, self.n)), 0
+        for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
+            field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
+            value = field[:, column, 0, entry]
+            # an infinite number has no neighbours: it stays, and has no derivative
+            step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
+            # no number changes its sign: negative masses and dampers are none
+            down = np.where(np.abs(value) < step, 0.0, step)
+            field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
+            with np.errstate(invalid="ignore"):
+                span[:, first : first + size] = np.where(step > 0.0, (value + step) - (value - down), 1.0)
+            first += size
+        return span
+
+    def _quotient(self, a: np.ndarray, span: np.ndarray, k: int) -> np.ndarray:
+        pairs = a.reshape(k, self.n, 2, -1)
+        return (pairs[:, :, 0] - pairs[:, :, 1]) / span[..., None]
+
+    def parts(self, P: np.ndarray) -> dict[str, np.ndarray]:
+        """Name -> (..., nx, shape of the entries), of all columns (..., nx, n)."""
+        ends = np.cumsum(self.sizes)[:-1]
+        parts = zip(self.names, self.shapes, np.split(P, ends, -1), strict=True)
+        return {name: part.reshape(*P.shape[:-1], *shape) for name, shape, part in parts}

@@ -1,0 +1,78 @@
+"""Points around a state: worlds with one coordinate moved, each a lane, through a step or inverse dynamics.
+
+Lane k of a call has the state of world `order[k]`, of which coordinate `qacc_smooth[0]` (-1: none) is moved by
+`qfrc_smooth[0]`; both are brought by the call, and computed anew by what follows.
+"""
+
+from featherlane.prelude import *
+from featherlane.simulation.step.forward import forward, step
+from featherlane.simulation.step.inverse import inverse
+from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.tiles import over_tiles
+
+
+@kernel
+def move(x, n, at, step, first):
+    """Move the n plain coordinates of a field, which are numbered from `first` on."""
+    for i in range(n):
+        x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
+
+
+@kernel
+def move_pos(m, d, at, step):
+    """qpos <- qpos (+) step along one dof."""
+    zero, one = real(d, 0.0), real(d, 1.0)
+    for j in range(m.njnt):
+        a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free(kind):
+            for c in range(3):
+                d.qpos[a + c] = where(at == 1.0 * (v + c), d.qpos[a + c] + step, d.qpos[a + c])
+            a, v = a + 3, v + 3
+        if has_quaternion(kind):
+            q = load4(d.qpos, a)
+            x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
+            p = quat_integrate(q, (where(x, step, zero), where(y, step, zero), where(z, step, zero)), one)
+            for c in range(4):
+                d.qpos[a + c] = where(x | y | z, p[c], q[c])
+        else:
+            d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
+
+
+@kernel
+def move_state(m, d, b, thread, tile, W):
+    """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
+    read_controls(b, thread, tile, W, 0)
+    move_pos(m, d, d.qacc_smooth[0], d.qfrc_smooth[0])
+    move(d.qvel, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], m.nv)
+
+
+@over_tiles
+def step_points(m, d, b, thread, tile, W):
+    """A step from each point: coordinates are position by dof, velocity, activation, control.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all
+            else of this thread's workspace.
+    """
+    move_state(m, d, b, thread, tile, W)
+    move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
+    move(d.ctrl, m.nu, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv + m.na)
+    step(m, d)
+    write_records(b, thread, tile, W, 0)
+
+
+@over_tiles
+def inverse_points(m, d, b, thread, tile, W):
+    """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
+
+    Where nstep is 2 a forward pass follows, for the forces of actuators.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else
+            of this thread's workspace.
+    """
+    move_state(m, d, b, thread, tile, W)
+    move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
+    inverse(m, d)
+    if b.nstep == 2:
+        forward(m, d)
+    write_records(b, thread, tile, W, 0)

@@ -1,0 +1,134 @@
+"""The residual of the equation of motion at a given acceleration: what the implicit function theorem differentiates.
+
+    g(a; x, u) = M a + c - tau - J^T f(J a - aref)
+
+vanishes at the acceleration of forward dynamics, so that da = -H^-1 dg, dg at fixed a and H = dg/da the Hessian of the
+solver.  An integrator that treats forces implicitly takes another acceleration, K a* = tau - c + J^T f with
+K = M - h D; what its derivative needs besides is  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
+No solver is in either: g is inverse dynamics less the forces that are given.
+Source: MuJoCo documentation, Computation, "Inverse dynamics"; the implicit function theorem.
+"""
+
+from featherlane.prelude import *
+from featherlane.collision.collision import collision
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.integrator.continuous import times_euler, times_fast, times_implicit
+from featherlane.dynamics.integrator.discrete import discrete_metric
+from featherlane.dynamics.integrator.implicit import implicit_acceleration, implicit_again
+from featherlane.dynamics.integrator.integrate import (
+    damps_implicitly,
+    euler_acceleration,
+    euler_again,
+    implicitfast_acceleration,
+    implicitfast_again,
+)
+from featherlane.model.integrator import has_metric
+from featherlane.simulation.step.consistency import inverse_constraint, inverse_force
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+
+
+# ---- the metric of the integrator ------------------------------------------------------------------------------------
+@kernel
+def is_implicit(m):
+    """Does the integrator take another acceleration than that of the moment?"""
+    damps = m.opt_integrator == EULER and not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER))
+    return damps or m.opt_integrator == IMPLICIT or m.opt_integrator == IMPLICITFAST
+
+
+@kernel
+def implicit_product(m, d, x, y):
+    """y <- K x; mask: worlds that have a K of their own (undamped ones take a itself)."""
+    other = d.active[0] == d.active[0]
+    if m.opt_integrator == IMPLICIT:
+        times_implicit(m, d, x, y)
+    elif m.opt_integrator == IMPLICITFAST:
+        times_fast(m, d, x, y)
+    else:
+        other = times_euler(m, d, x, y)
+    return other
+
+
+@kernel
+def implicit_acceleration_of(m, d, free):
+    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint); `free` where the integrator takes the acceleration itself."""
+    if m.opt_integrator == IMPLICIT:
+        implicit_acceleration(m, d)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_acceleration(m, d)
+    elif m.opt_integrator == EULER:
+        euler_acceleration(m, d, free)
+    else:
+        for i in range(m.nv):
+            d.qacc_step[i] = free[i]
+
+
+@kernel
+def is_damped(m, d):
+    """Mask: worlds whose integrator has a K of its own."""
+    damped = d.active[0] == d.active[0]
+    if m.opt_integrator == EULER:
+        damped = damps_implicitly(m, d)
+    return damped
+
+
+@kernel
+def implicit_rates(m, d, x, free, damped):
+    """qacc_step <- K^-1 x after `implicit_acceleration_of`, by its factor; `free` where K is M.
+
+    x stands in qfrc_smooth, too; damped is the mask of `is_damped`.
+    """
+    if m.opt_integrator == IMPLICIT:
+        implicit_again(m, d, x)
+    elif m.opt_integrator == IMPLICITFAST:
+        implicitfast_again(m, d, x)
+    else:
+        euler_again(m, d, x)
+        for i in range(m.nv):
+            d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
+
+
+# ---- the residual ----------------------------------------------------------------------------------------------------
+@kernel
+def place(m, d):
+    """All that depends on the position, contacts included; 1 if their slots do not fit: then parts find them anew."""
+    forward_position(m, d)
+    d.con_fresh[0] = 0
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+    else:
+        collision(m, d)
+    return d.con_overflow[0]
+
+
+@kernel
+def push(m, d, overflow):
+    """qfrc_inverse and the forces that are given, at qvel, act, ctrl and qacc, in the position of `place`.
+
+    Args:
+        overflow: what `place` returned.
+    """
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    if has_metric(m):
+        discrete_metric(m, d)
+    d.con_overflow[0], d.con_fresh[0] = overflow, 1
+    inverse_constraint(m, d, 0)
+    inverse_force(m, d)
+
+
+@kernel
+def store_residual(m, d, g, p):
+    """g, and p where the integrator is implicit, after `push`; accelerations are qacc and qacc_step."""
+    for i in range(m.nv):
+        d.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.grad)
+    for i in range(m.nv):
+        g[i] = d.qfrc_inverse[i] - d.grad[i]
+        p[i] = real(d, 0.0)
+    if is_implicit(m):
+        inertia_times(m, d, d.qacc, d.Ma)
+        other = implicit_product(m, d, d.qacc_step, d.grad)
+        for i in range(m.nv):
+            p[i] = where(other, d.Ma[i] - d.grad[i], 0.0)

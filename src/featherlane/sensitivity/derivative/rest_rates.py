@@ -1,0 +1,155 @@
+"""What formulas leave of a residual: forces that need neither the inertia of bodies nor contacts, by differences.
+
+Tendons, equality constraints, limits of balls, springs of balls, media, forces from outside, actuators of all kinds and
+what integrators take off for the rates of forces are evaluated at moved points, at fixed acceleration:
+
+    g_rest = -(passive + actuator + outer forces) - J^T f(J a - aref) of the general rows,    p_rest = M a* - K a*
+
+Newton-Euler, collisions, limits, dry friction and contacts are in formulas (formulas.py), which add their own rates.
+So a point takes kinematics, and what forces follow from it.
+Source: the implicit function theorem; see residual.py.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.activation import advance_activations
+from featherlane.dynamics.actuator.transmission import transmission
+from featherlane.dynamics.body.com import com_pos, com_vel
+from featherlane.dynamics.body.kinematics import frames, kinematics
+from featherlane.dynamics.body.link import link_positions
+from featherlane.dynamics.body.xfrc import add_xfrc
+from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.dynamics.passive.forces import passive
+from featherlane.dynamics.tendon.force import tendon_armature
+from featherlane.dynamics.tendon.length import tendon, tendon_velocity
+from featherlane.sensitivity.derivative.columns import move_forces
+from featherlane.sensitivity.derivative.equality_rates import add_general_rows, refine_equalities, refines
+from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.residual import implicit_product, is_implicit
+from featherlane.simulation.step.forward import control_and_actuate, forward_position
+from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
+from featherlane.simulation.tile.tiles import in_each_tile
+
+
+@kernel
+def adds_inertia(m):
+    """Mask: some tendon has armature, which is inertia of no body."""
+    found = timestep(m) < 0.0
+    for i in range(m.ntendon):
+        found = found | not_(tendon_armature(m, i) == 0.0)
+    return found
+
+
+@kernel
+def _place(m, d):
+    """Bodies, tendons and transmissions at the position."""
+    kinematics(m, d)
+    frames(m, d)
+    com_pos(m, d)
+    link_positions(m, d)
+    tendon(m, d)
+    if m.opt_integrator == IMPLICIT:
+        crb(m, d)  # rates of Coriolis forces are made of composite inertias
+    transmission(m, d)
+
+
+@kernel
+def _evaluate(m, d, g, p):
+    """g_rest and p_rest at the velocity, activations and controls, after `_place`; the next activations in act."""
+    com_vel(m, d)
+    tendon_velocity(m, d)
+    passive(m, d)
+    control_and_actuate(m, d)
+    for i in range(m.nv):
+        d.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
+        p[i] = real(d, 0.0)
+    add_xfrc(m, d, d.grad)
+    for i in range(m.nv):
+        g[i] = -d.grad[i]
+    add_general_rows(m, d, g)
+    if is_implicit(m):
+        inertia_times(m, d, d.qacc_step, d.Ma)
+        other = implicit_product(m, d, d.qacc_step, d.grad)
+        for i in range(m.nv):
+            p[i] = where(other, d.Ma[i] - d.grad[i], 0.0)
+    advance_activations(m, d, d.act_dot)
+
+
+@kernel
+def _quotients(m, d, span):
+    """rk_acceleration, rk_velocity, rk_act <- what they hold, less what the point at hand gives, over the span."""
+    _evaluate(m, d, d.rk_rate, d.rk_qvel)
+    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    for i in range(m.nv):
+        d.rk_acceleration[i] = (d.rk_acceleration[i] - d.rk_rate[i]) * s
+        d.rk_velocity[i] = (d.rk_velocity[i] - d.rk_qvel[i]) * s
+    for a in range(m.na):
+        d.rk_act[a] = (d.rk_act[a] - d.act[a]) * s
+
+
+@kernel
+def _upper(m, d):
+    """The same at the upper point."""
+    _evaluate(m, d, d.rk_acceleration, d.rk_velocity)
+    for a in range(m.na):
+        d.rk_act[a] = d.act[a]
+
+
+@stage
+def rest_positions_of_tile(m, d, b, thread, tile):
+    """Rates by positions, dof by dof, of what formulas leave.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
+            and all else of this thread's workspace; Ma, Mv, Mgrad, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
+            for itself.
+    """
+    W = width(d)
+    # M may stay as it is at the worlds' own positions: it cancels
+    forward_position(m, d)
+    for s in range(b.nstep):
+        load_worlds(b, thread, tile, W)
+        read_controls(b, thread, tile, W, s)
+        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        move_pos(m, d, at, up)
+        _place(m, d)
+        _upper(m, d)
+        load_worlds(b, thread, tile, W)
+        move_pos(m, d, at, -down)
+        _place(m, d)
+        _quotients(m, d, up + down)
+        if refines(m):
+            refine_equalities(m, d, b, thread, tile, W, at, up, down)
+        write_records(b, thread, tile, W, s)
+
+
+rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
+
+
+@stage
+def rest_forces_of_tile(m, d, b, thread, tile):
+    """Rates by velocities, activations, controls, accelerations of what formulas leave: bodies stay where they are.
+
+    Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
+    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, qacc, act,
+            ctrl, grad, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
+            for itself.
+    """
+    W = width(d)
+    forward_position(m, d)
+    _place(m, d)
+    for s in range(b.nstep):
+        load_worlds(b, thread, tile, W)
+        read_controls(b, thread, tile, W, s)
+        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        move_forces(m, d, at, up)
+        move(d.qacc, m.nv, at, up, 2 * m.nv + m.na + m.nu)
+        _upper(m, d)
+        load_worlds(b, thread, tile, W)
+        move_forces(m, d, at, -down)
+        move(d.qacc, m.nv, at, -down, 2 * m.nv + m.na + m.nu)
+        _quotients(m, d, up + down)
+        write_records(b, thread, tile, W, s)
+
+
+rest_forces = in_each_tile("rest_forces", rest_forces_of_tile)

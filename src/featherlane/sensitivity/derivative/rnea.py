@@ -1,0 +1,166 @@
+"""Derivatives of the recursive Newton-Euler algorithm: what forces the motion of the bodies takes, and nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.prelude import *
+from featherlane.dynamics.inertia.articulated import needs_inertia
+from featherlane.dynamics.inertia.joint_space import crb
+from featherlane.lanes.record import address
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.rates import RATES
+from featherlane.sensitivity.derivative.room import room
+from featherlane.sensitivity.derivative.smooth_rates import (
+    acceleration_column,
+    inwards,
+    outwards,
+    position_column,
+    velocity_column,
+)
+from featherlane.sensitivity.derivative.transition import check, given_accelerations, threads
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.step.forward import forward_position
+from featherlane.simulation.step.wake import unsettle
+from featherlane.simulation.tile.rows import load_worlds, write_records
+from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.world.data import Data
+
+
+class RneaDerivatives(NamedTuple):
+    """Derivatives of tau = RNEA(q, v, a), the forces that accelerate bodies: DtauDq[..., i, j] = dtau_i / dq_j.
+
+    Attributes:
+        DtauDq: (..., nv, nv) by position, dof by dof.
+        DtauDv: (..., nv, nv) by velocity.
+        DtauDa: (..., nv, nv) by acceleration: the inertia matrix of the bodies, without armatures.
+    """
+
+    DtauDq: np.ndarray
+    DtauDv: np.ndarray
+    DtauDa: np.ndarray
+
+
+def rnea_derivatives(
+    model: Model, data: Data | Batch, qacc: ArrayLike | None = None, nthread: int = 0
+) -> RneaDerivatives:
+    """Derivatives of `rne` with accelerations by position, velocity and acceleration, by composite bodies.
+
+    Gravity counts; forces of joints, actuators, contacts and a medium, and armatures do not: `inverse_derivatives` has
+    them.  Positions are moved in the tangent space.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
+            of forward dynamics.
+        nthread: threads, 0: as many as the work is worth.
+
+    Returns:
+        `RneaDerivatives`; for a batch with a leading axis of worlds.
+
+    Raises:
+        ModelError: a shape that does not fit; the model is not the data's.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: the flag `sleep` is on.
+
+    Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Pinocchio
+        computeRNEADerivatives, whose dtau_da has armatures.
+    """
+    nv = check(model, data)["nv"]
+    with Borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
+        worlds.load(data)
+        out = worlds.run(given_accelerations(model, data, worlds.batch.nworld, qacc))
+    out = out.swapaxes(1, 2)
+    if isinstance(data, Data):
+        out = out[0]
+    return RneaDerivatives(*(out[..., k * nv : (k + 1) * nv] for k in range(3)))
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+@kernel
+def _column(m, d, t, c):
+    """dof_g <- rates by coordinate c: positions, velocities, accelerations."""
+    for i in range(m.nv):
+        t.dof_g[i] = real(d, 0.0)
+        t.dof_p[i] = real(d, 0.0)
+    if c < m.nv:
+        position_column(m, d, t, c, t.dof_g, t.dof_p)
+    elif c < 2 * m.nv:
+        velocity_column(m, d, t, c - m.nv, t.dof_g)
+    else:
+        acceleration_column(m, d, t, c - 2 * m.nv, t.dof_g)
+
+
+@stage(t=RATES)
+def rnea_columns_of_tile(m, d, b, t, thread, tile):
+    """Rates of Newton-Euler's forces, column by column.
+
+    Reads:  the rows that the transfers of b bring in, qacc among them.
+    Writes: those that they take back; rk_acceleration; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
+            `forward_position` and `crb` write.
+    """
+    W = width(d)
+    forward_position(m, d)
+    if not needs_inertia(m, d):
+        crb(m, d)
+    for i in range(m.nv):
+        d.qvec[i] = real(d, 0.0)
+    outwards(m, d, t, d.qvec)
+    inwards(m, d, t)
+    for s in range(b.nstep):
+        _column(m, d, t, s)
+        for i in range(m.nv):
+            d.rk_acceleration[i] = t.dof_g[i]
+        write_records(b, thread, tile, W, s)
+
+
+@stage(t=RATES)
+def rnea_columns(m, d, b, t, thread, first, last):
+    """`rnea_columns_of_tile` in each tile.
+
+    Reads:  the rows that the transfers of b bring in.
+    Writes: what `rnea_columns_of_tile` writes; tree_settled.
+    """
+    W = width(d)
+    for tile in range(first, last):
+        load_worlds(b, thread, tile, W)
+        unsettle(m, d)
+        rnea_columns_of_tile(m, d, b, t, thread, tile)
+
+
+class MovingWorlds(OwnWorlds):
+    """The worlds of a data or a batch, and the rates of the forces that move their bodies.
+
+    Args:
+        model, source, nthread: as for `OwnWorlds`.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, nthread: int):
+        super().__init__(model, source, 3 * model.nv, nthread, 0)
+        # no coordinate of one world stands beside another in lanes
+        self.width = 1 if self.batch.nworld == 1 else self.width
+        self._qacc, self._plan, self._revision = np.zeros((self.batch.nworld, model.nv)), None, None
+
+    def run(self, qacc: np.ndarray) -> np.ndarray:
+        """(nworld, 3 nv, nv): by positions, velocities and accelerations; a new array."""
+        nv, every = self.model.nv, np.arange(self.batch.nworld)
+        out = np.empty((len(every), 3 * nv, nv))
+        if nv:
+            self._qacc[...] = qacc
+            workspaces = self._prepared(self.width)
+            if self._plan is None or self._revision != self.model.revision:
+                load = [*self._loads(), Transfer("qacc", self._qacc)]
+                transfers = {"load": load, "record": [Transfer("rk_acceleration", out)]}
+                wanted, rooms = self.batch._wanted(set()), [room(w) for w in workspaces]
+                self._plan = Plan(workspaces, transfers, len(every), wanted, rnea_columns, rooms=rooms)
+                self._plan.workspaces[0].calls.require(rnea_columns)
+                self._revision = self.model.revision
+            self._plan.record.arrays["record_row"][0] = address(out)
+            self._plan.begin(3 * nv, every, every)
+            self._go(self._plan, -(-len(every) // self.width))
+        return out

@@ -1,0 +1,112 @@
+"""Rates of sensors: differences of what they measure, while the acceleration goes along as the theorem says.
+
+A sensor is a function y(x, u, a) of the state, the controls and the acceleration: the forces of rows follow from these
+by their laws.  So with da of implicit.py
+
+    dy = (y(x + e, a + e da) - y(x - e, a - e da)) / 2 e
+
+is the whole derivative, y_x and y_a da at once, without a solver at either point.
+Source: implicit function theorem; see residual.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from featherlane.prelude import *
+from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
+from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
+from featherlane.sensitivity.derivative.implicit_passes import EPS
+from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
+from featherlane.sensitivity.derivative.points import move, move_state
+from featherlane.sensitivity.derivative.transition import control_steps
+from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.step.consistency import inverse_constraint
+from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
+from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import over_tiles
+from featherlane.simulation.tile.transfer import Transfer
+from featherlane.simulation.world.data import Data
+
+
+@kernel
+def _measure(m, d):
+    """`forward` at the acceleration qacc."""
+    forward_position(m, d)
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+        d.con_fresh[0] = 1
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    sensor_vel(m, d)
+    smooth_acceleration(m, d)
+    inverse_constraint(m, d, 1)
+    if needs_energy(m, d):
+        energy(m, d)
+    sensor_acc(m, d)
+
+
+@over_tiles
+def sensor_points(m, d, b, thread, tile, W):
+    """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
+
+    The acceleration is qacc, moved along by its rate in rk_acceleration.
+    Reads:  the rows that the transfers of b bring in.
+    Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
+            all else of this thread's workspace.
+    """
+    move_state(m, d, b, thread, tile, W)
+    at, step = d.qacc_smooth[0], d.qfrc_smooth[0]
+    move(d.act, m.na, at, step, 2 * m.nv)
+    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+    for i in range(m.nv):
+        d.qacc[i] = fma(step, d.rk_acceleration[i], d.qacc[i])
+    _measure(m, d)
+    write_records(b, thread, tile, W, 0)
+
+
+class SensorWorlds(MovedWorlds):
+    """Worlds whose sensors are measured at points, and the rates of the acceleration there.
+
+    Args:
+        model, source, nthread, disabled: as for `OwnWorlds`.
+        n: coordinates.
+    """
+
+    def __init__(self, model: Model, source: Data | Batch, n: int, nthread: int, disabled: int = 0):
+        super().__init__(model, source, sensor_points, ("sensordata",), n, True, nthread, disabled)
+        self._rates = np.zeros((self.each * self.npoint, 1, model.nv))
+
+    def _more(self) -> list[Transfer]:
+        return [Transfer("rk_acceleration", self._rates)]
+
+    def rates(self, qacc: np.ndarray, da: np.ndarray) -> np.ndarray:
+        """Rates of sensordata (nworld, n, nsensordata) at accelerations (nworld, nv) with rates (nworld, n, nv)."""
+        out = []
+        for first in range(0, self.batch.nworld, self.each):
+            part = da[first : first + self.each]
+            self._rates[: 2 * part.shape[0] * self.n, 0] = np.concatenate([part, part], 1).reshape(-1, self.model.nv)
+            high, low = self.run(first, 1, qacc)
+            out.append((high - low) / self.span[first : first + self.each, :, None])
+        return np.concatenate(out)
+
+
+def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rates of the sensors (nworld, 2 nv + na + nu, nsensordata), and the numbers of worlds that have none."""
+    nx = 2 * model.nv + model.na
+    n = nx + model.nu
+    with Borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
+        worlds.load(data)
+        _, da, _, left = worlds.rates()
+        qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
+    da[left] = 0.0
+    with Borrowed(SensorWorlds, model, data, n, nthread, disabled) as points:
+        points.load(data)
+        points.set_steps(EPS)
+        ranges = points.batch._expanded.shared_or_own("actuator_ctrlrange", slice(None))
+        up, down = control_steps(model.__dict__["actuator_ctrllimited"], ranges, points.batch._arrays["ctrl"], EPS)
+        points.set_some_steps(nx, up, down)
+        return points.rates(qacc, da), left

@@ -1,0 +1,80 @@
+"""How the next position moves with the present one and with the next velocity, in the tangent space.
+
+q' = q (+) h v'.  A plain coordinate has dq' = dq + h dv'.  A quaternion turns by r = h w' in its own axes,
+q' = q exp(r), and with rotations counted in the axes of each quaternion
+
+    dq' = exp(-r) dq + J(r) h dw',      J(r) = 1 - (1 - cos t)/t^2 [r]x + (t - sin t)/t^3 [r]x^2,   t = |r|;
+
+the linear update turns by the quaternion (1, r/2), normalised, and has J(r) = (1 - [r/2]x) / (1 + |r/2|^2).
+Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robotics (2018), right Jacobian of SO(3).
+"""
+
+from featherlane.prelude import *
+
+SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
+
+
+@kernel
+def right_jacobian(r, x):
+    """J(r) x of the exponential."""
+    z = dot3(r, r)
+    t = sqrt(z)
+    small = t < SMALL_ANGLE
+    s, _ = sincos(0.5 * t)
+    whole, _ = sincos(t)
+    size = fmax(z, SMALL_ANGLE * SMALL_ANGLE)
+    first = where(
+        small,
+        0.5 + z * (-1.0 / 24.0 + z * (1.0 / 720.0 + z * (-1.0 / 40320.0 + z * (1.0 / 3628800.0)))),
+        2.0 * s * s / size,
+    )
+    second = where(
+        small,
+        1.0 / 6.0 + z * (-1.0 / 120.0 + z * (1.0 / 5040.0 + z * (-1.0 / 362880.0 + z * (1.0 / 39916800.0)))),
+        (t - whole) / (size * fmax(t, SMALL_ANGLE)),
+    )
+    rx = cross(r, x)
+    return axpy3(second, cross(r, rx), axpy3(-first, rx, x))
+
+
+@kernel
+def linear_jacobian(r, x):
+    """J(r) x of the linear update."""
+    u = scale3(0.5, r)
+    return scale3(1.0 / (1.0 + dot3(u, u)), axpy3(-1.0, cross(u, x), x))
+
+
+@kernel
+def quaternion_tangent(m, d, r):
+    """Columns of J(r), of exp(-r)."""
+    zero, one = real(d, 0.0), real(d, 1.0)
+    x, y, z = (one, zero, zero), (zero, one, zero), (zero, zero, one)
+    if m.opt_rotation == INFINITESIMAL:
+        p = quat_conj(quat_normalize((one, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
+        J = (linear_jacobian(r, x), linear_jacobian(r, y), linear_jacobian(r, z))
+    else:
+        p = quat_conj(rotation_vector_quat(r))
+        J = (right_jacobian(r, x), right_jacobian(r, y), right_jacobian(r, z))
+    return J, (rotate(p, x), rotate(p, y), rotate(p, z))
+
+
+@kernel
+def advance_quaternion(J, back, x, dq):
+    """J x + exp(-r) dq for columns of both."""
+    y = axpy3(x[2], J[2], axpy3(x[1], J[1], scale3(x[0], J[0])))
+    return axpy3(dq[2], back[2], axpy3(dq[1], back[1], axpy3(dq[0], back[0], y)))
+
+
+@kernel
+def advance_tangent(m, d, dq, dv, velocity, h, out):
+    """out <- dq' for the displacement dq of the position and dv of the next velocity, which is `velocity`."""
+    for j in range(m.njnt):
+        v, kind = m.jnt_dofadr[j], m.jnt_type[j]
+        if is_free(kind):
+            store3(out, v, axpy3(h, load3(dv, v), load3(dq, v)))
+            v += 3
+        if has_quaternion(kind):
+            J, back = quaternion_tangent(m, d, scale3(h, load3(velocity, v)))
+            store3(out, v, advance_quaternion(J, back, scale3(h, load3(dv, v)), load3(dq, v)))
+        else:
+            out[v] = dq[v] + h * dv[v]

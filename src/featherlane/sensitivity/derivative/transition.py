@@ -1,0 +1,281 @@
+"""Derivatives of a step and of inverse dynamics, by finite differences that are worlds of one batch.
+
+A point of a world is the world again with one coordinate moved: all points of all worlds stand side by side in lanes.
+Positions are moved, and their differences taken, in the tangent space: by dof, also where a quaternion stands.
+Derivatives are computed in float64.
+Source: MuJoCo mjd_transitionFD, mjd_inverseFD; its documentation, Computation, "Derivatives".
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.model.assignment import flag, reals
+from featherlane.model.enums import Disable, Enable
+from featherlane.model.model import Model, check_model
+from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
+from featherlane.sensitivity.derivative.points import inverse_points, step_points
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import count
+from featherlane.simulation.query.position import differentiate_pos
+from featherlane.simulation.steps import check_inverse
+from featherlane.simulation.world.data import Data, ready
+
+STATE = ("qpos", "qvel", "act")
+NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
+
+
+class Transition(NamedTuple):
+    """Derivatives of the next state x' by the present one and by the controls: dx' = A dx + B du.
+
+    Attributes:
+        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        B: (..., 2 nv + na, nu).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+
+
+class SensorTransition(NamedTuple):
+    """Derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
+
+    Attributes:
+        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        B: (..., 2 nv + na, nu).
+        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before it.
+        D: (..., nsensordata, nu).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    C: np.ndarray
+    D: np.ndarray
+
+
+class InverseDerivatives(NamedTuple):
+    """Derivatives of qfrc_inverse f, a row for each coordinate that moves: DfDq[..., i, j] = df_j / dq_i.
+
+    Attributes:
+        DfDq: (..., nv, nv) by position, dof by dof.
+        DfDv: (..., nv, nv) by qvel.
+        DfDa: (..., nv, nv) by qacc.
+    """
+
+    DfDq: np.ndarray
+    DfDv: np.ndarray
+    DfDa: np.ndarray
+
+
+def transition_fd(
+    model: Model,
+    data: Data | Batch,
+    eps: float = 1e-6,
+    centered: bool = True,
+    sensors: bool = False,
+    nthread: int = 0,
+    frictionloss: bool = True,
+) -> Transition | SensorTransition:
+    """Derivatives of `step` by state and controls, at the present state.
+
+    A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  Histories are
+    held: a control that acts only after a delay has no derivative here, either (MuJoCo refuses delays).  All points
+    start the solver where the world itself would start it.  Set `model.opt.tolerance` to 0 where accuracy matters.
+
+    Dry friction (`frictionloss`) has no derivative where a joint rests: up to its bound it holds whatever pulls, which
+    differences show as a very stiff damper.  Gains computed of that (LQR, Kalman) fail with the first motion.  For
+    control take `frictionloss=False`, and treat friction as a disturbance.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        eps: by how much a coordinate moves.
+        centered: differences of two moved points; else of one and the point itself, less exact in half the time.
+        sensors: derivatives of `sensordata`, too.
+        nthread: threads, 0: as many as the work is worth.
+        frictionloss: with the dry friction of joints and tendons; False: as under the flag `frictionloss` of
+            `model.opt.disableflags`, which stays as it is.
+
+    Returns:
+        `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
+
+    Raises:
+        ModelError: eps is not positive; the model is not the data's.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
+
+    Source: MuJoCo mjd_transitionFD (which refuses RK4, gives a sensor of kinetic energy no derivative by velocity, and
+        leaves dry friction out where the flag says so).
+    """
+    sizes, eps = check(model, data, eps), float(eps)
+    centered, sensors, frictionloss = (
+        flag("centered", centered), flag("sensors", sensors), flag("frictionloss", frictionloss),
+    )  # fmt: skip
+    if sensors:
+        from featherlane.model.features import refuse_sensors  # imports mujoco
+
+        refuse_sensors(model)
+    nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
+    n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
+    with Borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
+        worlds.load(data)
+        worlds.set_steps(eps)
+        _hold_controls(worlds, nx, eps)
+        out = _differentiate(worlds, _state_difference).swapaxes(1, 2)
+    if isinstance(data, Data):
+        out = out[0]
+    A, B = out[..., :nx, :nx], out[..., :nx, nx:]
+    return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
+
+
+def inverse_fd(
+    model: Model,
+    data: Data | Batch,
+    eps: float = 1e-6,
+    centered: bool = True,
+    actuation: bool = False,
+    qacc: ArrayLike | None = None,
+    nthread: int = 0,
+) -> InverseDerivatives:
+    """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model; neither is changed.
+        eps: by how much a coordinate moves.
+        centered: differences of two moved points; else of one and the point itself.
+        actuation: derivatives of what actuators do not give, qfrc_inverse - qfrc_actuator.
+        qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
+            of forward dynamics.
+        nthread: threads, 0: as many as the work is worth.
+
+    Returns:
+        `InverseDerivatives`; for a batch with a leading axis of worlds.
+
+    Raises:
+        ModelError: eps is not positive; a shape that does not fit; the model is not the data's; as `inverse` does.
+        TypeError: `data` is neither a Data nor a Batch.
+        UnsupportedFeatureError: the flag `sleep` is on.
+
+    Source: MuJoCo mjd_inverseFD (which is not centered).
+    """
+    check(model, data, eps)
+    check_inverse(model)
+    eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
+    nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
+    with Borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
+        worlds.load(data)
+        acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
+        worlds.set_steps(eps)
+        out = _differentiate(worlds, _force_difference, 1 + actuation, acceleration)
+    if isinstance(data, Data):
+        out = out[0]
+    return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
+
+
+# ---- points ----------------------------------------------------------------------------------------------------------
+def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
+    """What all derivatives refuse; the model's sizes."""
+    check_model(model)
+    if not (isinstance(eps, NUMBERS) and 0 < eps < np.inf):
+        raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
+    if not isinstance(data, Batch):
+        ready(model, data)
+    elif data.model is not model:
+        raise ModelError("model: it is not the batch's")
+    sizes = model.size_values()  # attributes of the model take their time
+    if sizes["opt_enableflags"] & SLEEP:
+        raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
+    return sizes
+
+
+def threads(nthread) -> int:
+    """A number of threads, checked."""
+    return count("nthread", nthread, 0)
+
+
+def _differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None) -> np.ndarray:
+    """Derivatives by each coordinate, a row for each: (nworld, n, m).
+
+    Args:
+        worlds: the worlds and their points.
+        subtract: function of the worlds and of what they gave at two points, low and high, to (..., m).
+        nstep: as the stage of the points has it.
+        qacc: accelerations of the worlds, where the stage reads them.
+    """
+    out = []
+    for first in range(0, worlds.batch.nworld, worlds.each):
+        high, low = worlds.run(first, nstep, qacc)
+        out.append(subtract(worlds, low, high) / worlds.span[first : first + worlds.each, :, None])
+    return out[0] if len(out) == 1 else np.concatenate(out)
+
+
+def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """high - low of qfrc_inverse, less that of what actuators give where that is there."""
+    nv = worlds.model.nv
+    if low.shape[-1] == nv:
+        return high - low
+    return (high[..., :nv] - high[..., nv:]) - (low[..., :nv] - low[..., nv:])
+
+
+def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
+    """Controls, the coordinates from `first` on, do not move where that would leave their range."""
+    batch, ctrl = worlds.batch, worlds.batch._arrays["ctrl"]
+    limited = worlds.model.__dict__["actuator_ctrllimited"]
+    ranges = batch._expanded.shared_or_own("actuator_ctrlrange", slice(None))
+    if len(ctrl) == 1:  # a few numbers are quicker one by one
+        rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
+        if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
+            return
+    worlds.set_some_steps(first, *control_steps(limited, ranges, ctrl, eps, worlds.centered))
+
+
+def control_steps(
+    limited: np.ndarray, ranges: np.ndarray, ctrl: np.ndarray, eps: float, centered: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far controls (n, nu) move up and down: not where that would leave their range.
+
+    Args:
+        limited: (nu,) `actuator_ctrllimited`.
+        ranges: (nu, 2) or (n, nu, 2) `actuator_ctrlrange`.
+        ctrl: (n, nu) controls.
+        eps: by how much they move inside.
+        centered: differences of two moved points.
+    """
+    low, high = np.moveaxis(np.where(limited[:, None], ranges, [-np.inf, np.inf]), -1, 0)
+    up = (ctrl >= low) & (ctrl + eps <= high)
+    down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
+    return eps * up, eps * down
+
+
+# ---- differences -----------------------------------------------------------------------------------------------------
+def _state_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """high (-) low: positions by dof, velocities, activations, and whatever follows."""
+    if worlds.flat:
+        return high - low
+    model = worlds.model
+    nq = model.nq
+    position = differentiate_pos(model, 1.0, low[..., :nq], high[..., :nq])
+    return np.concatenate([position, high[..., nq:] - low[..., nq:]], -1)
+
+
+def given_accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.ndarray:
+    """(nworld, nv): what is given, or what data hold, or forward dynamics."""
+    if qacc is None and isinstance(data, Data):
+        qacc = data.qacc
+    if qacc is None:
+        batch = copy.deepcopy(data)
+        qacc = batch.bind("qacc")
+        batch.forward()
+    allowed = f"is what broadcasts to ({nworld}, {model.nv})"
+    try:
+        return np.array(np.broadcast_to(reals("qacc", qacc, allowed), (nworld, model.nv)))
+    except ValueError:
+        raise ModelError(
+            f"qacc: got {type(qacc).__name__}, allowed is what broadcasts to ({nworld}, {model.nv})"
+        ) from None

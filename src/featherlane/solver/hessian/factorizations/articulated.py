@@ -1,0 +1,262 @@
+"""Newton's equation by articulated bodies: H p = -grad in O(n) on a long tree.
+
+A contact with the world is a stiffness K_b of its body (stiffness.py), a row on one joint a stiffness E of its dofs:
+
+    H = M + J^T D J = sum over bodies J_b^T (I_b + K_b) J_b + E,
+
+which is the inertia matrix of a tree whose bodies resist motion by I_b + K_b.  So the articulated-body recursion solves
+it as it solves M x = f, without H: a rope of 300 dofs costs 300 times one dof, and not 300^3 / 6.
+
+E has entries beside the diagonal within ball joints alone, whose limit acts along an axis.  With l, d the factor of the
+joint's D = S^T IA S + E, g = (entries of E less what the dofs behind took from them) / d is what E adds to l.
+
+The recursion inwards is the factor: U / D of each dof stays in aba_axis, 1 / D and g in dof_K, and serve any number of
+right-hand sides until another recursion takes their place (that of M, at the end of a step, for the duality gap).
+
+Rows that couple two branches (contacts between moving bodies, most equalities) do not fit: a world that has one takes
+the factor of H, in a tile where others do not, so that its way depends on itself alone.
+Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
+"""
+
+from featherlane.prelude import *
+from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.dynamics.inertia.articulated import (
+    SIZE,
+    add_to_parent,
+    multiply,
+    packed,
+    store_rigid,
+    subtract_outer,
+    uses_articulated,
+)
+from featherlane.solver.hessian.entries.assembly import add_contact, free_weight, is_pushing
+from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
+
+
+# ---- which worlds --------------------------------------------------------------------------------------------------
+@kernel
+def is_local(m, d, k):
+    """Does general row k act on one dof, or on one ball joint?"""
+    return d.genrow_dofnum[k] == 1 or (d.genrow_type[k] == LIMIT_JOINT and d.genrow_dofnum[k] == 3)
+
+
+@kernel
+def mark_coupled(m, d):
+    """coupled = 1 where the world has a row between two moving bodies or several joints."""
+    coupled = real(d, 0.0)
+    if uses_articulated(m):
+        for k in range(d.ncon_slot[0]):
+            if d.con_body[2 * k + 1] > 0:
+                coupled = where(d.con_D[k] > 0.0, 1.0, coupled)
+        for k in range(d.ngenrow[0]):
+            if not is_local(m, d, k):
+                coupled = where(d.genrow_present[k] > 0.0, 1.0, coupled)
+    d.coupled[0] = coupled
+
+
+@kernel
+def takes_matrix(m, d):
+    """Is there a world, among those that take part, that needs H itself?"""
+    return not uses_articulated(m) or any_((d.coupled[0] > 0.0) & (d.active[0] > 0.0))
+
+
+@kernel
+def takes_recursion(m, d):
+    """Is there one that goes without?"""
+    return uses_articulated(m) and any_((d.coupled[0] == 0.0) & (d.active[0] > 0.0))
+
+
+# ---- stiffnesses ---------------------------------------------------------------------------------------------------
+@kernel
+def assemble_world_contacts(m, d):
+    """body_K of the contacts with the world."""
+    clear_stiffness(m, d)
+    for k in range(d.ncon_slot[0]):
+        if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
+            add_contact(m, d, k, 0)
+
+
+@kernel
+def assemble_dofs(m, d):
+    """E: the rows on one dof or one ball joint that are not at a bound."""
+    zero = real(d, 0.0)
+    for k in range(3 * m.nv):
+        d.dof_K[k] = zero
+    for k in range(d.ndofrow[0]):
+        t = -(d.dofrow_D[k] * d.dofrow_x[k])
+        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], zero)
+        i, J = d.dofrow_dof[k], d.dofrow_J[k]
+        d.dof_K[3 * i] = fma(w * J, J, d.dof_K[3 * i])
+    for k in range(d.ngenrow[0]):
+        if is_local(m, d, k):
+            w, o = free_weight(d, k), d.genrow_dofadr[k]
+            for a in range(d.genrow_dofnum[k]):
+                i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
+                for b in range(a + 1):
+                    d.dof_K[3 * i + b] = fma(x, d.genrow_J[o + a - b], d.dof_K[3 * i + b])
+
+
+@kernel
+def add_body_stiffness(d, i):
+    """IA_i += K_i."""
+    a, o = SIZE * i, 21 * i
+    A, K = d.aba_inertia, d.body_K
+    e = 0
+    for r in range(3):
+        for c in range(r, 3):
+            A[a + packed(c, r)] = A[a + packed(c, r)] + K[o + e]
+            A[a + packed(c + 3, r + 3)] = A[a + packed(c + 3, r + 3)] + K[o + 15 + e]
+            e += 1
+        for c in range(3):
+            A[a + packed(c + 3, r)] = A[a + packed(c + 3, r)] + K[o + 6 + 3 * r + c]
+
+
+# ---- the recursion -------------------------------------------------------------------------------------------------
+@kernel
+def take_out(m, d, i, k, U, D, w):
+    """Dof k leaves body i with U = IA S, less what E took, and D; w is its force.  Its part of x is w / D - ..."""
+    inverse = 1.0 / D
+    subtract_outer(d, SIZE * i, k, U, inverse)
+    u = w * inverse
+    store6(d.cfrc, 6 * i, axpy6(u, U, load6(d.cfrc, 6 * i)))
+    return inverse, u
+
+
+@kernel
+def take_dof(m, d, i, k, x):
+    """A dof of its own; leaves 1 / D in dof_K."""
+    S = load6(d.cdof, 6 * k)
+    U = multiply(d.aba_inertia, SIZE * i, S)
+    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.dof_K[3 * k])
+    inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
+    x[k] = u
+    d.dof_K[3 * k] = inverse
+
+
+@kernel
+def take_ball(m, d, i, k, x):
+    """The three dofs k, k + 1, k + 2 of a ball joint; leaves 1 / D and g in dof_K."""
+    E = d.dof_K
+    e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
+    S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
+
+    U3 = multiply(d.aba_inertia, SIZE * i, S3)
+    D3 = dot6(S3, U3) + (m.dof_armature[k + 2] + reflected_armature(m, d, k + 2) + E[3 * k + 6])
+    w3 = x[k + 2] - dot6(S3, load6(d.cfrc, 6 * i))
+    inverse3, u3 = take_out(m, d, i, k + 2, U3, D3, w3)
+    g32, g31 = e32 * inverse3, e31 * inverse3
+
+    V, s = multiply(d.aba_inertia, SIZE * i, S2), dot6(S2, U3)
+    U2 = axpy6(-g32, U3, V)
+    D2 = dot6(S2, V) + (m.dof_armature[k + 1] + reflected_armature(m, d, k + 1) + E[3 * k + 3])
+    D2 = fma(-g32, fma(2.0, s, e32), D2)
+    w2 = fma(-g32, w3, x[k + 1] - dot6(S2, load6(d.cfrc, 6 * i)))
+    inverse2, u2 = take_out(m, d, i, k + 1, U2, D2, w2)
+    g21 = fma(-e31, (s + e32) * inverse3, e21) * inverse2
+
+    V, s, t = multiply(d.aba_inertia, SIZE * i, S1), dot6(S1, U3), dot6(S1, U2)
+    U1 = axpy6(-g31, U3, axpy6(-g21, U2, V))
+    D1 = dot6(S1, V) + (m.dof_armature[k] + reflected_armature(m, d, k) + E[3 * k])
+    D1 = fma(-g31, fma(2.0, s, e31), D1)
+    D1 = fma(-g21, fma(2.0, t, g21 * D2), D1)
+    w1 = fma(-g31, w3, fma(-g21, w2, x[k] - dot6(S1, load6(d.cfrc, 6 * i))))
+    inverse1, u1 = take_out(m, d, i, k, U1, D1, w1)
+    x[k], x[k + 1], x[k + 2] = u1, u2, u3
+    E[3 * k], E[3 * k + 3], E[3 * k + 6] = inverse1, inverse2, inverse3
+    E[3 * k + 7], E[3 * k + 8], E[3 * k + 4] = g32, g31, g21
+
+
+@kernel
+def pass_on(d, k, x, acc):
+    """x_k less what the acceleration of the body before dof k takes; the acceleration behind the dof."""
+    q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
+    x[k] = q
+    return axpy6(q, load6(d.cdof, 6 * k), acc)
+
+
+@kernel
+def has_ball_limits(m, d, k):
+    """May E have entries between dof k and others, which are those of its ball joint?"""
+    return d.ngenrow[0] > 0 and is_ball(m.jnt_type[m.dof_jntid[k]])
+
+
+@kernel
+def clear_forces(m, d):
+    """No force on any body."""
+    zero = real(d, 0.0)
+    for i in range(1, m.nbody):
+        store6(d.cfrc, 6 * i, (zero, zero, zero, zero, zero, zero))
+
+
+@kernel
+def assemble_articulated(m, d):
+    """IA_i = I_i + K_i and E, of the rows that are local."""
+    assemble_world_contacts(m, d)
+    assemble_dofs(m, d)
+    for i in range(1, m.nbody):
+        store_rigid(d, i)
+        if has_stiffness(d, i):
+            add_body_stiffness(d, i)
+
+
+@stage
+def factor_articulated(m, d):
+    """Inwards: the articulated inertias, and the first right-hand side on the way, search <- D^-1 L^-T search.
+
+    Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
+    Reads:  aba_inertia (I + K), dof_K (E), cdof, dof_armature.
+    Writes: search (nv,); aba_inertia, aba_axis (nv, 6) = U / D, dof_K (nv, 3) = 1 / D and g, cfrc.   Cost: O(nv).
+    """
+    x = d.search
+    clear_forces(m, d)
+    for i in range(m.nbody - 1, 0, -1):
+        first, p = m.body_dofadr[i], m.body_parentid[i]
+        k = first + m.body_dofnum[i] - 1
+        while k >= first:
+            if has_ball_limits(m, d, k):
+                take_ball(m, d, i, k - 2, x)
+                k -= 3
+            else:
+                take_dof(m, d, i, k, x)
+                k -= 1
+        if p > 0:
+            add_to_parent(d, i, p)
+
+
+@kernel
+def reduce_articulated(m, d):
+    """Inwards with what `factor_articulated` left: search <- D^-1 L^-T search."""
+    x = d.search
+    clear_forces(m, d)
+    for i in range(m.nbody - 1, 0, -1):
+        first, p, f = m.body_dofadr[i], m.body_parentid[i], load6(d.cfrc, 6 * i)
+        for k in range(first + m.body_dofnum[i] - 1, first - 1, -1):
+            w = x[k] - dot6(load6(d.cdof, 6 * k), f)
+            if has_ball_limits(m, d, k):
+                for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
+                    w = fma(-d.dof_K[3 * (k + c) + c], x[k + c], w)
+            x[k] = w
+            f = axpy6(w, load6(d.aba_axis, 6 * k), f)
+        if p > 0:
+            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
+    for k in range(m.nv):
+        x[k] = x[k] * d.dof_K[3 * k]
+
+
+@stage
+def expand_articulated(m, d):
+    """Outwards: search <- L^-1 search.
+
+    Reads:  aba_axis, dof_K, cdof.   Writes: search (nv,); cacc.   Cost: O(nv).
+    """
+    x, zero = d.search, real(d, 0.0)
+    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
+    for i in range(1, m.nbody):
+        acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
+        for k in range(first, first + m.body_dofnum[i]):
+            if has_ball_limits(m, d, k):
+                o = k - m.jnt_dofadr[m.dof_jntid[k]]
+                for c in range(1, o + 1):
+                    x[k] = fma(-d.dof_K[3 * k + c], x[k - c], x[k])
+            acc = pass_on(d, k, x, acc)
+        store6(d.cacc, 6 * i, acc)

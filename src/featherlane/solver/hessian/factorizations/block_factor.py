@@ -1,0 +1,311 @@
+"""L^T D L of the Hessian where branches are coupled: block rows with exact fill, eliminated from the last block on.
+
+A block is a run of dofs whose rows share their columns (model/ancestors.py), so one list of blocks serves all its rows
+and a target is updated by all of them at once, its entries in registers:
+
+    A_ij -= sum over the rows k of block b of L_ki A_kj,   L_ki = A_ki / D_k,   for all blocks i >= j in the row of b.
+
+Each entry sees the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
+pattern adds are exact: what a world ends with does not depend on the pattern that its company needs.
+Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
+"""
+
+from featherlane.prelude import *
+
+
+# ---- rank-s updates: rows i and i + 1 of a target, at u and v, less multipliers at p times the source rows at e -----
+@kernel
+def update_two_by_six(A, P, u, v, e, stride, s, p, w):
+    """Six columns."""
+    x0, x1, x2, x3, x4, x5 = A[u], A[u + 1], A[u + 2], A[u + 3], A[u + 4], A[u + 5]
+    y0, y1, y2, y3, y4, y5 = A[v], A[v + 1], A[v + 2], A[v + 3], A[v + 4], A[v + 5]
+    for k in range(s - 1, -1, -1):
+        f, g, q = -P[p + k * w], -P[p + k * w + 1], e + k * stride
+        r0, r1, r2, r3, r4, r5 = A[q], A[q + 1], A[q + 2], A[q + 3], A[q + 4], A[q + 5]
+        x0, x1, x2, x3, x4, x5 = (
+            fma(f, r0, x0),
+            fma(f, r1, x1),
+            fma(f, r2, x2),
+            fma(f, r3, x3),
+            fma(f, r4, x4),
+            fma(f, r5, x5),
+        )
+        y0, y1, y2, y3, y4, y5 = (
+            fma(g, r0, y0),
+            fma(g, r1, y1),
+            fma(g, r2, y2),
+            fma(g, r3, y3),
+            fma(g, r4, y4),
+            fma(g, r5, y5),
+        )
+    A[u], A[u + 1], A[u + 2], A[u + 3], A[u + 4], A[u + 5] = x0, x1, x2, x3, x4, x5
+    A[v], A[v + 1], A[v + 2], A[v + 3], A[v + 4], A[v + 5] = y0, y1, y2, y3, y4, y5
+
+
+@kernel
+def update_two_by_two(A, P, u, v, e, stride, s, p, w):
+    """Two columns."""
+    x0, x1, y0, y1 = A[u], A[u + 1], A[v], A[v + 1]
+    for k in range(s - 1, -1, -1):
+        f, g, q = -P[p + k * w], -P[p + k * w + 1], e + k * stride
+        r0, r1 = A[q], A[q + 1]
+        x0, x1, y0, y1 = fma(f, r0, x0), fma(f, r1, x1), fma(g, r0, y0), fma(g, r1, y1)
+    A[u], A[u + 1], A[v], A[v + 1] = x0, x1, y0, y1
+
+
+@kernel
+def update_two_by_one(A, P, u, v, e, stride, s, p, w):
+    """One column."""
+    x, y = A[u], A[v]
+    for k in range(s - 1, -1, -1):
+        r = A[e + k * stride]
+        x, y = fma(-P[p + k * w], r, x), fma(-P[p + k * w + 1], r, y)
+    A[u], A[v] = x, y
+
+
+@kernel
+def update_one(A, P, u, e, stride, s, p, w):
+    """One entry."""
+    x = A[u]
+    for k in range(s - 1, -1, -1):
+        x = fma(-P[p + k * w], A[e + k * stride], x)
+    A[u] = x
+
+
+@kernel
+def update_two_rows(A, P, u, v, e, stride, s, p, w, columns):
+    """So many columns of two rows."""
+    c = 0
+    while c + 6 <= columns:
+        update_two_by_six(A, P, u + c, v + c, e + c, stride, s, p, w)
+        c += 6
+    while c + 2 <= columns:
+        update_two_by_two(A, P, u + c, v + c, e + c, stride, s, p, w)
+        c += 2
+    if c < columns:
+        update_two_by_one(A, P, u + c, v + c, e + c, stride, s, p, w)
+
+
+@kernel
+def update_row(A, P, u, e, stride, s, p, w, columns):
+    """So many columns of one row."""
+    for c in range(columns):
+        update_one(A, P, u + c, e + c, stride, s, p, w)
+
+
+# ---- one block ------------------------------------------------------------------------------------------------------
+@kernel
+def multiply_column(A, P, inverse, first, size, a, above, x, i, start):
+    """P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
+    xi = x[first + i]
+    for k in range(size - 1, start - 1, -1):
+        s = A[a + k * (above + size) + above + i] * inverse[first + k]
+        P[k * size + i] = s
+        xi = fma(-s, x[first + k], xi)
+    x[first + i] = xi
+
+
+@kernel
+def finish_row(A, P, inverse, first, size, a, above, x, i):
+    """Row i of a block, less what the rows below it take."""
+    stride = above + size
+    k = i + 1
+    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
+    u, e = a + i * stride, a + k * stride
+    update_row(A, P, u, e, stride, size - k, k * size + i, size, above + k)
+    inverse[first + i] = 1.0 / A[u + above + i]
+
+
+@kernel
+def finish_two_rows(A, P, inverse, first, size, a, above, x, i):
+    """Rows i and i - 1 of a block, then row i - 1 less what row i takes."""
+    stride, k = above + size, i + 1
+    j, v, e = i - 1, a + i * stride, a + k * stride
+    u = v - stride
+    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
+    multiply_column(A, P, inverse, first, size, a, above, x, j, k)
+    update_two_rows(A, P, u, v, e, stride, size - k, k * size + j, size, above + i)
+    update_one(A, P, v + above + i, e + above + i, stride, size - k, k * size + i, size)
+    inv = 1.0 / A[v + above + i]
+    s = A[v + above + j] * inv
+    for c in range(above + i):
+        A[u + c] = fma(-s, A[v + c], A[u + c])
+    P[i * size + j] = s
+    inverse[first + i] = inv
+    inverse[first + j] = 1.0 / A[u + above + j]
+    x[first + j] = fma(-s, x[first + i], x[first + j])
+
+
+@kernel
+def factor_rows(A, P, inverse, first, size, a, above, x):
+    """Eliminate the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; leaves L there."""
+    i = size - 1
+    while i > 0:
+        finish_two_rows(A, P, inverse, first, size, a, above, x, i)
+        i -= 2
+    if i == 0:
+        finish_row(A, P, inverse, first, size, a, above, x, 0)
+    for k in range(1, size):
+        e = a + k * (above + size) + above
+        for c in range(k):
+            A[e + c] = P[k * size + c]
+
+
+@kernel
+def take_multipliers(A, P, inverse, first, size, e, stride, x, target, w):
+    """P_ki = A_ki / D_k for the columns i of one block above, and x_i -= P_ki x_k."""
+    for i in range(w):
+        xi = x[target + i]
+        for k in range(size - 1, -1, -1):
+            s = A[e + k * stride + i] * inverse[first + k]
+            P[k * w + i] = s
+            xi = fma(-s, x[first + k], xi)
+        x[target + i] = xi
+
+
+@kernel
+def update_rows(A, P, u, width, w, e, stride, size, columns, triangle):
+    """So many columns of the target's w rows, at u, two rows at a time.
+
+    triangle: 1 the block on the diagonal follows, row i up to column i.  The first of two rows gets one entry more, and
+    no one reads it.
+    """
+    i = 0
+    while i + 2 <= w:
+        n = columns + triangle * (i + 2)
+        update_two_rows(A, P, u + i * width, u + i * width + width, e, stride, size, i, w, n)
+        i += 2
+    if i < w:
+        update_row(A, P, u + i * width, e, stride, size, i, w, columns + triangle * (i + 1))
+
+
+@kernel
+def eliminate_from(m, d, A, P, b, at, a, stride, x):
+    """What block b, its rows factored, adds to the block row of its column number `at`; leaves L there."""
+    o, size = d.H_blockadr[b], m.block_dofnum[b]
+    c = d.H_blockcol[o + at]
+    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.H_blockplace[o + at]
+    take_multipliers(A, P, d.H_dinv, m.block_dofadr[b], size, a + place, stride, x, target, w)
+    u, f, e = d.H_rowadr[target], d.H_blockadr[c], 0
+    width = d.H_rownnz[target] - 1 + w
+    while e <= at:
+        while d.H_blockcol[f] != d.H_blockcol[o + e]:
+            f += 1
+        start, q = d.H_blockplace[o + e], d.H_blockplace[f]
+        # blocks that stand side by side in both rows
+        while e < at and d.H_blockcol[f + 1] == d.H_blockcol[o + e + 1]:
+            e += 1
+            f += 1
+        columns, triangle = d.H_blockplace[o + e] - start, 1
+        if e < at:
+            columns, triangle = columns + m.block_dofnum[d.H_blockcol[o + e]], 0
+        update_rows(A, P, u + q, width, w, a + start, stride, size, columns, triangle)
+        e += 1
+        f += 1
+    for k in range(size):
+        for i in range(w):
+            A[a + k * stride + place + i] = P[k * w + i]
+
+
+@stage
+def factor_blocks(m, d):
+    """H = L^T D L in place, H_dinv = 1 / D, and search <- L^-T search.
+
+    Reads:  H (nH,) [kg, kg m, kg m^2], whose rows lie by blocks, its pattern.
+    Writes: H, H_dinv (nv,), search (nv,); H_pivot for itself.
+    Cost:   sum over blocks b of s_b n_b^2 / 2, n_b the length of the row of b.
+    """
+    for k in range(m.nblock):
+        b = m.nblock - 1 - k
+        size, a = m.block_dofnum[b], d.H_rowadr[m.block_dofadr[b]]
+        last = d.H_blocknum[b] - 1
+        above = d.H_blockplace[d.H_blockadr[b] + last]
+        factor_rows(d.H, d.H_pivot, d.H_dinv, m.block_dofadr[b], size, a, above, d.search)
+        for at in range(last - 1, -1, -1):
+            eliminate_from(m, d, d.H, d.H_pivot, b, at, a, above + size, d.search)
+
+
+# ---- substitution ---------------------------------------------------------------------------------------------------
+@kernel
+def run_of_blocks(m, d, at, last):
+    """(the next number after a run of blocks, at first, whose dofs are consecutive; how many dofs they have)."""
+    c = d.H_blockcol[at]
+    n = m.block_dofnum[c]
+    at += 1
+    while at < last and d.H_blockcol[at] == c + 1:
+        c += 1
+        n += m.block_dofnum[c]
+        at += 1
+    return at, n
+
+
+@kernel
+def sum_three(m, d, L, x, b, r, a, stride):
+    """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for rows r to r + 2 of block b, whose sums overlap."""
+    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
+    last = at + d.H_blocknum[b] - 1
+    y0, y1, y2 = x[k] * d.H_dinv[k], x[k + 1] * d.H_dinv[k + 1], x[k + 2] * d.H_dinv[k + 2]
+    while at < last:
+        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        at, n = run_of_blocks(m, d, at, last)
+        for i in range(n):
+            v, q = x[j + i], e + i
+            y0, y1, y2 = fma(-L[q], v, y0), fma(-L[q + stride], v, y1), fma(-L[q + 2 * stride], v, y2)
+    x[k], x[k + 1], x[k + 2] = y0, y1, y2
+
+
+@kernel
+def sum_one(m, d, L, x, b, r, a, stride):
+    """The same for one row."""
+    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
+    last = at + d.H_blocknum[b] - 1
+    y = x[k] * d.H_dinv[k]
+    while at < last:
+        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        at, n = run_of_blocks(m, d, at, last)
+        for i in range(n):
+            y = fma(-L[e + i], x[j + i], y)
+    x[k] = y
+
+
+@stage
+def reduce_blocks(m, d):
+    """search <- L^-T search, with the bits that it has as one more column of the factor.
+
+    Reads:  H, the pattern.   Writes: search (nv,).   Cost: O(entries).
+    """
+    for b in range(m.nblock - 1, -1, -1):
+        first, o = m.block_dofadr[b], d.H_blockadr[b]
+        above = d.H_rownnz[first] - 1
+        for r in range(m.block_dofnum[b] - 1, -1, -1):
+            a, xk = d.H_rowadr[first + r], d.search[first + r]
+            for i in range(r):
+                d.search[first + i] = fma(-d.H[a + above + i], xk, d.search[first + i])
+            for at in range(o, o + d.H_blocknum[b] - 1):
+                e, j = a + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+                for i in range(m.block_dofnum[d.H_blockcol[at]]):
+                    d.search[j + i] = fma(-d.H[e + i], xk, d.search[j + i])
+
+
+@stage
+def expand_blocks(m, d):
+    """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns.
+
+    Reads:  H and H_dinv of `factor_blocks`, their pattern, search.   Writes: search (nv,).   Cost: O(entries of H).
+    """
+    for b in range(m.nblock):
+        first, size = m.block_dofadr[b], m.block_dofnum[b]
+        a = d.H_rowadr[first]
+        above = d.H_rownnz[first] - 1
+        stride, r = above + size, 0
+        while r + 3 <= size:
+            sum_three(m, d, d.H, d.search, b, r, a, stride)
+            r += 3
+        while r < size:
+            sum_one(m, d, d.H, d.search, b, r, a, stride)
+            r += 1
+        for k in range(1, size):
+            y, e = d.search[first + k], a + k * stride + above
+            for i in range(k):
+                y = fma(-d.H[e + i], d.search[first + i], y)
+            d.search[first + k] = y

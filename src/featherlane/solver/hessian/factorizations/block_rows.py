@@ -1,0 +1,102 @@
+"""Block rows: the pattern of a Hessian whose branches are coupled, with exactly the fill-in of its factor.
+
+Blocks of dofs (model/ancestors.py) are eliminated in the model's own order, from the last one on, whatever couples
+them: an order made for a tile's couplings would show in a world's bits, zeros that a wider pattern brings do not.
+The row of a block holds its ancestors, those of the branches that it is coupled to, and what rows below left:
+
+    row(b) = chain(b) + sum over couplings (b, c) of chain(c) + sum over blocks k with parent b of row(k) less k,
+
+where the parent of k is the last block of its row before k: the elimination tree.
+Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
+Systems, sec. 4.4.
+"""
+
+from featherlane.prelude import *
+from featherlane.solver.hessian.entries.couplings import coupling_tips
+
+
+@kernel
+def mark_chain(m, d, c, b, low):
+    """Block c and its ancestors are in the row of b; returns the lowest block of the row."""
+    while c >= 0 and d.H_blockmark[c] != b:
+        d.H_blockmark[c] = b
+        low = c if c < low else low
+        c = m.block_parentid[c]
+    return low
+
+
+@kernel
+def mark_rows(m, d, b, low):
+    """What the rows that are eliminated into b leave in its row; without fill-in, those of its own tree alone.
+
+    Ancestors of a branch's last block get the columns of the coupling that way: H has entries there.
+    """
+    c, tree = d.H_blockchild[b], m.dof_treeid[m.block_dofadr[b]]
+    while c >= 0:
+        if d.H_fill[0] or m.dof_treeid[m.block_dofadr[c]] == tree:
+            o = d.H_blockadr[c]
+            low = d.H_blockcol[o] if d.H_blockcol[o] < low else low
+            for e in range(o, o + d.H_blocknum[c] - 1):
+                d.H_blockmark[d.H_blockcol[e]] = b
+        c = d.H_blocknext[c]
+    return low
+
+
+@kernel
+def list_row(m, d, b, low, adr):
+    """The marked blocks in ascending order, and the places of their columns; returns the row's width."""
+    n, width = 0, 0
+    for c in range(low, b + 1):
+        if d.H_blockmark[c] == b:
+            d.H_blockcol[adr + n] = c
+            d.H_blockplace[adr + n] = width
+            width += m.block_dofnum[c]
+            n += 1
+    d.H_blockadr[b] = adr
+    d.H_blocknum[b] = n
+    if n > 1:
+        p = d.H_blockcol[adr + n - 2]
+        d.H_blocknext[b] = d.H_blockchild[p]
+        d.H_blockchild[p] = b
+    return width
+
+
+@kernel
+def place_rows_of(m, d, b, adr, width):
+    """Rows of one block: as long as the last of them, whose diagonal is the last entry."""
+    first, size = m.block_dofadr[b], m.block_dofnum[b]
+    for i in range(size):
+        d.H_rowadr[first + i] = adr + i * width
+        d.H_rownnz[first + i] = width - size + i + 1
+
+
+@stage
+def find_block_rows(m, d):
+    """Block rows for the couplings; con_overflow[0] = 1 where there is no room for them.
+
+    Reads:  coupling_key, block_parentid.
+    Writes: H_blockadr, H_blocknum (nblock,), H_blockcol, H_blockplace (nHblock,), H_rowadr, H_rownnz (nv,);
+            con_overflow; H_blockchild, H_blocknext, H_blockmark for itself.
+    Cost:   O(blocks of the pattern + nblock^2 / 2).
+    """
+    for b in range(m.nblock):
+        d.H_blockchild[b] = -1
+        d.H_blockmark[b] = -1
+    adr, entries, p = 0, 0, d.ncoupling[0] - 1
+    for k in range(m.nblock):
+        b = m.nblock - 1 - k
+        low = mark_chain(m, d, b, b, b)
+        low = mark_rows(m, d, b, low)
+        while p >= 0 and m.dof_blockid[coupling_tips(d, p)[0]] == b:
+            low = mark_chain(m, d, m.dof_blockid[coupling_tips(d, p)[1]], b, low)
+            p -= 1
+        if adr + b + 1 - low > d.nHblock:
+            d.con_overflow[0] = 1
+            break
+        width = list_row(m, d, b, low, adr)
+        if entries + width * m.block_dofnum[b] > d.nH:
+            d.con_overflow[0] = 1
+            break
+        place_rows_of(m, d, b, entries, width)
+        adr += d.H_blocknum[b]
+        entries += width * m.block_dofnum[b]

@@ -1,0 +1,341 @@
+"""L^T D L of one world's Hessian in an order of its own: a panel of rows for each kinematic tree.
+
+Trees go in the order of elimination, and within a tree its dofs from the last one to the first.  Row k of a tree's
+panel holds, in the order of elimination, the tree's own dofs from k on and all dofs of the trees in its row of the
+factor.  A tree is eliminated as a whole: each row of a tree behind it takes one update of the rank of its dofs.
+Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
+"""
+
+from featherlane.prelude import *
+from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, low_bit
+
+FREE = 6  # dofs of a free body, the tree of most piles: its rows have kernels of their own
+
+
+# ---- where things are ----------------------------------------------------------------------------------------------
+@kernel
+def list_row(d1, t, adr):
+    """Trees in the row of t, by their place in the order; returns how many."""
+    n = 0
+    for w in range(d1.ngraphword):
+        left = d1.graph[t * d1.ngraphword + w]
+        while left != 0:
+            u = w * WORD_BITS + low_bit(left)
+            left = left & (left - 1)
+            e = adr + n
+            while e > adr and d1.graph_place[d1.graph_col[e - 1]] > d1.graph_place[u]:
+                d1.graph_col[e] = d1.graph_col[e - 1]
+                e -= 1
+            d1.graph_col[e] = u
+            n += 1
+    return n
+
+
+@kernel
+def room_of(m1, t):
+    """Columns that tree t takes in a panel: its dofs, filled up to eights."""
+    return (m1.tree_dofnum[t] + 7) // 8 * 8
+
+
+@stage
+def clear_panels(m1, d1):
+    """Zeros in the panels, where they are placed.
+
+    Reads:  graph_order, panel_adr, panel_width.   Writes: panel.
+    """
+    t = d1.graph_order[d1.ngraph - 1]
+    P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
+    for e in range((d1.panel_adr[t] + m1.tree_dofnum[t] * d1.panel_width[t]) // 8):
+        P[e] = zero
+
+
+@stage
+def place_panels(m1, d1):
+    """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room.
+
+    Reads:  graph, graph_order, graph_place, graph_degree of `order_trees`.
+    Writes: graph_rowadr, graph_rownnz, panel_adr, panel_width (ngraph,), graph_col, graph_colplace (nfill,),
+            panel_fits.
+    """
+    adr, entries = 0, 0
+    d1.panel_fits[0] = 1
+    for k in range(d1.ngraph):
+        t = d1.graph_order[k]
+        if adr + d1.graph_degree[t] > d1.nfill:
+            d1.panel_fits[0] = 0
+            break
+        n, width = list_row(d1, t, adr), room_of(m1, t)
+        for e in range(adr, adr + n):
+            d1.graph_colplace[e] = width
+            width += room_of(m1, d1.graph_col[e])
+        d1.graph_rowadr[t], d1.graph_rownnz[t] = adr, n
+        d1.panel_adr[t], d1.panel_width[t] = entries, width
+        adr += n
+        entries += m1.tree_dofnum[t] * width
+        if entries > d1.npanel:
+            d1.panel_fits[0] = 0
+            break
+
+
+# ---- the factor ----------------------------------------------------------------------------------------------------
+@kernel
+def finish_free(d1, a, width, last):
+    """`factor_tree` of a free body beyond its own columns: of all its rows at once, each read and written once."""
+    P, d, E = d1.panel, d1.panel_inverse, eights(d1.panel)
+    o1, o2, o3, o4 = a + width, a + 2 * width, a + 3 * width, a + 4 * width
+    b0, b1, b2, b3, b4 = d[last], d[last - 1], d[last - 2], d[last - 3], d[last - 4]
+    s1, s2, s3, s4, s5 = -(P[a + 1] * b0), -(P[a + 2] * b0), -(P[a + 3] * b0), -(P[a + 4] * b0), -(P[a + 5] * b0)
+    t2, t3, t4, t5 = -(P[o1 + 2] * b1), -(P[o1 + 3] * b1), -(P[o1 + 4] * b1), -(P[o1 + 5] * b1)
+    u3, u4, u5 = -(P[o2 + 3] * b2), -(P[o2 + 4] * b2), -(P[o2 + 5] * b2)
+    v4, v5, w5 = -(P[o3 + 4] * b3), -(P[o3 + 5] * b3), -(P[o4 + 5] * b4)
+    q, n = a // 8, width // 8
+    for c in range(q + 1, q + n):
+        e0 = E[c]
+        e1 = fma(s1, e0, E[c + n])
+        e2 = fma(t2, e1, fma(s2, e0, E[c + 2 * n]))
+        e3 = fma(u3, e2, fma(t3, e1, fma(s3, e0, E[c + 3 * n])))
+        e4 = fma(v4, e3, fma(u4, e2, fma(t4, e1, fma(s4, e0, E[c + 4 * n]))))
+        e5 = fma(v5, e3, fma(u5, e2, fma(t5, e1, fma(s5, e0, E[c + 5 * n]))))
+        E[c + n], E[c + 2 * n], E[c + 3 * n], E[c + 4 * n] = e1, e2, e3, e4
+        E[c + 5 * n] = fma(w5, e4, e5)
+
+
+@kernel
+def factor_tree(d1, a, size, width, first):
+    """The tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
+    P, x, E = d1.panel, d1.panel_x, eights(d1.panel)
+    for k in range(size):
+        o = a + k * width
+        inv = 1.0 / P[o + k]
+        i = first + size - 1 - k
+        d1.panel_inverse[i] = inv
+        for r in range(k + 1, size):
+            s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
+            for c in range(r // 8, 1 if size == FREE else width // 8):
+                E[q + c] = fma(s, E[p + c], E[q + c])
+            x[first + size - 1 - r] = fma(s, x[i], x[first + size - 1 - r])
+    if size == FREE:
+        finish_free(d1, a, width, first + size - 1)
+
+
+@kernel
+def scale_rows(m1, d1, t, u, column):
+    """panel_scale[size r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
+    a, width, size, rows = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
+    last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
+    f = d1.panel_scale
+    for r in range(rows):
+        y, o = d1.panel_x[target - r], a + column + r
+        for k in range(size):
+            s = -(d1.panel[o + k * width] * d1.panel_inverse[last - k])
+            f[r * size + k] = s
+            y = fma(s, d1.panel_x[last - k], y)
+        d1.panel_x[target - r] = y
+
+
+@kernel
+def scale_free(m1, d1, t, u, column):
+    """`scale_rows` of two free bodies, eight columns at once: factor k of row r stands at 8 k + r."""
+    a, width, last, target = d1.panel_adr[t] + column, d1.panel_width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
+    f, x, S, E = d1.panel_scale, d1.panel_x, eights(d1.panel_scale), eights(d1.panel)
+    for k in range(FREE):
+        S[k] = -(E[(a + k * width) // 8] * d1.panel_inverse[last - k])
+    for r in range(FREE):
+        y = fma(f[16 + r], x[last - 2], fma(f[8 + r], x[last - 1], fma(f[r], x[last], x[target - r])))
+        x[target - r] = fma(f[40 + r], x[last - 5], fma(f[32 + r], x[last - 4], fma(f[24 + r], x[last - 3], y)))
+
+
+@kernel
+def update_row(d1, q, o, width, size, f, count):
+    """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
+    E, s = eights(d1.panel), d1.panel_scale
+    if size == FREE:
+        s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
+        o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
+        for c in range(count):
+            y = fma(s1, E[o1 + c], fma(s0, E[o + c], E[q + c]))
+            y = fma(s3, E[o3 + c], fma(s2, E[o2 + c], y))
+            E[q + c] = fma(s5, E[o5 + c], fma(s4, E[o4 + c], y))
+    else:
+        for k in range(size):
+            p = o + k * width
+            for c in range(count):
+                E[q + c] = fma(s[f + k], E[p + c], E[q + c])
+
+
+@kernel
+def update_three(d1, q, stride, o, width, f, count):
+    """`update_row` of three rows of a free body, from row f on, a stride apart, by another: its runs are read once."""
+    E, s = eights(d1.panel), d1.panel_scale
+    s0, s1, s2, s3, s4, s5 = s[f], s[f + 8], s[f + 16], s[f + 24], s[f + 32], s[f + 40]
+    t0, t1, t2, t3, t4, t5 = s[f + 1], s[f + 9], s[f + 17], s[f + 25], s[f + 33], s[f + 41]
+    u0, u1, u2, u3, u4, u5 = s[f + 2], s[f + 10], s[f + 18], s[f + 26], s[f + 34], s[f + 42]
+    o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
+    p, r = q + stride, q + 2 * stride
+    for c in range(count):
+        e, x, y, z = E[o + c], E[q + c], E[p + c], E[r + c]
+        x, y, z = fma(s0, e, x), fma(t0, e, y), fma(u0, e, z)
+        e = E[o1 + c]
+        x, y, z = fma(s1, e, x), fma(t1, e, y), fma(u1, e, z)
+        e = E[o2 + c]
+        x, y, z = fma(s2, e, x), fma(t2, e, y), fma(u2, e, z)
+        e = E[o3 + c]
+        x, y, z = fma(s3, e, x), fma(t3, e, y), fma(u3, e, z)
+        e = E[o4 + c]
+        x, y, z = fma(s4, e, x), fma(t4, e, y), fma(u4, e, z)
+        e = E[o5 + c]
+        E[q + c], E[p + c], E[r + c] = fma(s5, e, x), fma(t5, e, y), fma(u5, e, z)
+
+
+@kernel
+def update_rows(d1, q, stride, o, width, size, rows, count):
+    """All rows of a tree in a run that is theirs from its first column on."""
+    if size == FREE and rows == FREE:
+        update_three(d1, q, stride, o, width, 0, count)
+        update_three(d1, q + 3 * stride, stride, o, width, 3, count)
+    else:
+        for r in range(rows):
+            update_row(d1, q + r * stride, o, width, size, r * size, count)
+
+
+@kernel
+def update_tree(m1, d1, t, u, at):
+    """Rows of tree u, which is number `at` in the row of t, less what eliminating t takes from them; the same for x."""
+    a, width, size = d1.panel_adr[t] // 8, d1.panel_width[t] // 8, m1.tree_dofnum[t]
+    b, stride, rows = d1.panel_adr[u] // 8, d1.panel_width[u] // 8, m1.tree_dofnum[u]
+    e, end, f = d1.graph_rowadr[t] + at, d1.graph_rowadr[t] + d1.graph_rownnz[t], d1.graph_rowadr[u]
+    if size == FREE and rows == FREE:
+        scale_free(m1, d1, t, u, d1.graph_colplace[e])
+    else:
+        scale_rows(m1, d1, t, u, d1.graph_colplace[e])
+    o, own = a + d1.graph_colplace[e] // 8, room_of(m1, u) // 8
+    if own == 1:
+        update_rows(d1, b, stride, o, width, size, rows, 1)
+    else:
+        for r in range(rows):
+            update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
+    e += 1
+    while e < end:
+        while d1.graph_col[f] != d1.graph_col[e]:
+            f += 1
+        # trees that follow each other in both rows are one run
+        o, q, count = a + d1.graph_colplace[e] // 8, b + d1.graph_colplace[f] // 8, 0
+        while e < end and d1.graph_col[f] == d1.graph_col[e]:
+            count += room_of(m1, d1.graph_col[e]) // 8
+            e += 1
+            f += 1
+        update_rows(d1, q, stride, o, width, size, rows, count)
+
+
+@stage
+def factor_panels(m1, d1):
+    """The panels become D L, and panel_x <- L^-T panel_x.
+
+    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,);
+            panel_scale.
+    Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
+    """
+    for k in range(d1.ngraph):
+        t = d1.graph_order[k]
+        factor_tree(d1, d1.panel_adr[t], m1.tree_dofnum[t], d1.panel_width[t], m1.tree_dofadr[t])
+        for at in range(d1.graph_rownnz[t]):
+            update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
+
+
+# ---- substitution --------------------------------------------------------------------------------------------------
+@kernel
+def reduce_tree(m1, d1, t):
+    """x of what follows less the products of L with x of tree t."""
+    P, x = d1.panel, d1.panel_x
+    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    last = m1.tree_dofadr[t] + size - 1
+    for k in range(size):
+        o = a + k * width
+        for r in range(k + 1, size):
+            x[last - r] = fma(-(P[o + r] * d1.panel_inverse[last - k]), x[last - k], x[last - r])
+    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
+        u, o = d1.graph_col[e], a + d1.graph_colplace[e]
+        target = m1.tree_dofadr[u] + m1.tree_dofnum[u] - 1
+        for r in range(m1.tree_dofnum[u]):
+            y = x[target - r]
+            for k in range(size):
+                y = fma(-(P[o + r + k * width] * d1.panel_inverse[last - k]), x[last - k], y)
+            x[target - r] = y
+
+
+@kernel
+def sum_free(d1, a, width):
+    """panel_scale[8 r ..] <- the products of row r of a free body with what follows, summed in eights."""
+    E, X, S, zero = eights(d1.panel), eights(d1.panel_column), eights(d1.panel_scale), eights(d1.panel_zero)[0]
+    q, n = a // 8, width // 8
+    y0, y1, y2, y3, y4, y5 = zero, zero, zero, zero, zero, zero
+    for c in range(1, n):
+        x, e = X[c], q + c
+        y0, y1, y2 = fma(E[e], x, y0), fma(E[e + n], x, y1), fma(E[e + 2 * n], x, y2)
+        y3, y4, y5 = fma(E[e + 3 * n], x, y3), fma(E[e + 4 * n], x, y4), fma(E[e + 5 * n], x, y5)
+    S[0], S[1], S[2], S[3], S[4], S[5] = y0, y1, y2, y3, y4, y5
+
+
+@kernel
+def sum_of_eight(s, o):
+    """Sum of eight numbers."""
+    return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
+
+
+@kernel
+def gather_columns(m1, d1, t):
+    """x of the trees in the row of t, placed as in its panel; the rest stays zero."""
+    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
+        u, p = d1.graph_col[e], d1.graph_colplace[e]
+        n = m1.tree_dofnum[u]
+        last = m1.tree_dofadr[u] + n - 1
+        for c in range(n):
+            d1.panel_column[p + c] = d1.panel_x[last - c]
+        for c in range(n, room_of(m1, u)):
+            d1.panel_column[p + c] = 0.0
+
+
+@kernel
+def expand_tree(m1, d1, t):
+    """x of tree t: D^-1 (x less the products with what follows)."""
+    P, x, E, X, S = d1.panel, d1.panel_x, eights(d1.panel), eights(d1.panel_column), eights(d1.panel_sum)
+    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
+    gather_columns(m1, d1, t)
+    if size == FREE:
+        sum_free(d1, a, width)
+    for k in range(size):
+        r = size - 1 - k
+        q = a + r * width
+        if size == FREE:
+            z = x[last - r] - sum_of_eight(d1.panel_scale, 8 * r)
+        else:
+            y = eights(d1.panel_zero)[0]
+            for c in range(start, width // 8):
+                y = fma(E[q // 8 + c], X[c], y)
+            S[0] = y
+            z = x[last - r] - sum_of_eight(d1.panel_sum, 0)
+        for c in range(r + 1, size):
+            z = fma(-P[q + c], x[last - c], z)
+        x[last - r] = z * d1.panel_inverse[last - r]
+
+
+@stage
+def reduce_panels(m1, d1):
+    """panel_x <- L^-T panel_x, with the bits that it has beside the factor.
+
+    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,).   Cost: O(entries).
+    """
+    for k in range(d1.ngraph):
+        reduce_tree(m1, d1, d1.graph_order[k])
+
+
+@stage
+def expand_panels(m1, d1):
+    """panel_x <- L^-1 D^-1 panel_x.
+
+    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,); panel_column, panel_sum, panel_scale.
+    Cost:   O(entries).
+    """
+    for k in range(d1.ngraph):
+        expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])

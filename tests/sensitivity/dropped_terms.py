@@ -1,0 +1,154 @@
+"""Derivatives with one term left out at a time, uncompiled: `FEATHERLANE_MODE=python python dropped_terms.py FILE`.
+
+FILE has the model's text, its state and A and B by differences of steps.  Prints, as JSON, how far the derivatives by
+formulas are from these, whole and without each term.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import featherlane as fl
+from featherlane.lanes import real
+from featherlane.sensitivity.derivative import (
+    contact_rates,
+    dof_rates,
+    formulas,
+    panel,
+    rest_rates,
+    smooth_rates,
+)
+
+
+def nothing(*arguments) -> None:
+    """A term that is not there."""
+
+
+def at_rest(whole: Callable) -> Callable:
+    """Motions as if nothing accelerated: the mass matrix does not change."""
+
+    def outwards(m, d, t, x):
+        kept = [d.qacc[i].copy() for i in range(m.nv)]
+        for i in range(m.nv):
+            d.qacc[i] = 0.0 * kept[i]
+        whole(m, d, t, x)
+        for i in range(m.nv):
+            d.qacc[i] = kept[i]
+
+    return outwards
+
+
+def without(part: int) -> Callable[[Callable], Callable]:
+    """How a contact moves, without its distance (0), its point (1) or the turn of its frame (2)."""
+
+    def change(whole: Callable) -> Callable:
+        def moved_by(*arguments):
+            found = list(whole(*arguments))
+            zero = 0.0 * found[0]
+            found[part] = zero if part == 0 else (zero, zero, zero)
+            return tuple(found)
+
+        return moved_by
+
+    return change
+
+
+def stiff(whole: Callable) -> Callable:
+    """An impedance that does not change with the distance."""
+
+    def impedance_slopes(*arguments):
+        stiffer, pull, B = whole(*arguments)
+        return 0.0 * stiffer, pull, B
+
+    return impedance_slopes
+
+
+def uncoupled(whole: Callable) -> Callable:
+    """Friction whose limit does not follow the normal force."""
+
+    def cone_weights(d, k):
+        (w, e, q, b), inverse = whole(d, k)
+        return (w, 0.0 * e, q, b), inverse
+
+    return cone_weights
+
+
+def flat(whole: Callable) -> Callable:
+    """Positions that move as numbers do."""
+
+    def quaternion_tangent(m, d, r):
+        one, zero = real(d, 1.0), real(d, 0.0)
+        unit = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
+        return unit, unit
+
+    return quaternion_tangent
+
+
+def kept(whole: Callable) -> Callable:
+    """All is taken to be carried along: no dof turns another one's axis."""
+    return lambda m, j, k: 0
+
+
+# name of the term -> module, name of the kernel in it, how it changes
+TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
+    "mass matrix": (formulas, "outwards", at_rest),
+    "Coriolis": (formulas, "velocity_column", lambda whole: nothing),
+    "axes of a ball": (smooth_rates, "turns_with", kept),
+    "gravity compensation": (formulas, "subtract_lift", lambda whole: nothing),
+    "distance": (contact_rates, "moved_by", without(0)),
+    "point": (contact_rates, "moved_by", without(1)),
+    "turning frame": (contact_rates, "moved_by", without(2)),
+    "impedance": (contact_rates, "impedance_slopes", stiff),
+    "impedance of a limit": (dof_rates, "impedance_slopes", stiff),
+    "friction's limit": (contact_rates, "cone_weights", uncoupled),
+    "damping at contacts": (formulas, "add_velocity_column", lambda whole: nothing),
+    "springs": (dof_rates, "_springs", lambda whole: nothing),
+    "dampers": (dof_rates, "_dampers", lambda whole: nothing),
+    "motors": (dof_rates, "_motors", lambda whole: nothing),
+    "controls": (formulas, "_control", lambda whole: nothing),
+    "damping of the integrator": (panel, "is_implicit", lambda whole: lambda m: False),
+    "rate of that damping": (formulas, "is_implicit", lambda whole: lambda m: False),
+    "tangent of rotations": (panel, "quaternion_tangent", flat),
+    "equalities": (rest_rates, "add_general_rows", lambda whole: nothing),
+    "passive forces": (rest_rates, "passive", lambda whole: nothing),
+    "what the integrator takes off": (rest_rates, "implicit_product", lambda whole: lambda m, d, x, y: False),
+}
+
+
+@contextlib.contextmanager
+def left_out(term: str) -> Iterator[None]:
+    """Without that term."""
+    module, name, change = TERMS[term]
+    whole = getattr(module, name)
+    setattr(module, name, change(whole))
+    try:
+        yield
+    finally:
+        setattr(module, name, whole)
+
+
+def errors(text: str, state: np.ndarray, A: np.ndarray, B: np.ndarray) -> dict[str, float]:
+    """Relative to the largest entries of A, B; with each term that the model has, and with none."""
+
+    def error() -> float:
+        model = fl.load(text)
+        data = fl.Data(model)
+        fl.set_state(model, data, state, fl.State.INTEGRATION)
+        found = fl.transition(model, data, nthread=1)
+        return max(float(np.abs(x - y).max() / np.abs(y).max()) for x, y in ((found.A, A), (found.B, B)))
+
+    out = {"nothing": error()}
+    for term in TERMS:
+        with left_out(term):
+            out[term] = error()
+    return out
+
+
+if __name__ == "__main__":
+    given = np.load(sys.argv[1])
+    print(json.dumps(errors(str(given["text"]), given["state"], given["A"], given["B"])))

@@ -1,0 +1,78 @@
+"""Derivatives of what is analytic, by differences over long ways: their accuracy, and when they are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.model.enums import Disable
+from featherlane.sensitivity.derivative.analytic import BENDING, are_analytic
+from sensitivity.test_derivative_sweep import SMOOTH, error, long_ways
+from sensitivity.test_transition import exact
+
+CHAIN = """
+<mujoco><option integrator="{integrator}"><flag constraint="disable"/></option><worldbody>
+  <body><joint name="a" axis="0 1 0" stiffness="3" damping=".1"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/>
+    <body pos=".3 0 0"><joint type="ball"/><geom type="capsule" size=".02" fromto="0 0 0 .2 0 .1"/>
+      <body pos=".2 0 .1"><joint type="slide" axis="1 0 1"/><geom type="box" size=".05 .03 .02" euler="10 20 30"/>
+      </body></body></body></worldbody>
+  <actuator><position joint="a" kp="4" ctrlrange="-1 1"/></actuator></mujoco>
+"""
+
+
+def chain(integrator: str) -> fl.Model:
+    return exact(fl.load(CHAIN.format(integrator=integrator)))
+
+
+def analytic(model: fl.Model, disabled: int = 0) -> bool:
+    return bool(are_analytic(model, disabled, {}, np.arange(1))[0])
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "discrete"])
+def test_a_long_chain_keeps_eight_digits(integrator, rng):
+    model = exact(fl.load("rope"))
+    model.opt.disableflags, model.opt.integrator = "constraint", integrator
+    data = fl.Data(model)
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    fl.step(model, data, 12)
+    found, apart = error(model, data, 1e-3, long_ways)
+    assert apart < SMOOTH and found < SMOOTH
+
+
+def test_what_bends_goes_short_ways():
+    model = chain("implicit")
+    assert analytic(model)
+    for name in BENDING:
+        before = np.array(getattr(model, name))
+        getattr(model, name)[...] = 1
+        assert not analytic(model), name
+        getattr(model, name)[...] = before
+    assert analytic(model)
+    model.opt.disableflags = 0
+    assert not analytic(model) and analytic(model, Disable.CONSTRAINT)
+    assert not analytic(fl.load("hand"), Disable.CONSTRAINT)  # which has tendons
+
+
+@pytest.mark.parametrize("integrator", ["implicit", "discrete"])
+@pytest.mark.parametrize("name, value", [("dof_dampingpoly", 0.1), ("opt.density", 100.0)])
+def test_a_world_goes_its_own_way_in_company(integrator, name, value, rng):
+    model = chain(integrator)
+    batch = fl.Batch(model, 11)
+    batch.qvel[:] = rng.normal(size=(11, model.nv))
+    batch.expand(name)[::3] = value
+    together = fl.transition(model, batch)
+    for w in range(11):
+        own = batch.get_model(w)
+        alone = fl.transition(own, batch.get_data(w))
+        assert (together.A[w] == alone.A).all() and (together.B[w] == alone.B).all()
+
+
+def test_numbers_edited_between_calls_are_seen(rng):
+    model, other = chain("implicit"), chain("implicit")
+    other.dof_dampingpoly[:, 0] = 0.2
+    data, fresh = fl.Data(model), fl.Data(other)
+    data.qvel = fresh.qvel = rng.normal(size=model.nv)
+    fl.transition(model, data)
+    model.dof_dampingpoly[:, 0] = 0.2
+    assert (fl.transition(model, data).A == fl.transition(other, fresh).A).all()

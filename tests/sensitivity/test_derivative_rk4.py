@@ -1,0 +1,103 @@
+"""Derivatives of a step of Runge and Kutta's method, by the chain rule, against differences of whole steps."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.sensitivity.derivative.rk4 import _rotation_rates, _tangent
+from scenes.states import kicked
+from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
+from sensitivity.test_transition import exact, relative
+
+SMOOTH = JOINTS.replace('<general joint="hinge" dyntype="filter" dynprm="0.05" gainprm="2"/>', "")
+
+
+def moving(text, **options):
+    model = exact(fl.load(text))
+    model.opt.integrator = "rk4"
+    for name, value in options.items():
+        setattr(model.opt, name, value)
+    return model
+
+
+@pytest.mark.parametrize("speed", [1.0, 60.0])
+def test_all_joints(speed, rng):
+    """Slowly, and at a quarter of a turn in a step."""
+    model = moving(SMOOTH)
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.qvel *= speed
+    data.ctrl = rng.uniform(-1, 1, model.nu)
+    found = fl.transition(model, data)
+    assert found.switching == 1.0
+    close(found, data, model, ROUNDING * speed)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("name", ["humanoid", "quadruped"])
+def test_contacts(name, cone):
+    model = moving(name, cone=cone)
+    data = fl.Data(model)
+    data.ctrl = np.linspace(-0.4, 0.4, model.nu)
+    fl.step(model, data, 90)
+    for _ in range(40):
+        fl.step(model, data, 10)
+        found = fl.transition(model, data)
+        if data.ncon and found.switching > 1e-2:
+            break
+    else:
+        pytest.fail("no state away from switches")
+    close(found, data, model, CONTACT)
+
+
+def test_a_batch_has_the_bits_of_its_worlds(rng):
+    model = moving("quadruped")
+    batch = fl.Batch(model, 11, nthread=1)
+    batch.expand("opt.timestep")[:] = np.linspace(0.001, 0.003, 11)[:, None]
+    batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
+    batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
+    batch.step(60)
+    found, two = fl.transition(model, batch, nthread=1), fl.transition(model, batch, nthread=2)
+    steps, away = fl.transition_fd(model, batch), found.switching > 1e-2
+    assert away.sum() > 3 and relative(found.B[away], steps.B[away]) < 1e-6
+    for w in (0, 6, 10):
+        data = batch.get_data(w)
+        alone = fl.transition(data.model, data)
+        for name in ("A", "B", "switching"):
+            assert (
+                getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes() == getattr(two, name)[w].tobytes()
+            )
+
+
+def test_activations_go_by_differences_of_steps(rng):
+    model = moving(JOINTS)
+    data = fl.Data(model)
+    found, steps = fl.transition(model, data), fl.transition_fd(model, data)
+    assert found.A.tobytes() == steps.A.tobytes() and np.isnan(found.switching)
+    with_gravity, nv = fl.transition(model, data, parameters=["opt.gravity"]), model.nv
+    by_gravity = with_gravity.P["opt_gravity"]
+    assert with_gravity.A.tobytes() == steps.A.tobytes() and by_gravity.shape == (2 * nv + model.na, 3)
+    ends, down = [], model.opt.gravity[2]
+    for change in (1e-3, -1e-3):
+        model.opt.gravity[2], end = down + change, copy.copy(data)
+        fl.step(model, end)
+        ends.append(end.qvel.copy())
+    assert np.abs(by_gravity[nv : 2 * nv, 2] - np.subtract(*ends) / 2e-3).max() < 1e-6 * np.abs(by_gravity).max()
+
+
+@pytest.mark.parametrize("angle", [1e-3, 0.2, 0.5, 2.0, 3.0, 5.0, 7.5])
+def test_rates_of_rotations_move_with_angle_and_velocity(angle, rng):
+    """Angles from the series' to more than a whole turn, where what is over a turn does not count."""
+    model = fl.load("<mujoco><worldbody><body><joint type='ball'/><geom size='1'/></body></worldbody></mujoco>")
+    axis = rng.normal(size=3)
+    u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5
+    for du, dw in (*((e, 0 * e) for e in np.eye(3)), *((0 * e, e) for e in np.eye(3))):
+        ends = [rotation_rate(tuple(u + s * du), tuple(w + s * dw)) for s in (eps, -eps)]
+        found = _rotation_rates(model, u[None], du[None, None], w[None], dw[None, None])[0, 0]
+        assert np.abs(found - np.subtract(*ends) / (2 * eps)).max() < 1e-8
+        qpos = [fl.integrate_pos(model, [1, 0, 0, 0], u + s * du, 1.0) for s in (eps, -eps)]
+        moved = fl.differentiate_pos(model, 2 * eps, qpos[1], qpos[0])
+        assert np.abs(_tangent(model, np.zeros((1, 3)), du[None, None], u[None])[0, 0] - moved).max() < 1e-8

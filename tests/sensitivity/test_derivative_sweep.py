@@ -1,0 +1,185 @@
+"""Derivatives of real robots' steps against Richardson's extrapolation of differences of steps, at tolerance 0.
+
+Differences are the weaker side: where a contact's impedance bends within their reach, or an active set changes, two
+extrapolations of different reach are apart, and a state where they are tells nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from robots import wheels
+from robots.models import ROBOTS
+from sensitivity.test_transition import exact, relative
+
+EXACT = 1e-6  # of derivatives with contacts
+SMOOTH = 1e-8  # without
+# under discrete the residual is differenced as a whole; rk4 divides what differences of forces leave by a short step
+DIFFERENCED = {("discrete", EXACT): 2e-5, ("discrete", SMOOTH): 3e-8, ("rk4", SMOOTH): 3e-8}
+APART = 1e-7  # extrapolations that tell
+AWAY = 1e-3  # from switches
+STATES = 12  # looked at, until one tells
+INTEGRATORS, CONES = ("euler", "implicit", "implicitfast", "discrete", "rk4"), ("pyramidal", "elliptic")
+BUNDLED = "humanoid quadruped quadruped_elliptic arm cartpole double_pendulum hand slider_crank rope".split()
+SAMPLE = "gymnasium/ant dm_control/walker dm_control/fish metaworld/sawyer_xyz/sawyer_dial".split()
+
+
+def extrapolated(model, data, eps: float) -> list[np.ndarray]:
+    """A and B by differences over 2 eps and eps, less the error that they share."""
+    coarse, fine = (fl.transition_fd(model, data, e) for e in (2 * eps, eps))
+    return [(4.0 * b - a) / 3.0 for a, b in zip(coarse, fine, strict=True)]
+
+
+def long_ways(model, data, eps: float) -> list[np.ndarray]:
+    """A and B by differences over eps, 2 eps and 3 eps, less the errors of their second and fourth order."""
+    three = (fl.transition_fd(model, data, k * eps) for k in (1, 2, 3))
+    return [1.5 * a - 0.6 * b + 0.1 * c for a, b, c in zip(*three, strict=True)]
+
+
+def error(model, data, eps: float, reference=extrapolated) -> tuple[float, float] | None:
+    """(that of the derivatives, how far two references are apart); None near a switch."""
+    found = fl.transition(model, data)
+    if not found.switching > AWAY:
+        return None
+    near, far = reference(model, data, eps), reference(model, data, (3.0 if reference is extrapolated else 2.0) * eps)
+    apart = max(relative(a, b) for a, b in zip(near, far, strict=True) if a.size)
+    return max(relative(a, b) for a, b in zip(found[:2], near, strict=True) if a.size), apart
+
+
+def told(model: fl.Model, rng) -> float | None:
+    """The error at the first state of a motion that tells one."""
+    data = fl.Data(model)
+    data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    for _ in range(STATES):
+        fl.step(model, data, 12)
+        both = error(model, data, 1e-6)
+        if both is not None and both[1] < APART:
+            return both[0]
+    return None
+
+
+def told_smooth(model: fl.Model, rng) -> tuple[float, float] | None:
+    """`told` of steps without rows, with what the references are apart: they go a long way, for less rounding."""
+    data, best = fl.Data(model), None
+    data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    for _ in range(STATES):
+        fl.step(model, data, 12)
+        for eps, reference in ((1e-3, long_ways), (1e-4, extrapolated)):
+            both = error(model, data, eps, reference)
+            if both is not None and both[1] < SMOOTH:
+                return both
+            if both is not None and (best is None or both[1] < best[1]):
+                best = both
+    return best if best is not None and best[1] < APART else None
+
+
+def hard(path: str, friction: str) -> fl.Model:
+    """The model under the contact model lcp, a little soft, so that what rests is not at a kink."""
+    model = served(path)
+    model.opt.integrator, model.opt.contact_model, model.opt.lcp_friction = "euler", "lcp", friction
+    model.opt.cfm = 1e-4
+    return model
+
+
+def told_hard(model: fl.Model, rng) -> float | None:
+    """`told` of hard contacts: a gap that moves by e asks for e / h^2, so that differences have to be short."""
+    data = fl.Data(model)
+    data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
+    data.qvel = 0.05 * rng.normal(size=model.nv)
+    for _ in range(STATES):
+        fl.step(model, data, 12)
+        for eps in (3e-7, 3e-8):
+            both = error(model, data, eps)
+            if both is not None and both[1] < APART:
+                return both[0]
+    return None
+
+
+def allowed(model: fl.Model, tolerance: float) -> float:
+    """The tolerance of a model's derivatives."""
+    return DIFFERENCED.get((model.opt.integrator.name.lower(), tolerance), tolerance)
+
+
+def served(path: str) -> fl.Model:
+    """The model without the pass against slip, under which derivatives are differences of steps."""
+    model = exact(fl.load(path))
+    model.opt.noslip_iterations = 0
+    return model
+
+
+def check(path: str, names: list[str], rng) -> None:
+    """All integrators and cones of a model."""
+    model = served(path)
+    if model.nv == 0:
+        names.append("nothing moves")
+        return
+    for integrator, cone in ((i, c) for i in INTEGRATORS for c in CONES):
+        model.opt.integrator, model.opt.cone = integrator, cone
+        found = told(model, rng)
+        if found is not None:
+            names.append(f"{integrator} {cone}")
+            assert found < allowed(model, EXACT), f"{integrator} {cone}: {found}"
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_of_robots(name, real_model, rng):
+    model, some = served(str(real_model(name))), 0
+    for cone in CONES:
+        model.opt.cone = cone
+        found = told(model, rng)
+        if found is not None:
+            assert found < EXACT
+            some += 1
+    assert some
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", (*BUNDLED, *wheels.GYMNASIUM_MODELS, *wheels.DM_CONTROL_MODELS))
+def test_models_of_gymnasium_and_dm_control(name, real_model, rng):
+    seen: list[str] = []
+    check(str(real_model(name)) if "/" in name else name, seen, rng)
+    assert seen or name == "gymnasium/point"  # whose ball just touches the ground, all the time
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("friction", ["frozen", "consistent"])
+@pytest.mark.parametrize("name", (*BUNDLED, *wheels.GYMNASIUM_MODELS, *wheels.DM_CONTROL_MODELS))
+def test_hard_contacts_of_gymnasium_and_dm_control(name, friction, real_model, rng):
+    model = hard(str(real_model(name)) if "/" in name else name, friction)
+    if model.nv and (found := told_hard(model, rng)) is not None:
+        assert found < EXACT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wheel", ROBOTS)
+def test_robots_of_all_wheels(wheel, real_model, rng):
+    """One integrator and one cone each, by turns."""
+    real_model(f"{wheel}/")
+    told_of, bad = 0, {}
+    for k, name in enumerate(wheels.models_in(wheel)):
+        try:
+            model = served(str(wheels.model_path(name)))
+        except (fl.ModelError, fl.UnsupportedFeatureError):
+            continue
+        if model.nv:
+            model.opt.integrator, model.opt.cone = INTEGRATORS[k % 5], CONES[k % 2]
+            found = told(model, rng)
+            told_of += found is not None
+            if found is not None and not found < allowed(model, EXACT):
+                bad[name] = INTEGRATORS[k % 5], CONES[k % 2], found
+    assert not bad
+    assert told_of > (2 if wheel == "gym_aloha" else 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("name", (*BUNDLED, *wheels.GYMNASIUM_MODELS, *wheels.DM_CONTROL_MODELS))
+def test_without_constraints_they_are_exact_to_eight_digits(name, integrator, real_model, rng):
+    model = exact(fl.load(str(real_model(name)) if "/" in name else name))
+    model.opt.disableflags, model.opt.integrator = "constraint", integrator
+    if model.nv and (found := told_smooth(model, rng)) is not None:
+        assert found[0] < allowed(model, SMOOTH), f"references are {found[1]:.1e} apart"

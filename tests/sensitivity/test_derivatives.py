@@ -1,0 +1,451 @@
+"""Derivatives by the implicit function theorem: exact where the system is linear, those of whole steps elsewhere."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import featherlane as fl
+from featherlane.model.enums import Disable
+from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.parameters import Parameters
+from scenes.states import kicked
+from sensitivity.test_transition import carts, exact, relative
+
+LINEAR = 1e-8  # rounding of forces of order 30 over 2e-7
+SMOOTH = 1e-8
+CONTACT = 1e-6
+ROUNDING = 5e-8  # of the differences of steps that they are compared with
+INTEGRATORS = ["euler", "implicitfast", "implicit", "discrete"]
+# every joint, a tendon, a spring, an actuator with a rate and one with an activation
+JOINTS = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
+  <body pos="0 0 1"><freejoint/><geom size="0.1 0.05 0.2" type="box"/>
+    <body pos="0.2 0 0"><joint name="ball" type="ball" damping="0.05" stiffness="0.3"/>
+      <geom type="capsule" fromto="0 0 0 0.2 0 0.1" size="0.03"/>
+      <body pos="0.2 0 0.1"><joint name="hinge" axis="0 1 1" damping="0.1" armature="0.01" stiffness="1"/>
+        <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03"/><site name="tip" pos="0 0.2 0"/></body></body>
+    <body pos="-0.2 0 0"><joint name="slide" type="slide" axis="1 0 1" damping="0.5"/><geom size="0.05"/>
+      <site name="end"/></body></body>
+  <body pos="0 1 1"><freejoint/><geom size="0.1 0.2 0.05" type="ellipsoid"/></body></worldbody>
+  <tendon><spatial name="rope" stiffness="3" damping="0.2"><site site="tip"/><site site="end"/></spatial></tendon>
+  <actuator><motor joint="hinge"/><position joint="slide" kp="4" kv="0.3"/><motor tendon="rope" gear="0.5"/>
+    <general joint="hinge" dyntype="filter" dynprm="0.05" gainprm="2"/></actuator></mujoco>"""
+
+
+def close(found, data, model, tolerance) -> None:
+    """A and B against Richardson's extrapolation of differences of steps, which is none of the theorem's."""
+    coarse, fine = (fl.transition_fd(model, data, eps=eps) for eps in (2e-6, 1e-6))
+    for ours, one, half in zip(found[:2], coarse, fine, strict=True):
+        assert relative(ours, (4.0 * half - one) / 3.0) < tolerance
+
+
+# ---- laws ----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damp", ["enable", "disable"])
+def test_a_linear_system_has_its_matrices(damp):
+    model, A, B = carts(damp)
+    data = fl.Data(model)
+    data.qpos, data.qvel, data.ctrl = [0.2, -0.1], [0.3, 0.5], [0.4, -0.2]
+    found = fl.transition(model, data)
+    assert np.abs(found.A - A).max() < LINEAR
+    assert np.abs(found.B - B).max() < LINEAR
+    assert found.C is None and found.D is None and found.switching == 1.0
+
+
+@pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
+def test_a_control_moves_within_its_range(u, moves):
+    model, _, B = carts()
+    data = fl.Data(model)
+    data.ctrl = [u, 7.0]
+    found = fl.transition(model, data).B
+    assert np.abs(found[:, 1] - B[:, 1]).max() < LINEAR
+    assert np.abs(found[:, 0] - (B[:, 0] if moves else 0.0)).max() < LINEAR
+
+
+@pytest.mark.parametrize("rotation", ["finite", "infinitesimal"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rng):
+    """Smooth, with springs, tendons and activations; free bodies that stand alone turn by themselves."""
+    model = exact(fl.load(JOINTS))
+    model.opt.integrator, model.opt.rotation = integrator, rotation
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.ctrl, data.act = rng.uniform(-1, 1, model.nu), 0.3
+    data.xfrc_applied[2] = rng.normal(size=6)
+    close(fl.transition(model, data), data, model, ROUNDING)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("name", ["humanoid", "quadruped"])
+def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
+    model = exact(fl.load(name))
+    model.opt.integrator, model.opt.cone = integrator, cone
+    data = fl.Data(model)
+    data.ctrl = np.linspace(-0.4, 0.4, model.nu)
+    for _ in range(40):
+        fl.step(model, data, 10)
+        found = fl.transition(model, data)
+        if data.ncon and found.switching > 1e-3:
+            break
+    else:
+        pytest.fail("no state away from switches")
+    close(found, data, model, CONTACT)
+
+
+@pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
+def test_other_models_have_the_derivatives_of_their_steps(name, steps):
+    """Recursion in place of a matrix; contacts that couple branches; equality constraints."""
+    model = exact(fl.load(name))
+    data = fl.Data(model)
+    fl.step(model, data, steps)
+    close(fl.transition(model, data), data, model, CONTACT)
+
+
+def test_what_the_theorem_does_not_serve_goes_by_steps():
+    model = carts()[0]
+    model.opt.noslip_iterations = 3
+    data = fl.Data(model)
+    found, steps = fl.transition(model, data), fl.transition_fd(model, data)
+    assert found.A.tobytes() == steps.A.tobytes() and found.B.tobytes() == steps.B.tobytes()
+    assert np.isnan(found.switching)
+
+
+def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
+    """Where nothing touches; and the step follows from the acceleration's derivatives by Euler's rule."""
+    model = exact(fl.load(JOINTS))
+    model.opt.disableflags = "eulerdamp"
+    data = fl.Data(model)
+    data.qpos, data.qvel = kicked(model, rng)
+    data.ctrl = rng.uniform(-1, 1, model.nu)
+    fl.forward(model, data)
+    found, step, nv, h = (
+        fl.acceleration_derivatives(model, data),
+        fl.transition(model, data),
+        model.nv,
+        model.opt.timestep,
+    )
+    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(nv)) < 1e-10
+    velocity = slice(nv, 2 * nv)
+    assert relative(h * found.DaDq, step.A[velocity, :nv]) < 1e-12
+    assert relative(np.eye(nv) + h * found.DaDv, step.A[velocity, velocity]) < 1e-12
+    assert relative(h * found.DaDact, step.A[velocity, 2 * nv :]) < 1e-12
+    assert relative(h * found.DaDu, step.B[velocity]) < 1e-12
+
+
+def test_forces_that_contacts_take_up_move_nothing_much():
+    """A box at rest: pushed down it accelerates less by the stiffness of its contacts."""
+    model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
+        <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
+    data = fl.Data(model)
+    fl.step(model, data, 300)
+    found = fl.acceleration_derivatives(model, data)
+    free = 1.0 / model.body_mass[1]
+    assert 0.0 < found.DaDtau[2, 2] < 0.2 * free
+
+
+# ---- switches --------------------------------------------------------------------------------------------------------
+def test_switching_is_the_gap_of_a_contact_that_waits():
+    model = fl.load("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/>
+        <body pos="0 0 0.1"><joint type="slide" axis="0 0 1"/><geom size="0.1" gap="0.01"/></body>
+        </worldbody></mujoco>""")
+    data, found = fl.Data(model), []
+    for gap in (0.02, 0.006, 0.0001):
+        data.qpos = gap
+        found.append(fl.transition(model, data).switching)
+    assert found[0] == 1.0
+    assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
+
+
+def test_switching_vanishes_where_a_contact_parts():
+    """A ball on the floor that is lifted: the force it takes to part it is its weight."""
+    model = exact(
+        fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
+        <joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>""")
+    )
+    data, near = fl.Data(model), []
+    fl.step(model, data, 500)
+    fl.forward(model, data)
+    lift = np.linspace(0.0, 1.0, 21) * 9.81
+    for data.qfrc_applied in lift[:, None]:
+        near.append(float(fl.transition(model, data).switching))
+    assert near[0] > 0.5
+    assert np.all(np.diff(near) < 0.0)
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_switching_falls_where_a_foot_begins_to_slip(cone):
+    """A box that is pushed along: from sticking to slipping the distance goes through 0."""
+    model = exact(
+        fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
+        <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1" condim="3"
+        friction="0.5"/></body></worldbody></mujoco>""")
+    )
+    model.opt.cone = cone
+    data, near = fl.Data(model), []
+    fl.step(model, data, 500)
+    for push in np.linspace(0, 12, 60):
+        data.qvel, data.qfrc_applied = 0.0, [push, 0.0]
+        near.append(float(fl.transition(model, data).switching))
+    assert min(near[5:]) < 0.3 * near[0]
+
+
+# ---- company -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
+def test_a_worlds_derivatives_are_its_own(name, rng):
+    """Bit for bit alone, in a batch, in another order and with any number of threads."""
+    model = fl.load(name)
+    batch = fl.Batch(model, 11, nthread=1)
+    batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
+    batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
+    batch.step(60)
+    found = fl.transition(model, batch, nthread=1)
+    many = fl.transition(model, batch, nthread=2)
+    acceleration = fl.acceleration_derivatives(model, batch)
+    for one, two in zip(found, many, strict=True):
+        assert one is None or isinstance(one, dict) or one.tobytes() == two.tobytes()
+    for w in (0, 7, 10):
+        data = batch.get_data(w)
+        for nthread in (1, 2):
+            alone = fl.transition(model, data, nthread=nthread)
+            for one, all_ in zip(alone, found, strict=True):
+                assert one is None or isinstance(one, dict) or one.tobytes() == all_[w].tobytes()
+        for one, all_ in zip(fl.acceleration_derivatives(model, data), acceleration, strict=True):
+            assert one.tobytes() == all_[w].tobytes()
+
+
+def test_a_pile_does_not_fit_its_tile():
+    """Worlds that have no room together go one by one."""
+    model = fl.load("pyramid")
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.qpos[1, 2] += 0.5
+    batch.step(20)
+    found = fl.transition(model, batch)
+    for w in range(3):
+        alone = fl.transition(model, batch.get_data(w))
+        assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
+
+
+def test_worlds_may_differ_in_their_model(rng):
+    model = fl.load("humanoid")
+    batch = fl.Batch(model, 9, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
+    batch.set_const()
+    batch.step(50)
+    found, steps = fl.transition(model, batch), fl.transition_fd(model, batch)
+    assert relative(found.B, steps.B) < 1e-7
+    assert np.abs(found.B[0] - found.B[8]).max() > 1e-3 * np.abs(found.B[0]).max()
+
+
+@pytest.mark.parametrize("by_formulas", [True, False])
+def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
+    """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
+    for module in (fl.simulation.derivative.implicit, fl.simulation.derivative.implicit_passes):
+        monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 19, nthread=1)
+    for name in ("opt.timestep", "dof_damping", "jnt_stiffness", "actuator_gainprm", "geom_friction", "jnt_solref"):
+        rows = batch.expand(name)
+        rows[:] *= rng.uniform(0.5, 1.0, (19, *[1] * (rows.ndim - 1)))
+    batch.expand("opt.gravity")[:] *= rng.uniform(0.5, 1.0, (19, 1))
+    batch.set_const()
+    batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
+    batch.step(80)
+    found = fl.transition(model, batch)
+    for w in (3, 11, 18):
+        data = batch.get_data(w)
+        alone = fl.transition(data.model, data)
+        for name in ("A", "B", "switching"):
+            assert getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes(), name
+
+
+def test_a_bad_world_spoils_no_other():
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.step(30)
+    before = fl.transition(model, batch)
+    batch.qvel[2] = np.nan
+    after = fl.transition(model, batch)
+    for w in (0, 1, 3, 4):
+        assert after.A[w].tobytes() == before.A[w].tobytes()
+    assert not np.isfinite(after.A[2]).all()
+
+
+def test_nothing_of_the_worlds_changes(rng):
+    model = fl.load("quadruped")
+    data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
+    fl.step(model, data, 50)
+    batch.step(50)
+    before = pickle.dumps(data)
+    rows = batch.checkpoint()
+    first = fl.transition(model, data)
+    fl.acceleration_derivatives(model, data)
+    fl.transition(model, batch)
+    assert pickle.dumps(data) == before
+    for name, a in batch.checkpoint().items():
+        assert a.tobytes() == rows[name].tobytes(), name
+    assert first.A.tobytes() == fl.transition(model, data).A.tobytes()
+
+
+def test_models_without_dofs_or_controls():
+    model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
+    found = fl.transition(model, fl.Data(model))
+    assert found.A.shape == (0, 0) and found.B.shape == (0, 0)
+    assert fl.acceleration_derivatives(model, fl.Data(model)).DaDq.shape == (0, 0)
+    model = fl.load("<mujoco><worldbody><body><joint/><geom size='0.1' pos='0.3 0 0'/></body></worldbody></mujoco>")
+    found = fl.transition(model, fl.Batch(model, 2))
+    assert found.A.shape == (2, 2, 2) and found.B.shape == (2, 2, 0)
+
+
+def test_what_does_not_fit_is_named():
+    model, _, _ = carts()
+    data = fl.Data(model)
+    with pytest.raises(fl.ModelError):
+        fl.transition(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+    with pytest.raises(fl.ModelError, match="nthread"):
+        fl.transition(model, data, nthread=-1)
+    with pytest.raises(fl.ModelError, match="sensors"):
+        fl.transition(model, data, sensors=3)
+    model.opt.noslip_iterations = 3
+    with pytest.raises(fl.UnsupportedFeatureError):
+        fl.acceleration_derivatives(model, data)
+    model.opt.noslip_iterations, model.opt.enableflags = 0, "sleep"
+    with pytest.raises(fl.UnsupportedFeatureError):
+        fl.transition(model, data)
+
+
+# ---- parameters ------------------------------------------------------------------------------------------------------
+NAMES = ("body_mass", "geom_friction", "dof_damping", "actuator_gainprm", "opt.gravity")
+
+
+def steps_by(model, data, name, entry, eps):
+    """dx'/dp of velocities by central differences of whole steps."""
+    ends = []
+    for sign in (1.0, -1.0):
+        batch = fl.Batch(model, 1, nthread=1)
+        fl.set_state(model, batch, fl.get_state(model, data, fl.State.INTEGRATION), fl.State.INTEGRATION)
+        batch.expand(name)[(0, *entry)] += sign * eps
+        batch.set_const()
+        batch.step()
+        ends.append(batch.qvel[0].copy())
+    return (ends[0] - ends[1]) / (2 * eps)
+
+
+@pytest.mark.parametrize("name", ["quadruped", "arm"])
+def test_parameters_move_the_next_state(name):
+    """Masses with all that follows from them; friction; gains; gravity."""
+    model = exact(fl.load(name))
+    data = fl.Data(model)
+    data.ctrl = np.linspace(-0.3, 0.3, model.nu)
+    data.qvel[:] = 0.2
+    fl.step(model, data, 60)
+    found, plain, nv = fl.transition(model, data, parameters=NAMES), fl.transition(model, data), model.nv
+    assert found.A.tobytes() == plain.A.tobytes() and found.B.tobytes() == plain.B.tobytes()
+    assert set(found.P) == {name.replace("opt.", "opt_") for name in NAMES} and plain.P == {}
+    entries = {"body_mass": (2,), "geom_friction": (0, 0), "dof_damping": (nv - 1,), "actuator_gainprm": (1, 0)}
+    for field, entry in (*entries.items(), ("opt_gravity", (2,))):
+        P = found.P[field]
+        assert P.shape == (2 * nv + model.na, *np.shape(getattr(model, field)))
+        expected = steps_by(model, data, field, entry, 1e-5)
+        assert np.abs(P[nv : 2 * nv][(slice(None), *entry)] - expected).max() < 1e-5 * (np.abs(expected).max() + 1e-3)
+        assert np.abs(P[:nv] - model.opt.timestep * P[nv : 2 * nv])[:nv].max() < 1.0
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"integrator": "Euler", "contact_model": "lcp"}, {"integrator": "RK4"}, {"noslip_iterations": 3}],
+    ids=("lcp", "rk4", "noslip"),
+)
+def test_parameters_move_steps_that_no_theorem_serves(option):
+    """By differences of steps; of several worlds at once those that each has alone, in a batch or as a data."""
+    model = exact(fl.load("quadruped"))
+    for name, value in option.items():
+        setattr(model.opt, name, value)
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 3)[:, None]
+    batch.set_const()
+    batch.step(50)
+    found, plain = fl.transition(model, batch, parameters=NAMES), fl.transition(model, batch)
+    assert found.A.tobytes() == plain.A.tobytes() and found.switching.tobytes() == plain.switching.tobytes()
+    nv, data = model.nv, fl.Data(model)
+    fl.step(model, data, 50)
+    alone = fl.transition(model, data, parameters=NAMES).P
+    for field, entry in {
+        "body_mass": (2,),
+        "geom_friction": (0, 0),
+        "actuator_gainprm": (1, 0),
+        "opt_gravity": (2,),
+    }.items():
+        assert found.P[field].shape == (3, 2 * nv, *np.shape(getattr(model, field)))
+        expected = steps_by(model, data, field, entry, 1e-5)
+        for P in (alone[field], found.P[field][1]):
+            column = P[nv:][(slice(None), *entry)]
+            assert np.abs(column - expected).max() < 1e-4 * (np.abs(expected).max() + 1e-3)
+
+
+def test_parameters_by_steps_are_those_by_the_theorem():
+    """With dry friction and without, positions by dof, and for as many worlds as do not fit into one pass."""
+    model = exact(fl.load("humanoid"))
+    model.dof_frictionloss[6:] = 0.05
+    batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
+    batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
+    for frictionloss in (True, False):
+        asked = Parameters(model, names)
+        worlds = OwnWorlds(model, batch, 2 * asked.n, 1, 0 if frictionloss else int(Disable.FRICTIONLOSS))
+        worlds.load(batch)
+        ours = asked.rates_of_steps(worlds).swapaxes(1, 2)
+        theirs = fl.transition(model, batch, parameters=names, frictionloss=frictionloss).P
+        for name, part in asked.parts(ours).items():
+            assert np.abs(part - theirs[name]).max() < 1e-6 * np.abs(theirs[name]).max()
+
+
+def test_parameters_of_a_batch_are_those_of_its_worlds():
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 5, nthread=1)
+    batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
+    batch.set_const()
+    batch.step(40)
+    found = fl.transition(model, batch, parameters=["body_mass"], nthread=1)
+    assert found.P["body_mass"].shape == (5, 36, model.nbody)
+    alone = fl.transition(model, batch, parameters=["body_mass"], nthread=2)
+    assert alone.P["body_mass"].tobytes() == found.P["body_mass"].tobytes()
+
+
+def test_entries_of_parameters_are_columns_of_their_fields():
+    """By name, number and range; what is asked for twice in other words is given twice."""
+    model = fl.load("quadruped")
+    batch = fl.Batch(model, 3, nthread=1)
+    batch.step(40)
+    body, geom = model.names("body")[2], next(name for name in model.names("geom") if name)
+    g, names = model.names("geom").index(geom), (f"body_mass[{body}]", f"geom_friction[{geom}, 0:2]", "opt.gravity[2]")
+    whole = fl.transition(model, batch, parameters=("body_mass", "geom_friction", "opt.gravity")).P
+    some = fl.transition(model, batch, parameters=(*names, "body_mass[2:4]")).P
+    assert list(some) == [*names, "body_mass[2:4]"]
+    for name, expected in (
+        (names[0], whole["body_mass"][..., 2]),
+        (names[1], whole["geom_friction"][..., g, :2]),
+        (names[2], whole["opt_gravity"][..., 2]),
+        ("body_mass[2:4]", whole["body_mass"][..., 2:4]),
+    ):
+        assert some[name].shape == expected.shape and some[name].tobytes() == expected.tobytes()
+
+
+def test_names_of_parameters_that_are_none_are_near_others():
+    model = fl.load("quadruped")
+    with pytest.raises(fl.UnknownNameError):
+        fl.transition(model, fl.Data(model), parameters=["body_mass[tronk]"])
+    with pytest.raises(fl.ModelError):
+        fl.transition(model, fl.Data(model), parameters=["body_mass[99]"])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("body_mass", ["body_masses"], ["opt.timestep"], [3], 5, ["geom_type"], ["qpos0"] * 2),
+        *(["body_mass["], ["body_mass[0, 0]"], ["opt.timestep[0]"], ["body_mass[3:3]"], ["opt.gravity[x]"]),
+        *(["opt.gravity[0]"] * 2, np.array(""), np.array(["body_masses"]), np.array(0.0)),
+    ],
+)
+def test_parameters_that_are_none_are_named(given):
+    model, _, _ = carts()
+    with pytest.raises(fl.ModelError, match="parameters"):
+        fl.transition(model, fl.Data(model), parameters=given)
