@@ -98,7 +98,7 @@ def settled(source: str, width: int, nstep: int, other: tuple[str, object] | Non
         value = getattr(batch, name)
         tile.arrays[name][: value.shape[1]] = value.T
     tile.run(forward)
-    tile.arrays["live"][...] = 1.0
+    tile.arrays["primal.live"][...] = 1.0
     tile.run(factor_hessian)
     if tile.arrays["con_overflow"][0]:
         raise ValueError(f"{source}: worlds of this tile need different ways")
@@ -108,8 +108,8 @@ def settled(source: str, width: int, nstep: int, other: tuple[str, object] | Non
 def way(tile: Workspace) -> str:
     """The way that most of the tile's worlds go."""
     recursion = tile.model.opt_forward_dynamics != CRB and tile.model.articulated_pays
-    alone = tile.arrays["coupled"][0, : tile.width] == 0
-    return "recursion" if recursion and alone.mean() > 0.5 else NAMES[int(tile.arrays["H_pattern"][0])]
+    alone = tile.arrays["hessian.coupled"][0, : tile.width] == 0
+    return "recursion" if recursion and alone.mean() > 0.5 else NAMES[int(tile.arrays["hessian.pattern"][0])]
 
 
 def timed(run: Callable[[], None]) -> float:

@@ -278,7 +278,7 @@ def test_a_checkpoint_that_is_refused_changes_nothing():
         assert batch.expanded("body_mass") is None and batch.expanded("geom_friction") is None
 
 
-@pytest.mark.parametrize("name", ["user_actuator", "con_geom", "H_colind", "warning"])
+@pytest.mark.parametrize("name", ["user_actuator", "con_geom", "hessian.colind", "warning"])
 def test_indices_and_addresses_of_a_data_cannot_be_written(name):
     model = fl.load("arm")
     data = fl.Data(model)

@@ -36,7 +36,7 @@ def left(workspace, last) -> set[int]:
     """What passes the tests up to one: candidates, or keys in a crowd."""
     workspace.run(bounding_tests, last)
     arrays = workspace.arrays
-    pairs = arrays["near_key" if workspace.model.ncrowd else "cand_near"][: arrays["near_count"][0]].tolist()
+    pairs = arrays["near.key" if workspace.model.ncrowd else "near.cand_near"][: arrays["near.count"][0]].tolist()
     assert len(set(pairs)) == len(pairs)
     return set(pairs)
 

@@ -37,12 +37,12 @@ def test_nearest_point_of_a_simplex_is_the_nearest_of_its_faces(n, flat, rng):
     a = pair.arrays
     for _ in range(few(50)):
         points = rng.standard_normal((n, 3)) * (1, 1, flat) + rng.standard_normal(3) * (0.5, 0.5, 0.2)
-        a["simplex_count"][0] = n
-        a["simplex_point"][: 3 * n] = points.ravel()
+        a["simplex.count"][0] = n
+        a["simplex.point"][: 3 * n] = points.ravel()
         pair.workspace.bound(nearest_on_simplex)()
-        v, k = a["gjk_nearest"].copy(), int(a["simplex_count"][0])
+        v, k = a["gjk.nearest"].copy(), int(a["simplex.count"][0])
         assert np.linalg.norm(v) <= np.linalg.norm(naive_nearest(points)) + 1e-9
-        weight, kept = a["simplex_weight"][:k], a["simplex_point"][: 3 * k].reshape(k, 3)
+        weight, kept = a["simplex.weight"][:k], a["simplex.point"][: 3 * k].reshape(k, 3)
         np.testing.assert_allclose(weight.sum(), 1, atol=1e-12)
         if k < 4:  # four hold the origin
             np.testing.assert_allclose(weight @ kept, v, atol=1e-8)
@@ -55,13 +55,13 @@ def test_support_of_a_hull_is_its_highest_vertex(mesh, rng):
         pair.put(0, mesh)
         pair.put(1, "sphere", (0, 0, 0))
         a = pair.arrays
-        a["convex_mat"][:] = np.eye(3).ravel()
-        a["convex_pos"][:] = 0
+        a["convex.mat"][:] = np.eye(3).ravel()
+        a["convex.pos"][:] = 0
         u = direction(rng)
-        a["support_dir"][:] = u
-        a["support_vertex"][:2] = rng.integers(len(pair.vertices(0))), 0
+        a["support.dir"][:] = u
+        a["support.vertex"][:2] = rng.integers(len(pair.vertices(0))), 0
         pair.workspace.bound(support)()
-        assert abs(a["support_point"] @ u - (pair.vertices(0) @ u).max()) < 1e-9  # vertices are float32
+        assert abs(a["support.point"] @ u - (pair.vertices(0) @ u).max()) < 1e-9  # vertices are float32
 
 
 CLOSED = {
@@ -141,7 +141,7 @@ def test_distance_of_hulls_is_coals(rng):
     for first, second in (("cube", "stone"), ("stone", "pebble"), ("tetrahedron", "tetrahedron"), ("needle", "plate")):
         for _ in range(few(40)):
             pair.put(0, first, rng.standard_normal(3), random_turn(rng))
-            at = pair.arrays["shape_pos"][:3] + direction(rng) * rng.uniform(0.3, 0.8)
+            at = pair.arrays["shape.pos"][:3] + direction(rng) * rng.uniform(0.3, 0.8)
             pair.put(1, second, at, random_turn(rng))
             dist, _, _ = pair.distance()
             np.testing.assert_allclose(dist, coal_distance(coal, pair), atol=COAL)

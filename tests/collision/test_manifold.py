@@ -124,7 +124,7 @@ def test_points_of_faces_lie_between_them(rng):
             pair.put(0, first, (0, 0, 0), R)
             pair.put(1, second, R @ (v[0], v[1], 0.4), R @ turn(Z, rng.uniform(0, 6)) @ turn(X, rng.choice([0, 0.01])))
             near, n, _ = pair.distance()
-            pair.move(1, pair.arrays["shape_pos"][3:] - n * (near + 1e-3), pair.arrays["shape_mat"][9:].copy())
+            pair.move(1, pair.arrays["shape.pos"][3:] - n * (near + 1e-3), pair.arrays["shape.mat"][9:].copy())
             dist, pos, normal = pair.points()
             top, bottom = (pair.vertices(0) @ normal[0]).max(), (pair.vertices(1) @ normal[0]).min()
             height = pos @ normal[0]
@@ -152,7 +152,7 @@ def balls():
     pair.workspace = Workspace(pair.model, 1)
     pair.arrays = pair.workspace.arrays
     for side in range(2):
-        pair.arrays["shape_type"][side], pair.arrays["shape_data"][side] = KINDS["mesh"], side
+        pair.arrays["shape.type"][side], pair.arrays["shape.data"][side] = KINDS["mesh"], side
     pair.move(0, (0, 0, 0))
     return pair
 
@@ -170,7 +170,7 @@ def poses_of_balls(pair, rng, n, limit=0.0):
 def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rng):
     met = 0
     for dist, _, _ in poses_of_balls(balls, rng, few(400), limit=0.1):
-        if balls.arrays["facet_kind"][0] == CROSSING and (balls.arrays["feature_count"] > 2).all():
+        if balls.arrays["facet.kind"][0] == CROSSING and (balls.arrays["feature.count"] > 2).all():
             met += 1
             assert len(dist) > 2
     assert met >= few(400) // 10
@@ -178,7 +178,7 @@ def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rn
 
 def test_no_two_points_are_one_and_none_is_deeper_than_the_depth(balls, rng):
     for dist, pos, _ in poses_of_balls(balls, rng, few(400)):
-        assert abs(dist.min() - balls.arrays["convex_dist"][0]) <= EQUAL
+        assert abs(dist.min() - balls.arrays["convex.dist"][0]) <= EQUAL
         apart = np.linalg.norm(pos[:, None] - pos, axis=-1) + np.eye(len(pos))
         assert apart.min() > 1e-6
 
@@ -276,18 +276,18 @@ def fuzz(n, rng):
             pos = rng.choice(lattice, 3) if rng.random() < 0.6 else 0.2 * rng.standard_normal(3)
             pair.put(side, kind, pos, mat, size)
         flat = 0.0 if rng.random() < 0.3 else 1.0
-        a["prism_vert"][:] = (0.1 * rng.standard_normal((6, 3)) * (1, 1, flat)).ravel()
+        a["shape.prism"][:] = (0.1 * rng.standard_normal((6, 3)) * (1, 1, flat)).ravel()
         healthy = rng.random() > 0.01
         if not healthy:
-            a["shape_pos"][rng.integers(6)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
+            a["shape.pos"][rng.integers(6)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
         pair.run(convex, rng.choice([0, 0.01, 0.1, 1.0]))
-        m = int(a["manifold_count"][0])
+        m = int(a["manifold.count"][0])
         assert 0 <= m <= POINTS
         if healthy:
             for name, width in (("dist", 1), ("pos", 3), ("normal", 3)):
                 assert np.isfinite(a[f"manifold_{name}"][: width * m]).all()
             np.testing.assert_allclose(
-                np.linalg.norm(a["manifold_normal"][: 3 * m].reshape(m, 3), axis=1), 1, atol=1e-9
+                np.linalg.norm(a["manifold.normal"][: 3 * m].reshape(m, 3), axis=1), 1, atol=1e-9
             )
 
 

@@ -49,9 +49,9 @@ def same(listing, plain):
 
 def made_anew(data, run):
     """Does a run make another list?"""
-    before = data.workspace.arrays["list_pos"].copy()
+    before = data.workspace.arrays["neighbours.pos"].copy()
     run()
-    return not np.array_equal(before, data.workspace.arrays["list_pos"])
+    return not np.array_equal(before, data.workspace.arrays["neighbours.pos"])
 
 
 def test_a_pile_falls_with_and_without_a_list(rng):
@@ -68,7 +68,7 @@ def test_a_pile_falls_with_and_without_a_list(rng):
             qpos = listing.qpos + rng.normal(scale=0.02, size=model.nq)
             listing.qpos = plain.qpos = qpos
     assert contacts > 3000
-    assert 0 < listing.workspace.arrays["list_count"][0] - 1 < model.ncand
+    assert 0 < listing.workspace.arrays["neighbours.count"][0] - 1 < model.ncand
 
 
 def test_a_list_is_kept_for_some_steps():
@@ -89,7 +89,7 @@ def test_an_edit_of_the_model_is_seen(edit):
     listing, plain = pair_of_data(model)
     for data in (listing, plain):
         fl.step(model, data, 1500)  # now all lies still, and the list would hold
-    listed = listing.workspace.arrays["list_count"][0]
+    listed = listing.workspace.arrays["neighbours.count"][0]
     if edit == "geom_aabb":
         model.geom_aabb[:, 3:] *= 2.0
     elif edit in ("geom_pos", "body_pos"):
@@ -102,7 +102,7 @@ def test_an_edit_of_the_model_is_seen(edit):
     fl.step(model, plain)
     same(listing, plain)
     if edit in ("geom_margin", "geom_rbound", "geom_aabb", "opt_o_margin"):
-        assert listing.workspace.arrays["list_count"][0] > listed
+        assert listing.workspace.arrays["neighbours.count"][0] > listed
 
 
 def test_what_travels_no_farther_than_a_list_allows_is_found(rng):
@@ -123,15 +123,15 @@ def test_what_travels_no_farther_than_a_list_allows_is_found(rng):
                 w.arrays["qpos"][:, 0] = q.ravel()
                 w.run(forward_position)
                 w.run(bounding_tests, LISTED)
-            found = [w.arrays["cand_near"][: w.arrays["near_count"][0]] for w in (listing, plain)]
+            found = [w.arrays["near.cand_near"][: w.arrays["near.count"][0]] for w in (listing, plain)]
             for w in (listing, plain):
                 w.run(collision)
             assert set(found[0]) <= set(found[1])
             assert np.array_equal(listing.arrays["ncon"], plain.arrays["ncon"])
             n = int(listing.arrays["ncon"][0, 0])
             assert np.array_equal(listing.arrays["con_dist"][:n], plain.arrays["con_dist"][:n])
-            kept += made is not None and np.array_equal(made, listing.arrays["list_pos"])
-            made = listing.arrays["list_pos"].copy()
+            kept += made is not None and np.array_equal(made, listing.arrays["neighbours.pos"])
+            made = listing.arrays["neighbours.pos"].copy()
     assert kept > 50
 
 
@@ -140,7 +140,7 @@ def test_a_copy_makes_a_list_of_its_own():
     data = fl.Data(model)
     fl.step(model, data, 50)
     other = copy.copy(data)
-    assert other.workspace.arrays["list_count"][0] == 0
+    assert other.workspace.arrays["neighbours.count"][0] == 0
     for _ in range(20):
         fl.step(model, data)
         fl.step(model, other)
@@ -154,7 +154,9 @@ def test_only_a_world_that_goes_on_keeps_a_list():
         batch.step(3)
         # a list changes no result and is in no public field
         assert all(
-            (w.arrays["list_count"][0] > 0) == (nworld == 1) for found in batch._workspaces.values() for w in found
+            (w.arrays["neighbours.count"][0] > 0) == (nworld == 1)
+            for found in batch._workspaces.values()
+            for w in found
         )
     assert Workspace.sizes_of(fl.load("<mujoco/>"))["nlisted"] == 0
     assert Workspace.sizes_of(model, width=8)["nlisted"] == 0

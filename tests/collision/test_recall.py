@@ -38,7 +38,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from oracles.naive import rotation
 from robots.wheels import model_path
 
-FOUND = ("manifold_count", "manifold_dist", "manifold_pos", "manifold_normal")
+FOUND = ("manifold.count", "manifold.dist", "manifold.pos", "manifold.normal")
 STONE, PRISM, ROCK = range(3)  # the meshes below
 
 
@@ -80,22 +80,22 @@ class Pair:
         self.run, arrays = self.workspace.bound(convex), self.workspace.arrays
         self.memory = aligned((self.workspace.sizes["nmemory"],))
         for side, (kind, data, size) in enumerate(shapes):
-            arrays["shape_type"][side], arrays["shape_data"][side] = kind, data
-            arrays["shape_size"][3 * side : 3 * side + 3] = size
-        arrays["pair_key"][0] = 1
+            arrays["shape.type"][side], arrays["shape.data"][side] = kind, data
+            arrays["shape.size"][3 * side : 3 * side + 3] = size
+        arrays["recall.key"][0] = 1
 
     def place(self, pos, mat):
         """The second shape in the frame of the first, which is put somewhere."""
         arrays = self.workspace.arrays
-        arrays["shape_pos"][:3], arrays["shape_mat"][:9] = 0.0, np.eye(3).ravel()
-        arrays["shape_pos"][3:], arrays["shape_mat"][9:] = pos, mat.ravel()
+        arrays["shape.pos"][:3], arrays["shape.mat"][:9] = 0.0, np.eye(3).ravel()
+        arrays["shape.pos"][3:], arrays["shape.mat"][9:] = pos, mat.ravel()
 
     def found(self, remember: bool):
         """What the pair function leaves, as bytes."""
         arrays, base = self.workspace.arrays, address(self.memory)
-        arrays["pair_recall"][:] = (base + 8 * HEADER, base) if remember else (0, 0)
+        arrays["recall.pair"][:] = (base + 8 * HEADER, base) if remember else (0, 0)
         self.run()
-        n = int(arrays["manifold_count"][0])
+        n = int(arrays["manifold.count"][0])
         return n, [arrays[name][: n * (3 if name.endswith(("pos", "normal")) else 1)].tobytes() for name in FOUND]
 
 
@@ -140,7 +140,7 @@ PAIRS += [("capsule", "stone"), ("capsule", "prism"), ("sphere", "rock"), ("sphe
 @pytest.mark.parametrize("limit", [0.0, 0.02])
 def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(model, names, limit, rng):
     pair = Pair(model, [SHAPES[name] for name in names])
-    pair.workspace.arrays["shape_limit"][0] = limit
+    pair.workspace.arrays["shape.limit"][0] = limit
     touching = 0
     for _ in range(60):
         pos, mat = rng.normal(scale=0.08, size=3), random_rotation(rng)
@@ -174,7 +174,7 @@ def test_a_proof_knows_the_facet(model, names, pos, turn, kind):
     for _ in range(3):
         pair.place(np.array(pos), mat)
         assert pair.found(True)[0] > 0
-    assert pair.workspace.arrays["facet_kind"][0] == kind
+    assert pair.workspace.arrays["facet.kind"][0] == kind
     assert pair.memory[BY_SEARCH] == 1
     assert pair.memory[BY_PROOF] == 2
 
@@ -189,7 +189,7 @@ def test_walks_meet_every_kind_of_facet(model, rng):
                 before = pair.memory[BY_PROOF]
                 pair.found(True)
                 if pair.memory[BY_PROOF] > before:
-                    kinds.add(int(pair.workspace.arrays["facet_kind"][0]))
+                    kinds.add(int(pair.workspace.arrays["facet.kind"][0]))
     assert kinds == {FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES}
 
 
@@ -206,8 +206,8 @@ def test_shapes_that_change_under_a_pair_are_asked_anew(model, side, rng):
     arrays = pair.workspace.arrays
     for _ in range(400):
         kind, data, size = SHAPES[rng.choice(["stone", "prism", "rock", "box", "plank"])]
-        arrays["shape_type"][side], arrays["shape_data"][side] = kind, data
-        arrays["shape_size"][3 * side : 3 * side + 3] = rng.uniform(0.5, 2.0) * np.array(size)
+        arrays["shape.type"][side], arrays["shape.data"][side] = kind, data
+        arrays["shape.size"][3 * side : 3 * side + 3] = rng.uniform(0.5, 2.0) * np.array(size)
         turn = np.eye(3) if rng.integers(2) else random_rotation(rng, 0.01)
         pair.place(rng.uniform(0.10, 0.22) * np.array([1.0, 0.1, 0.2]), turn)
         found = pair.found(True)
@@ -274,7 +274,7 @@ def face_to_face(model, parts, rng, gap, beside=0.0, limit=0.0):
 @pytest.mark.parametrize("limit", [0.0, 0.01])
 def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges, parts, limit, rng):
     pair = Pair(flanges, [PARTS[part] for part in parts])
-    pair.workspace.arrays["shape_limit"][0] = limit
+    pair.workspace.arrays["shape.limit"][0] = limit
     touching = 0
     for _ in range(60):
         gap = rng.choice([4, 0.5, 0, -0.25, -0.5, -0.75, -1, -1.25, -4]) * (1 + 0.2 * rng.normal())
@@ -309,7 +309,7 @@ def test_a_hull_that_could_not_be_made_convex_has_no_slack(flanges, rng):
         pair = Pair(bent, [PARTS[first], PARTS[PRISM]])
         pair.place(np.array([0.0, 0.0, 0.1]), np.eye(3))
         pair.found(False)
-        assert (pair.workspace.arrays["convex_flush"][0] > 0.0) == slack
+        assert (pair.workspace.arrays["convex.flush"][0] > 0.0) == slack
 
 
 def test_boxes_need_no_slack(flanges):
@@ -394,7 +394,7 @@ def test_a_data_that_takes_up_another_model_forgets(heap):
     data = fl.Data(heap)
     for _ in range(200):
         fl.step(heap, data)
-    memory = data.workspace.arrays["recall_memory"]
+    memory = data.workspace.arrays["recall.memory"]
     assert memory[BY_PROOF] > 0
     data.use(copy.deepcopy(heap))
     assert not memory.any()
@@ -407,7 +407,7 @@ def test_a_bound_stage_keeps_the_memory_that_it_writes(heap):
         workspace.run(forward_position)
         runs.append(workspace.bound(collision))
         record = workspace.record
-        held = record.arrays["recall_memory"]
+        held = record.arrays["recall.memory"]
         start = address(held)
         assert start <= workspace.arrays["recall_address"][7] < start + held.nbytes
         del workspace

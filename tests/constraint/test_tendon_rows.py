@@ -113,8 +113,8 @@ def test_a_tendon_over_several_trees_couples_every_two(rng, width, count):
     """Only with all entries of H = M + J^T D J do few of Newton's steps reach rounding."""
     ws, found = worlds(over_trees(count, count), rng, width)
     a = ws.arrays
-    assert a["H_pattern"][0] in (BLOCKS, PATHS)
-    assert a["ncoupling"][0] == count * (count - 1) // 2
+    assert a["hessian.pattern"][0] in (BLOCKS, PATHS)
+    assert a["hessian.ncoupling"][0] == count * (count - 1) // 2
     for k, data in enumerate(found):
         assert relative(a["qacc"][:, k], data.qacc) <= SOLVED
         assert a["solver_niter"][0, k] <= 4
@@ -141,7 +141,7 @@ def test_a_pile_of_trees_is_coupled_by_tendons_in_an_order_of_its_own(rng):
     """Tendons past four of 48 trees every which way: block rows without fill-in have all entries."""
     paths = [rng.permutation(48)[:4] for _ in range(40)]
     ws, found = worlds(over_trees(48, tendons=paths), rng, 1)
-    assert ws.arrays["H_pattern"][0] == ORDERED
+    assert ws.arrays["hessian.pattern"][0] == ORDERED
     assert relative(ws.arrays["qacc"][:, 0], found[0].qacc) <= SOLVED
     assert ws.arrays["solver_niter"][0, 0] <= 6
 

@@ -27,21 +27,21 @@ SECONDS = 0.256
 def midpoint_move(m, d, k):
     """Half a step, with the velocity and the acceleration at its start."""
     half = 0.5 * m.opt_timestep[0]
-    integrate_pos(m, d.qpos, d.rk_qvel, d.rk_qpos, half, FINITE)
+    integrate_pos(m, d.qpos, d.rk.qvel, d.rk.qpos, half, FINITE)
     for i in range(m.nv):
-        d.qvel[i] = fma(half, d.qacc[i], d.rk_qvel[i])
-    d.time[0] = d.rk_time[0] + half
+        d.qvel[i] = fma(half, d.qacc[i], d.rk.qvel[i])
+    d.time[0] = d.rk.time[0] + half
 
 
 @stage
 def midpoint_advance(m, d):
     """The whole step, with the velocity and the acceleration of its middle."""
     h = m.opt_timestep[0]
-    integrate_pos(m, d.qpos, d.qvel, d.rk_qpos, h, FINITE)
+    integrate_pos(m, d.qpos, d.qvel, d.rk.qpos, h, FINITE)
     for i in range(m.nv):
-        d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
+        d.qvel[i] = fma(h, d.qacc[i], d.rk.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
-    d.time[0] = d.rk_time[0] + h
+    d.time[0] = d.rk.time[0] + h
 
 
 def end(h: float, integrator: str) -> np.ndarray:

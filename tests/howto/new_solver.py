@@ -37,10 +37,10 @@ def descend(m, d):
     """p = -M^-1 g, and its rows."""
     LD, inverse = metric_factor(m, d)
     for i in range(m.nv):
-        d.search[i] = -d.grad[i]
-    solve(m, LD, inverse, d.search)
-    metric_times(m, d, d.search, d.Mv)
-    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+        d.primal.search[i] = -d.primal.grad[i]
+    solve(m, LD, inverse, d.primal.search)
+    metric_times(m, d, d.primal.search, d.primal.Mv)
+    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 @stage

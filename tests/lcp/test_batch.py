@@ -32,8 +32,8 @@ def in_lanes(problems, W):
     """What block pivoting alone finds for problems of one structure, W at once."""
     batch = Problems(*stacked(problems), J=None, Minv=None, cfm=0.0, x=None)
     count, n = len(problems), problems[0].n
-    found = {name: np.empty((count, n)) for name in ("lcp_x", "lcp_w", "lcp_y", "lcp_g")}
-    found |= {name: np.empty((count, 1)) for name in ("lcp_status", "lcp_niter", "lcp_residual")}
+    found = {name: np.empty((count, n)) for name in ("lcp.x", "lcp.w", "lcp.y", "lcp.g")}
+    found |= {name: np.empty((count, 1)) for name in ("lcp.status", "lcp.niter", "lcp.residual")}
     tile = Tile(batch.structure, W)
     tile.serve(batch.fields, found, [RESIDUAL])
     for k in range(0, count, W):
@@ -78,9 +78,9 @@ def test_pivots_in_lanes_solve_what_ode_recorded():
     for recorded in recorded_problems():
         if recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag):
             found = in_lanes([recorded.problem], 1)
-            assert found["lcp_status"] == Status.SOLVED
+            assert found["lcp.status"] == Status.SOLVED
             scale = np.abs(recorded.x).max()
-            np.testing.assert_allclose(found["lcp_x"][0], recorded.x, rtol=0, atol=SAME * scale)
+            np.testing.assert_allclose(found["lcp.x"][0], recorded.x, rtol=0, atol=SAME * scale)
 
 
 def test_a_contradiction_is_told_and_the_others_are_solved(rng):

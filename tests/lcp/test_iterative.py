@@ -96,19 +96,19 @@ def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
     n = problems[0].n
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": n, "nlcpA": n * n}
     arrays = allocate(PROBLEM, sizes, W, np.float32)
-    arrays["lcp_n"][0], arrays["lcp_dense"][0], arrays["lcp_findex"][:n] = n, 1, problems[0].findex
-    arrays["lcp_A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)
-    arrays["lcp_diag"][...] = np.stack([p.diagonal() for p in problems], 1)
+    arrays["lcp.n"][0], arrays["lcp.dense"][0], arrays["lcp.findex"][:n] = n, 1, problems[0].findex
+    arrays["lcp.A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)
+    arrays["lcp.diag"][...] = np.stack([p.diagonal() for p in problems], 1)
     for name in ("b", "lo", "hi", "add"):
         arrays[f"lcp_{name}"][...] = np.stack([getattr(p, name) for p in problems], 1)
-    arrays["lcp_parameter"][:, :] = [[1e-12], [1.0]]
+    arrays["lcp.parameter"][:, :] = [[1e-12], [1.0]]
     library().bind(stage, Record(PROBLEM, sizes, arrays, W, np.float32))(*numbers)
-    assert (arrays["lcp_status"] == Status.SOLVED).all()
-    assert (arrays["lcp_niter"] < numbers[0]).all()
+    assert (arrays["lcp.status"] == Status.SOLVED).all()
+    assert (arrays["lcp.niter"] < numbers[0]).all()
     friction = "cone" if stage is solve_pgs else "pyramid"
     for lane, problem in enumerate(problems):
         x = fl.lcp.solve(problem, method="pgs", friction=friction, tolerance=TOLERANCE).x
-        np.testing.assert_allclose(arrays["lcp_x"][:, lane], x, rtol=0, atol=SINGLE * np.abs(x).max())
+        np.testing.assert_allclose(arrays["lcp.x"][:, lane], x, rtol=0, atol=SINGLE * np.abs(x).max())
 
 
 # ---- QuickStep -------------------------------------------------------------------------------------------------------

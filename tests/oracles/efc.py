@@ -104,7 +104,7 @@ def _force(d, rows, slot):
 
 def _contact_point(d, k: int) -> np.ndarray:
     """J a - aref along the basis of the contact in slot k, (dim,)."""
-    y, nconmax = d["con_y"], len(d["con_dim"])
+    y, nconmax = d["primal.con_y"], len(d["con_dim"])
     return np.concatenate([y[3 * k :][:3], y[3 * (nconmax + k) :][:3]])[: d["con_dim"][k]]
 
 
@@ -253,7 +253,7 @@ def _set_dual_forces(d, rows) -> None:
             scale = np.ones(n)
             if rows.type[i] == CONTACT_ELLIPTIC:
                 scale[1:] = _friction(d, k)
-            rows.force[i : i + n] = scale * d["dual_f"][10 * (joint + k) :][:n]
+            rows.force[i : i + n] = scale * d["dual.f"][10 * (joint + k) :][:n]
 
 
 def _kbip(model, d, rows, slot) -> np.ndarray:

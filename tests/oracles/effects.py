@@ -12,6 +12,8 @@ import textwrap
 from typing import NamedTuple
 
 from featherlane.lanes import Kernel, Stage, eights, write_lane
+from featherlane.simulation.tile.fields import DATA
+from featherlane.solver.lcp.fields import PROBLEM
 
 
 class Place(NamedTuple):
@@ -34,6 +36,14 @@ class Effects(NamedTuple):
     result: frozenset[Place]
 
 
+RECORDS = DATA.records | PROBLEM.records
+
+
+def inner(outer: str, name: str) -> str:
+    """The field `name` of a record, or of the record `outer` within it."""
+    return f"{outer}.{name}" if outer in RECORDS else name
+
+
 NOTHING = Effects(frozenset(), frozenset(), frozenset())
 GIVEN = frozenset({Place(0)})
 MACHINE = {  # functions of the machine that write to the rows that they are given, or see them otherwise
@@ -54,7 +64,7 @@ class Reader(ast.NodeVisitor):
         if isinstance(node, ast.Name):
             return self.names.get(node.id, frozenset())
         if isinstance(node, ast.Attribute):
-            return frozenset(Place(p.parameter, node.attr) for p in self.places(node.value) if not p.field)
+            return frozenset(Place(p.parameter, inner(p.field, node.attr)) for p in self.places(node.value))
         if isinstance(node, ast.IfExp):
             return self.places(node.body) | self.places(node.orelse)
         if isinstance(node, ast.Tuple):

@@ -13,13 +13,13 @@ from scenes.coupled import truth
 def columns(w, i):
     """Columns of row i of the pattern, ascending, the diagonal last."""
     m, a = w.model, w.arrays
-    if a["H_pattern"][0] == PATHS:
-        return a["H_colind"][a["H_rowadr"][i] :][: a["H_rownnz"][i]]
-    if a["H_pattern"][0] not in (BLOCKS, ORDERED):
+    if a["hessian.pattern"][0] == PATHS:
+        return a["hessian.colind"][a["hessian.rowadr"][i] :][: a["hessian.rownnz"][i]]
+    if a["hessian.pattern"][0] not in (BLOCKS, ORDERED):
         return m.chain_colind[m.chain_rowadr[i] :][: m.chain_rownnz[i]]
     b = m.dof_blockid[i]
-    blocks = a["H_blockcol"][a["H_blockadr"][b] :][: a["H_blocknum"][b]]
-    return np.concatenate([m.block_dofadr[c] + np.arange(m.block_dofnum[c]) for c in blocks])[: a["H_rownnz"][i]]
+    blocks = a["hessian.blockcol"][a["hessian.blockadr"][b] :][: a["hessian.blocknum"][b]]
+    return np.concatenate([m.block_dofadr[c] + np.arange(m.block_dofnum[c]) for c in blocks])[: a["hessian.rownnz"][i]]
 
 
 def dense_hessian(w, lane=0):
@@ -27,7 +27,7 @@ def dense_hessian(w, lane=0):
     a, nv = w.arrays, w.model.nv
     H = np.zeros((nv, nv))
     for i in range(nv):
-        H[i, columns(w, i)] = a["H"][a["H_rowadr"][i] :][: a["H_rownnz"][i], lane]
+        H[i, columns(w, i)] = a["hessian.H"][a["hessian.rowadr"][i] :][: a["hessian.rownnz"][i], lane]
     return H
 
 
@@ -69,7 +69,7 @@ def basis_weights(s, k, lane):
     """Second derivative of contact k's cost in its basis (n, mu_1 t_1, ..), at con_y, of a scene of scenes.touching."""
     a, dim = s.a, s.a["con_dim"][k]
     turn = 3 * (s.d.nconmax + k)
-    y = a["con_y"][[3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][:dim], lane]
+    y = a["primal.con_y"][[3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][:dim], lane]
     D, friction = a["con_D"][k, lane], a["con_friction"][5 * k : 5 * k + dim - 1, lane]
     if dim == 1:
         return np.array([[D * (y[0] < 0)]])

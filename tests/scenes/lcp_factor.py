@@ -35,32 +35,32 @@ def free_rows(rng):
 
 def add(r1, p):
     """Place p goes into the factor."""
-    if r1.one_count[0] == factor.eights_of_row(r1) * 8:
+    if r1.one.count[0] == factor.eights_of_row(r1) * 8:
         factor.refactor(r1)
-    factor.gather_row(r1, p, r1.one_turn)
-    factor.reduce_forward(r1, r1.one_turn)
-    factor.append_row(r1, p, r1.one_turn, factor.pivot_of(r1, p, r1.one_turn))
-    r1.one_state[p] = places.BETWEEN
+    factor.gather_row(r1, p, r1.one.turn)
+    factor.reduce_forward(r1, r1.one.turn)
+    factor.append_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
+    r1.one.state[p] = places.BETWEEN
 
 
 def fill(r1):
     """All places but 8 go into the factor, which has no room for a row more until it loses its gaps."""
     for p in (*range(N), 2, 4, 6):
-        if r1.one_slot[p] >= 0:
+        if r1.one.slot[p] >= 0:
             factor.remove_row(r1, p)
         add(r1, p)
     factor.remove_row(r1, 8)
-    assert r1.one_count[0] == 8 * factor.eights_of_row(r1) and r1.one_count[1] > 0
+    assert r1.one.count[0] == 8 * factor.eights_of_row(r1) and r1.one.count[1] > 0
 
 
 def solution(r1, b):
     """x of the factor's rows for w = -b, by place."""
-    r1.place_w.array[:N] = -b
+    r1.place.w.array[:N] = -b
     factor.gather_error(r1)
-    factor.reduce_forward(r1, r1.one_turn)
-    factor.expand_backward(r1, r1.one_turn, r1.one_y)
-    x, members = np.zeros(N), r1.one_factor.array[: r1.one_count[0]]
-    x[members[members >= 0]] = r1.one_y.array[: r1.one_count[0]][members >= 0]
+    factor.reduce_forward(r1, r1.one.turn)
+    factor.expand_backward(r1, r1.one.turn, r1.one.y)
+    x, members = np.zeros(N), r1.one.factor.array[: r1.one.count[0]]
+    x[members[members >= 0]] = r1.one.y.array[: r1.one.count[0]][members >= 0]
     return x
 
 

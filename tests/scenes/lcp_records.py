@@ -37,9 +37,9 @@ def one_record(problem: Problem, left: float = np.nan):
     for f in PROBLEM.fields:
         if f.kind == "scalar":
             getattr(r1, f.name).array[...] = left
-    r1.one_A.array[...] = 0.0
-    r1.one_n[0] = n
-    r1.one_A.array[: n * width].reshape(n, width)[:, :n] = problem.matrix
+    r1.one.A.array[...] = 0.0
+    r1.one.n[0] = n
+    r1.one.A.array[: n * width].reshape(n, width)[:, :n] = problem.matrix
     for name in ("findex", "b", "lo", "hi", "add"):
         getattr(r1, f"one_{name}").array[:n] = getattr(problem, name)
     return r1
@@ -49,12 +49,12 @@ def lane_record(*problems: Problem):
     """The record of problems with the same rows, one in each lane, dense; with room to take each alone, too."""
     n, width = problems[0].n, -(-problems[0].n // 8) * 8
     p = empty(len(problems), nlcp=n, nlcpA=n * n, nlcpone=width, nlcppair=width * width)
-    p.lcp_n[0], p.lcp_dense[0], p.lcp_findex.array[:n] = n, 1, problems[0].findex
-    p.lcp_A.array[...] = np.stack([problem.matrix.ravel() for problem in problems], 1)
-    p.lcp_diag.array[...] = np.stack([problem.diagonal() for problem in problems], 1)
+    p.lcp.n[0], p.lcp.dense[0], p.lcp.findex.array[:n] = n, 1, problems[0].findex
+    p.lcp.A.array[...] = np.stack([problem.matrix.ravel() for problem in problems], 1)
+    p.lcp.diag.array[...] = np.stack([problem.diagonal() for problem in problems], 1)
     for name in ("b", "lo", "hi", "add"):
         getattr(p, f"lcp_{name}").array[...] = np.stack([getattr(problem, name) for problem in problems], 1)
-    p.lcp_parameter.array[...] = [[1e-10], [1.0]]
+    p.lcp.parameter.array[...] = [[1e-10], [1.0]]
     return p
 
 
@@ -78,15 +78,15 @@ def factored_record(rng, n: int, columns: int, width: int, each: int = 0):
         if i % 2 == 0:
             mine = np.sort(rng.choice(columns, each or int(rng.integers(1, columns + 1)), replace=False))[::-1]
             start, at = at, at + len(mine)
-            p.lcp_col.array[start:at] = mine
-        p.lcp_coladr[i], p.lcp_colnum[i], p.lcp_rowadr[i] = start, len(mine), entry
+            p.lcp.col.array[start:at] = mine
+        p.lcp.coladr[i], p.lcp.colnum[i], p.lcp.rowadr[i] = start, len(mine), entry
         Y[:, i, mine] = rng.standard_normal((width, len(mine)))
-        p.lcp_Y.array[entry : entry + len(mine)] = Y[:, i, mine].T
+        p.lcp.Y.array[entry : entry + len(mine)] = Y[:, i, mine].T
         entry += len(mine)
     cfm = 0.1 + rng.random((width, n))
-    p.lcp_n[0], p.lcp_findex.array[...], p.lcp_z.array[...] = n, -1, np.nan
-    p.lcp_cfm.array[...], p.lcp_diag.array[...] = cfm.T, ((Y**2).sum(2) + cfm).T
-    p.lcp_parameter.array[...] = [[1e-10], [1.0]]
+    p.lcp.n[0], p.lcp.findex.array[...], p.lcp.z.array[...] = n, -1, np.nan
+    p.lcp.cfm.array[...], p.lcp.diag.array[...] = cfm.T, ((Y**2).sum(2) + cfm).T
+    p.lcp.parameter.array[...] = [[1e-10], [1.0]]
     return p, Y, cfm
 
 
@@ -124,16 +124,16 @@ class Rows:
 
     def lcp(self, world: int = 0) -> SimpleNamespace:
         """The rows of the LCP of one world as they were meant: J, c, cfm, lo, hi, findex, add; A and b."""
-        d, n, h = self.d, self.d.lcp_n[0], self.model.opt.timestep
+        d, n, h = self.d, self.d.lcp.n[0], self.model.opt.timestep
         Y = np.zeros((n, self.model.nv))
         for r in range(n):
-            at = d.lcp_coladr[r] + np.arange(d.lcp_colnum[r])
-            Y[r, d.lcp_col.array[at]] = d.lcp_Y.array[d.lcp_rowadr[r] : d.lcp_rowadr[r] + len(at), world]
+            at = d.lcp.coladr[r] + np.arange(d.lcp.colnum[r])
+            Y[r, d.lcp.col.array[at]] = d.lcp.Y.array[d.lcp.rowadr[r] : d.lcp.rowadr[r] + len(at), world]
         b, cfm, lo, hi, add, diag = (
             getattr(d, f"lcp_{name}").array[:n, world].copy() for name in ("b", "cfm", "lo", "hi", "add", "diag")
         )
         J, A = Y @ self.triangle(world), Y @ Y.T + np.diag(cfm)
         np.testing.assert_allclose(diag, A.diagonal(), rtol=1e-12)
         c = h * b + J @ (d.qvel.array[:, world] + h * d.qacc_step.array[:, world])
-        findex = d.lcp_findex.array[:n].copy()
+        findex = d.lcp.findex.array[:n].copy()
         return SimpleNamespace(J=J, c=c, cfm=h * cfm, lo=lo, hi=hi, findex=findex, add=add, A=A, b=b, n=n)

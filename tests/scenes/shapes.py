@@ -122,47 +122,47 @@ class Pair:
     def put(self, side: int, kind: str, pos=(0, 0, 0), mat=None, size=None) -> None:
         """Set one shape: a kind of `SIZES`, a mesh of `MESHES`, or prism."""
         a, mesh = self.arrays, kind in MESHES
-        a["shape_type"][side] = KINDS["mesh" if mesh else kind]
-        a["shape_data"][side] = list(MESHES).index(kind) if mesh else -1
-        a["shape_size"][3 * side : 3 * side + 3] = SIZES.get(kind, (0, 0, 0)) if size is None else size
+        a["shape.type"][side] = KINDS["mesh" if mesh else kind]
+        a["shape.data"][side] = list(MESHES).index(kind) if mesh else -1
+        a["shape.size"][3 * side : 3 * side + 3] = SIZES.get(kind, (0, 0, 0)) if size is None else size
         self.move(side, pos, mat)
 
     def move(self, side: int, pos, mat=None) -> None:
         """Set one shape's pose."""
-        self.arrays["shape_pos"][3 * side : 3 * side + 3] = pos
-        self.arrays["shape_mat"][9 * side : 9 * side + 9] = np.ravel(np.eye(3) if mat is None else mat)
+        self.arrays["shape.pos"][3 * side : 3 * side + 3] = pos
+        self.arrays["shape.mat"][9 * side : 9 * side + 9] = np.ravel(np.eye(3) if mat is None else mat)
 
     def run(self, stage, limit: float) -> None:
-        self.arrays["shape_limit"][0] = limit
+        self.arrays["shape.limit"][0] = limit
         self.workspace.bound(stage)()
 
     def distance(self, limit: float = 10.0):
         """(signed distance, normal, nearest points (2, 3))."""
         self.run(closest, limit)
         a = self.arrays
-        return float(a["convex_dist"][0]), a["convex_normal"].copy(), a["convex_witness"].reshape(2, 3).copy()
+        return float(a["convex.dist"][0]), a["convex.normal"].copy(), a["convex.witness"].reshape(2, 3).copy()
 
     def points(self, limit: float = 0.0):
         """(distances (n,), positions (n, 3), normals (n, 3)) of the contact points."""
         self.run(convex, limit)
         a = self.arrays
-        n = int(a["manifold_count"][0])
+        n = int(a["manifold.count"][0])
         dist, pos, normal = (a[f"manifold_{k}"].copy() for k in ("dist", "pos", "normal"))
         return dist[:n], pos.reshape(-1, 3)[:n], normal.reshape(-1, 3)[:n]
 
     def vertices(self, side: int) -> np.ndarray:
         """A polytope's vertices in world axes, (n, 3)."""
         a, m = self.arrays, self.model
-        kind, mesh = int(a["shape_type"][side]), int(a["shape_data"][side])
+        kind, mesh = int(a["shape.type"][side]), int(a["shape.data"][side])
         if kind == KINDS["mesh"]:
             start = m.hull_vertadr[mesh]
             v = m.hull_vert.reshape(-1, 3)[start : start + m.hull_vertnum[mesh]]
         elif kind == KINDS["box"]:
-            v = BOX * a["shape_size"][3 * side : 3 * side + 3]
+            v = BOX * a["shape.size"][3 * side : 3 * side + 3]
         else:
-            v = a["prism_vert"].reshape(6, 3)
-        R = a["shape_mat"][9 * side : 9 * side + 9].reshape(3, 3)
-        return v @ R.T + a["shape_pos"][3 * side : 3 * side + 3]
+            v = a["shape.prism"].reshape(6, 3)
+        R = a["shape.mat"][9 * side : 9 * side + 9].reshape(3, 3)
+        return v @ R.T + a["shape.pos"][3 * side : 3 * side + 3]
 
 
 class Oracle:

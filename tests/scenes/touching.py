@@ -100,17 +100,17 @@ def go_to(s, a):
     """The tile's point is a (nv, width): qacc, M qacc and the rows there."""
     d = s.d
     s.a["qacc"][: s.nv] = a
-    call(metric_times, s.m, d, d.qacc, d.Ma)
-    call(place_rows, s.m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-    call(subtract_reference, s.m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    call(metric_times, s.m, d, d.qacc, d.primal.Ma)
+    call(place_rows, s.m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    call(subtract_reference, s.m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
 
 
 def go_along(s, p):
     """The tile's search direction is p (nv, width), with its rows."""
     d = s.d
-    s.a["search"][: s.nv] = p
-    call(metric_times, s.m, d, d.search, d.Mv)
-    call(place_rows, s.m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+    s.a["primal.search"][: s.nv] = p
+    call(metric_times, s.m, d, d.primal.search, d.primal.Mv)
+    call(place_rows, s.m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 def near(s, rng, size=20.0):

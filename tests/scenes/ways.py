@@ -36,7 +36,7 @@ def on(way, monkeypatch, rng, cone="elliptic", xml=None):
         s.point[s.a["dofrow_dof"][k], ::2] = (s.a["dofrow_aref"][k] / s.a["dofrow_J"][k])[::2]
     go_to(s, s.point)
     call(choose_way, s.m, s.d)
-    s.a["live"][...] = 1.0
+    s.a["primal.live"][...] = 1.0
     return s
 
 
@@ -46,7 +46,7 @@ def dense(s, lane):
     Where trees are taken apart it lacks what is between them, and between the two bodies of contacts within trees.
     """
     H, tree = s.problems[lane].hessian(s.point[:, lane]), s.model.dof_treeid
-    if s.a["H_pattern"][0] != APART:
+    if s.a["hessian.pattern"][0] != APART:
         return H
     for k, w in present(s):
         b, other = s.a["con_body"][2 * k : 2 * k + 2]
@@ -72,5 +72,5 @@ def solves(s, f):
     for lane in np.flatnonzero(s.a["active"][0]):
         H = dense(s, lane)
         expected = np.linalg.solve(H, f[:, lane])
-        off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+        off = np.abs(s.a["primal.search"][: s.nv, lane] - expected).max()
         assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()

@@ -12,8 +12,9 @@ from oracles.effects import Analysis
 STAGES = stages()
 ALL, OWN = Analysis(), Analysis(follow=False)
 SHAPE = r"(?: \((\d[\w, ]*,?|\w+,(?: ?\w+,?)*)\))?"
-WORD = re.compile(rf"(?<![\w`.])([A-Za-z]\w*)(\*?){SHAPE}(?![\w`])")
-MEASURED = re.compile(rf"([A-Za-z]\w*){SHAPE} \[([^\]]*)\]")
+NAME = r"([A-Za-z]\w*(?:\.\w+|\.(?=\*))?)"
+WORD = re.compile(rf"(?<![\w`.]){NAME}(\*?){SHAPE}(?![\w`])")
+MEASURED = re.compile(rf"{NAME}{SHAPE} \[([^\]]*)\]")
 UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
 
 
@@ -43,8 +44,8 @@ def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
             wrong += [f"{name}: shape {given}, it is {expected}"] if shape and given != expected else []
         elif "_" in name:
             wrong.append(f"{name} is no field")
-    for item in re.split(r"[,;:.] ?", re.sub(r" \([^)]*\)", "", QUOTED.sub("that stage", text))):
-        if re.fullmatch(r"[A-Za-z]\w*", item.strip()) and item.strip() not in fields:
+    for item in re.split(r"[,;:.](?: |$)", re.sub(r" \([^)]*\)", "", QUOTED.sub("that stage", text))):
+        if re.fullmatch(r"[A-Za-z][\w.]*", item.strip()) and item.strip() not in fields:
             wrong.append(f"{item.strip()} is no field")
     known = STAGES.keys() | set(stage.parameters)
     wrong += [f"`{name}` is no stage" for name in QUOTED.findall(text) if name not in known]

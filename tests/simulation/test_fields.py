@@ -15,10 +15,10 @@ from featherlane.simulation.tile.fields import DATA, ROOMS, STATUS, WANTED
 SRC = Path(fl.__path__[0])
 ASKED_BY_USE = {"use", "sleep"}  # what has rows kept and is no size: the first look at them, the flag
 BY_CALLERS = ("drive", "input", "given", "address")  # no kernel computes them
-ZEROS = ("panel_zero",)  # read alone
+ZEROS = ("panel.zero",)  # read alone
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
-    "recall_memory": "kernels know its address alone, from recall_address",
+    "recall.memory": "kernels know its address alone, from recall_address",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
 MUCH = 200_000  # bytes of one field that are too many for a reset to write; slots of a pile take up to 150,000
@@ -39,9 +39,10 @@ def trees(folder: Path) -> list[ast.Module]:
 
 
 def named(folder: Path) -> set[str]:
-    """Fields of the data that code below a folder names, `d.qpos`."""
-    nodes = (node for tree in trees(folder) for node in ast.walk(tree))
-    return {node.attr for node in nodes if isinstance(node, ast.Attribute) and node.attr in DATA}
+    """Fields of the data that code below a folder names, `d.qpos` or `d.primal.grad`."""
+    nodes = [node for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    names = {f"{node.value.attr}.{node.attr}" for node in nodes if isinstance(node.value, ast.Attribute)}
+    return {name for name in names | {node.attr for node in nodes} if name in DATA}
 
 
 @functools.cache

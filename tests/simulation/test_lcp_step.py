@@ -120,7 +120,7 @@ def test_the_forces_solve_the_lcp_of_the_step(width, rng):
         w.run(forward)
         for k in range(width):
             d = lane(w.arrays, k)
-            if d["lcp_status"][0] == UNSETTLED:
+            if d["lcp.status"][0] == UNSETTLED:
                 unsettled += 1  # pivoting found no friction limits that are consistent
                 continue
             check_forces(model, d)
@@ -195,7 +195,7 @@ def rows_by_kind(a):
     """How many rows there are of each kind in a tile's LCP."""
     kinds = [int(k) for prefix in ("dofrow", "genrow") for k in a[f"{prefix}_type"][: a[f"n{prefix}"][0]]]
     kinds += ["contact"] * sum(a["con_dim"][: a["ncon_slot"][0]][a["con_lcprow"][: a["ncon_slot"][0]] >= 0])
-    assert len(kinds) == a["lcp_n"][0]
+    assert len(kinds) == a["lcp.n"][0]
     return {kind: kinds.count(kind) for kind in set(kinds)}
 
 
@@ -208,9 +208,9 @@ def test_a_tile_whose_rows_do_not_fit_is_split(rng):
     for name in ("qpos", "qvel", "active"):
         tile.arrays[name][...] = whole.arrays[name]
     whole.run(forward)
-    most = max(int(np.count_nonzero(whole.arrays["lcp_x"][: whole.arrays["lcp_n"][0], k])) for k in range(8))
-    assert most < whole.arrays["lcp_n"][0]
-    tile.record.set_size("nlcp", int(whole.arrays["lcp_n"][0]) - 1)
+    most = max(int(np.count_nonzero(whole.arrays["lcp.x"][: whole.arrays["lcp.n"][0], k])) for k in range(8))
+    assert most < whole.arrays["lcp.n"][0]
+    tile.record.set_size("nlcp", int(whole.arrays["lcp.n"][0]) - 1)
     tile.run(forward)
     for name in ("qacc", "qfrc_constraint", "solver_niter", "warning"):
         np.testing.assert_array_equal(tile.arrays[name], whole.arrays[name], err_msg=name)

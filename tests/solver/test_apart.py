@@ -39,8 +39,8 @@ def solved(xml, limit, monkeypatch, width=1, shift=0.0):
 def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
     full = solved(pile(cone, condim), 10**9, monkeypatch)
     apart = solved(pile(cone, condim), 150, monkeypatch)
-    assert full.arrays["H_pattern"][0] in (BLOCKS, PATHS)
-    assert apart.arrays["H_pattern"][0] == APART
+    assert full.arrays["hessian.pattern"][0] in (BLOCKS, PATHS)
+    assert apart.arrays["hessian.pattern"][0] == APART
     assert apart.arrays["solver_niter"] > full.arrays["solver_niter"]
     a, b = full.arrays["qacc"], apart.arrays["qacc"]
     assert np.abs(a - b).max() < CLOSE * np.abs(a).max()
@@ -55,6 +55,6 @@ def test_worlds_that_fit_alone_are_solved_exactly_in_any_company(monkeypatch):
         for name in ("qpos", "qvel"):
             alone.arrays[name][:, 0] = tile.arrays[name][:, lane]
         alone.run(forward)
-        found.add(int(alone.arrays["H_pattern"][0]))
+        found.add(int(alone.arrays["hessian.pattern"][0]))
         assert np.array_equal(alone.arrays["qacc"][:, 0], tile.arrays["qacc"][:, lane])
     assert found == {BLOCKS, APART}

@@ -55,7 +55,7 @@ def accelerations(model, way, near):
         tile.arrays[name][: value.shape[1]] = value.T
     tile.run(forward)
     balls = tile.arrays["genrow_present"][: tile.arrays["ngenrow"][0]]
-    return tile.arrays["qacc"][: model.nv].T.copy(), balls.sum(axis=0), tile.arrays["coupled"][0].copy()
+    return tile.arrays["qacc"][: model.nv].T.copy(), balls.sum(axis=0), tile.arrays["hessian.coupled"][0].copy()
 
 
 @pytest.mark.parametrize("near", [False, True])

@@ -46,7 +46,7 @@ SCENE = """<mujoco>
 @stage
 def curved(m, d):
     """The Hessian at the rows where the solver ended."""
-    d.live[0] = real(d, 1.0)
+    d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
 

@@ -80,7 +80,7 @@ def prepared(way, width, rng, monkeypatch):
         w.arrays["active"][0, 1:] = 0.0  # trees are taken apart in a world that is alone
     w.run(forward)
     a = w.arrays
-    assert a["H_pattern"][0] == pattern
+    assert a["hessian.pattern"][0] == pattern
     assert ("ordered" in way) == (a["ordered"] > 0).all()
     for lane in np.flatnonzero(a["active"][0]):
         put(alone, 0, found[lane])
@@ -104,7 +104,7 @@ def test_a_kept_factor_solves_what_a_dense_matrix_does(way, width, rng, monkeypa
     w, dense = prepared(way, width, rng, monkeypatch)
     a, nv = w.arrays, w.model.nv
     w.run(factor_hessian)
-    assert a["H_kept"][0] == 1 and a["con_overflow"][0] == 0
+    assert a["hessian.kept"][0] == 1 and a["con_overflow"][0] == 0
     for _ in range(VECTORS):
         f = rng.normal(size=(nv, width))
         a["qvec"][:nv] = f
@@ -117,10 +117,10 @@ def test_a_kept_factor_solves_what_a_dense_matrix_does(way, width, rng, monkeypa
 def test_what_a_step_factors_takes_other_vectors(way, width, rng, monkeypatch):
     w, dense = prepared(way, width, rng, monkeypatch)
     a, nv, vectors = w.arrays, w.model.nv, rng.normal(size=(VECTORS, w.model.nv, width))
-    a["search"][:nv] = vectors[0]
-    a["live"][...] = 1.0
+    a["primal.search"][:nv] = vectors[0]
+    a["primal.live"][...] = 1.0
     w.run(first_solve)
-    first = a["search"][:nv].copy()
+    first = a["primal.search"][:nv].copy()
     assert_solves(w, dense, vectors[0], first)
     for f in vectors:
         a["qvec"][:nv] = f
@@ -142,7 +142,7 @@ def test_worlds_that_need_different_ways_are_left_to_a_split_tile(rng, monkeypat
         put(w, lane, state)
     w.run(forward)
     w.run(factor_hessian)
-    assert w.arrays["con_overflow"][0] == 1 and w.arrays["H_kept"][0] == 0
+    assert w.arrays["con_overflow"][0] == 1 and w.arrays["hessian.kept"][0] == 0
 
 
 def test_without_rows_the_hessian_is_the_inertia(rng):

@@ -37,14 +37,14 @@ def test_forces_are_those_of_the_definition(cone, rng):
 def test_a_solver_in_forces_finds_them_block_by_block(solver, rng):
     s = touching(solver=solver)
     s.a["qacc"][: s.nv] = near(s, rng)
-    s.a["dual_f"][...] = 7.0
+    s.a["dual.f"][...] = 7.0
     for store in (0, 1):
         call(constraint_forces, s.m, s.d, store)
-        kept = (s.a["dual_f"] == 7.0).all()
+        kept = (s.a["dual.f"] == 7.0).all()
         assert kept == (store == 0 or solver == "newton")
     if solver == "pgs":
         n = s.a["ndofrow"][0]
-        np.testing.assert_array_equal(s.a["dual_f"][: 10 * n : 10], s.a["dofrow_force"][:n])
+        np.testing.assert_array_equal(s.a["dual.f"][: 10 * n : 10], s.a["dofrow_force"][:n])
 
 
 @pytest.mark.parametrize("counts", [(2, 0, 0), (0, 2, 0), (0, 0, 2), (2, 2, 0), (1, 1, 2), (0, 0, 0)])

@@ -38,7 +38,7 @@ STATE = (("qpos", "nq"), ("qvel", "nv"), ("ctrl", "nu"), ("qacc_warmstart", "nv"
 @stage
 def assembled(m, d):
     """The Hessian at the rows where the solver ended."""
-    d.live[0] = real(d, 1.0)
+    d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
 
@@ -109,7 +109,7 @@ def test_hessian_is_inertia_plus_the_rows_that_are_free(scene):
         if rows.nefc == 0:
             continue
         w.run(assembled)
-        coupled += w.arrays["H_pattern"][0] in (BLOCKS, PATHS)
+        coupled += w.arrays["hessian.pattern"][0] in (BLOCKS, PATHS)
         H = dense_hessian(w)
         x = rows.J @ w.arrays["qacc"][: model.nv, 0] - rows.aref
         free = np.where(rows.type == 1, np.abs(rows.D * x) < rows.frictionloss, x < 0)

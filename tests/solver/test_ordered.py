@@ -47,7 +47,7 @@ def hessian(model, pairs, rng):
 
 def enter_graph(workspace, pairs):
     words = workspace.sizes["ngraphword"]
-    graph = workspace.arrays["graph"]
+    graph = workspace.arrays["graph.bits"]
     graph[...] = 0
     for t, u in pairs:
         graph[t * words + u // WORD_BITS] |= 1 << (u % WORD_BITS)
@@ -57,13 +57,13 @@ def enter_graph(workspace, pairs):
 def enter_panels(model, a, H):
     """H on the panels, as the places say."""
     for t in range(model.ntree):
-        width, own = a["panel_width"][t], dofs(model, t)[::-1]
+        width, own = a["panel.width"][t], dofs(model, t)[::-1]
         rows = np.zeros((len(own), width))
         rows[:, : len(own)] = H[np.ix_(own, own)]
-        for e in range(a["graph_rowadr"][t], a["graph_rowadr"][t] + a["graph_rownnz"][t]):
-            other = dofs(model, a["graph_col"][e])[::-1]
-            rows[:, a["graph_colplace"][e] :][:, : len(other)] = H[np.ix_(own, other)]
-        a["panel"][a["panel_adr"][t] :][: rows.size] = rows.ravel()
+        for e in range(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t]):
+            other = dofs(model, a["graph.col"][e])[::-1]
+            rows[:, a["graph.colplace"][e] :][:, : len(other)] = H[np.ix_(own, other)]
+        a["panel.values"][a["panel.adr"][t] :][: rows.size] = rows.ravel()
 
 
 @pytest.mark.parametrize("count", [5, 21, 90])
@@ -72,20 +72,20 @@ def test_panels_solve_what_a_dense_matrix_does(count):
     pairs, b = coupled(model.ntree, rng, 1.1), rng.standard_normal(model.nv)
     H, workspace = hessian(model, pairs, rng), Workspace(model, 1)
     a = workspace.arrays
-    a["panel"][...] = np.nan  # nothing of an earlier world stays
+    a["panel.values"][...] = np.nan  # nothing of an earlier world stays
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
     workspace.run(place_panels)
     enter_panels(model, a, H)
-    a["panel_x"][: model.nv] = b
+    a["panel.x"][: model.nv] = b
     workspace.run(factor_panels)
     workspace.run(expand_panels)
-    x, first = np.linalg.solve(H, b), a["panel_x"][: model.nv].copy()
+    x, first = np.linalg.solve(H, b), a["panel.x"][: model.nv].copy()
     assert np.abs(first - x).max() <= ROUNDING * np.linalg.cond(H) * np.abs(x).max()
-    a["panel_x"][: model.nv] = b
+    a["panel.x"][: model.nv] = b
     workspace.run(reduce_panels)
     workspace.run(expand_panels)
-    assert np.array_equal(a["panel_x"][: model.nv], first)
+    assert np.array_equal(a["panel.x"][: model.nv], first)
 
 
 def fill(model, order, pairs):
@@ -110,11 +110,11 @@ def test_an_order_holds_every_tree_once_with_the_fill_in_that_it_makes():
     workspace.run(order_trees)
     workspace.run(place_panels)
     a = workspace.arrays
-    order = a["graph_order"][: model.ntree]
+    order = a["graph.order"][: model.ntree]
     assert sorted(order) == list(range(model.ntree))
     rows = fill(model, order, pairs)
     for t in range(model.ntree):
-        listed = a["graph_col"][a["graph_rowadr"][t] :][: a["graph_rownnz"][t]]
+        listed = a["graph.col"][a["graph.rowadr"][t] :][: a["graph.rownnz"][t]]
         assert set(listed) == rows[t]
         assert list(listed) == sorted(listed, key=list(order).index)
     natural = fill(model, range(model.ntree - 1, -1, -1), pairs)
@@ -124,7 +124,7 @@ def test_an_order_holds_every_tree_once_with_the_fill_in_that_it_makes():
     workspace.run(count_in_model_order)
     size = model.tree_dofnum
     cost = sum(0.5 * size[t] * (size[t] + sum(size[u] for u in row)) ** 2 for t, row in natural.items() if row)
-    assert a["panel_cost"][0] == cost
+    assert a["panel.cost"][0] == cost
 
 
 def test_chains_are_ordered_without_fill_in():
@@ -133,7 +133,7 @@ def test_chains_are_ordered_without_fill_in():
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
     workspace.run(place_panels)
-    assert workspace.arrays["graph_rownnz"][: model.ntree].sum() == len(pairs)
+    assert workspace.arrays["graph.rownnz"][: model.ntree].sum() == len(pairs)
 
 
 # ---- in a step -----------------------------------------------------------------------------------------------------

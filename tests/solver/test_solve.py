@@ -65,10 +65,10 @@ def test_the_inertia_is_made_where_the_step_has_gone_without(solver, made, calle
 
 def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_own(called):
     s = touching(width=1)
-    s.a["ordered"][...] = s.a["coupled"][...] = 7.0
+    s.a["ordered"][...] = s.a["hessian.coupled"][...] = 7.0
     s.m.opt_contact_model = LCP
     call(solve, s.m, s.d)
-    assert called == ["solve_lcp"] and not s.a["ordered"].any() and not s.a["coupled"].any()
+    assert called == ["solve_lcp"] and not s.a["ordered"].any() and not s.a["hessian.coupled"].any()
     s.m.opt_contact_model = 0
     for name in ("ncon_slot", "ndofrow", "ngenrow"):
         called.clear()

@@ -35,14 +35,14 @@ def room(request, monkeypatch):
 @stage
 def hessian_there(m, d):
     """The Hessian at the rows where the solver ended."""
-    d.live[0] = real(d, 1.0)
+    d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
 
 @stage
 def newton_step(m, d):
     """search <- H^-1 search."""
-    d.live[0] = real(d, 1.0)
+    d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
     solve_first(m, d)
 
@@ -62,7 +62,7 @@ def test_sparse_equals_dense(cone, impratio, condim, room, rng):
         w.run(forward)
         rows = efc(model, w.arrays)
         w.run(hessian_there)
-        kinds.add(int(w.arrays["H_pattern"][0]))
+        kinds.add(int(w.arrays["hessian.pattern"][0]))
         H = inertia(mj, state) + curvature(model, w, rows)
         assert np.abs(dense_hessian(w) - np.tril(H)).max() < DENSE * np.abs(H).max()
     assert kinds - {TREE} == {BLOCKS if room == "blocks" else PATHS}
@@ -79,9 +79,9 @@ def test_the_factor_solves(cone, room, rng):
         H = dense_hessian(w)
         H += np.tril(H, -1).T
         x = rng.normal(size=model.nv)
-        w.arrays["search"][: model.nv, 0] = H @ x
+        w.arrays["primal.search"][: model.nv, 0] = H @ x
         w.run(newton_step)
-        assert relative(w.arrays["search"][: model.nv, 0], x) < SOLVED
+        assert relative(w.arrays["primal.search"][: model.nv, 0], x) < SOLVED
 
 
 def couple_dofs(w, rows, rng):
@@ -122,7 +122,7 @@ def test_rows_over_several_trees_enter_the_hessian(width, room, rng):
         w.run(solve)
         w.run(hessian_there)
         d = w.arrays
-        assert d["H_pattern"][0] in (BLOCKS, PATHS)
+        assert d["hessian.pattern"][0] in (BLOCKS, PATHS)
         H = dense_hessian(w, width - 1)
         d["genrow_D"][: len(rows)] = 0.0
         w.run(hessian_there)
@@ -146,7 +146,7 @@ def test_bits_are_those_of_any_company(cone, condim, room, rng):
     for lane, state in enumerate(found):
         put(alone, 0, state)
         alone.run(forward)
-        patterns.add((int(alone.arrays["H_pattern"][0]), int(alone.arrays["ncoupling"][0])))
+        patterns.add((int(alone.arrays["hessian.pattern"][0]), int(alone.arrays["hessian.ncoupling"][0])))
         for name in ("qacc", "qfrc_constraint", "solver_niter"):
             assert np.array_equal(alone.arrays[name][:, 0], tile.arrays[name][:, lane]), (name, lane)
     assert len(patterns) > 2 and TREE in {p for p, _ in patterns}
@@ -159,14 +159,14 @@ def test_fill_is_exact(rng):
     for state in states(mj, 4, rng):
         put(w, 0, state)
         w.run(forward)
-        if w.arrays["H_pattern"][0] != BLOCKS:
+        if w.arrays["hessian.pattern"][0] != BLOCKS:
             continue
         H = np.eye(model.nblock, dtype=bool)
         chain = [set() for _ in range(model.nblock)]
         for b, p in enumerate(model.block_parentid):
             chain[b] = {b} | (chain[p] if p >= 0 else set())
             H[b, list(chain[b])] = True
-        for key in w.arrays["coupling_key"][: w.arrays["ncoupling"][0]]:
+        for key in w.arrays["hessian.coupling_key"][: w.arrays["hessian.ncoupling"][0]]:
             i, j = model.dof_blockid[list(divmod(key, 1 << DOF_BITS))]
             for a in chain[i]:
                 for c in chain[j]:
@@ -227,5 +227,5 @@ def test_equalities_between_trees_equal_mujoco(room, rng):
     for state in states(mj, 6, rng, 0.1):
         put(w, 0, state)
         w.run(forward)
-        assert w.arrays["H_pattern"][0] in (BLOCKS, PATHS)
+        assert w.arrays["hessian.pattern"][0] in (BLOCKS, PATHS)
         assert relative(w.arrays["qacc"][: model.nv, 0], truth(mj, state).qacc) < PARITY

@@ -26,15 +26,14 @@ def meets(m, d, last, e, g, h):
 def bounding_tests(m, d, last):
     """The pairs of geoms that some world of the tile still has to look at after a bounding test; after `collision`.
 
-    They are counted in near_count, and listed in cand_near, or, where there is a crowd, in near_key.
+    They are counted in near.count, and listed in near.cand_near, or, where there is a crowd, in near.key.
 
     Args:
         last: LISTED: what lists and boxes of bodies leave, spheres near, and what a crowd's tree finds; SPHERES: of
             these those whose bounding spheres are near; BOXES: and whose turned bounding boxes are.
 
-    Reads:  geom_xpos, geom_xmat, detects, cvel, subtree_com.
-    Writes: near_count, cand_near, near_key, con_overflow; for itself geom_reach (ngeom,), list_*, geom_travel,
-            body_box, crowd_box, leaf_box, leaf_awake.
+    Reads:  geom_xpos, geom_xmat, near.detects, cvel, subtree_com.
+    Writes: near.*, con_overflow; for itself near.geom_reach (ngeom,), neighbours.*, crowd.*.
     Frame: world.
     """
     n = near_pairs(m, d)
@@ -43,9 +42,9 @@ def bounding_tests(m, d, last):
         for i in range(n):
             _, e, g, h = near_pair(m, d, i)
             if m.ncrowd > 0:
-                d.near_key[left] = d.near_key[i]
+                d.near.key[left] = d.near.key[i]
             else:
-                d.cand_near[left] = d.cand_near[i]
+                d.near.cand_near[left] = d.near.cand_near[i]
             left += any_(meets(m, d, last, e, g, h))
         n = left
-    d.near_count[0] = n
+    d.near.count[0] = n

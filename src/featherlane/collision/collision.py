@@ -29,7 +29,7 @@ def is_near(m, d, e, g, h):
     """Mask: do the bounding spheres of the pair come within margin and gap?  A plane's is its half space."""
     v = sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g))
     if e < 0:
-        reach = d.geom_reach[g] + d.geom_reach[h]
+        reach = d.near.geom_reach[g] + d.near.geom_reach[h]
     else:
         margin, gap = margin_and_gap(m, e, g, h)
         reach = (m.geom_rbound[g] + m.geom_rbound[h]) * (1.0 + NEAR) + (margin + gap)
@@ -37,7 +37,7 @@ def is_near(m, d, e, g, h):
         near = dot3(v, z_axis(d, g)) <= reach
     else:
         near = dot3(v, v) <= reach * reach
-    return near & (d.detects[0] > 0.0)
+    return near & (d.near.detects[0] > 0.0)
 
 
 @kernel
@@ -47,7 +47,7 @@ def near_and_awake(m, d, first, last, n):
         g, h = m.cand_geom1[p], m.cand_geom2[p]
         a, b = m.geom_bodyid[g], m.geom_bodyid[h]
         if stirs(d, a, b):
-            d.cand_near[n] = p
+            d.near.cand_near[n] = p
             n += any_(is_near(m, d, m.cand_pair[p], g, h) & pair_awake(d, a, b))
     return n
 
@@ -67,13 +67,13 @@ def near_in_group(m, d, first, last, n, wide):
     """
     if wide:
         for p in range(first, last):
-            d.cand_near[n] = p
+            d.near.cand_near[n] = p
             n += may_be_near_soon(m, d, p)
     elif sleeping(m):
         n = near_and_awake(m, d, first, last, n)
     else:
         for p in range(first, last):
-            d.cand_near[n] = p
+            d.near.cand_near[n] = p
             n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
     return n
 
@@ -90,7 +90,7 @@ def near_candidates(m, d, wide):
         for i in range(m.ngroup):
             last = m.group_first[i + 1] if i + 1 < m.ngroup else m.ncand
             a, b = 6 * m.group_body[2 * i], 6 * m.group_body[2 * i + 1]
-            if not m.group_boxed[i] or any_(boxes_overlap(d.body_box, a, d.body_box, b)):
+            if not m.group_boxed[i] or any_(boxes_overlap(d.near.body_box, a, d.near.body_box, b)):
                 n = near_in_group(m, d, m.group_first[i], last, n, wide)
     else:
         n = near_in_group(m, d, 0, m.ncand, n, wide)
@@ -104,25 +104,25 @@ def list_neighbours(m, d):
     n, count = near_candidates(m, d, 1), 0
     shrink(m, d)
     for i in range(n):
-        p = d.cand_near[i]
+        p = d.near.cand_near[i]
         e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
-        d.list_pair[count] = p
+        d.neighbours.pair[count] = p
         near = is_near(m, d, e, g, h)
         # boxes are asked for those alone: of the others few come near before the list is made anew
         count += 0 if e < 0 and any_(near) and any_(never_meet(m, d, g, h, near)) else 1
-    d.list_count[0] = count + 1
+    d.neighbours.count[0] = count + 1
 
 
 @kernel
 def near_neighbours(m, d):
     """The candidates that are near, where one world keeps a list; returns how many."""
     n = 0
-    if any_(d.detects[0] > 0.0):
-        if d.list_count[0] == 0 or not any_(holds(m, d)):
+    if any_(d.near.detects[0] > 0.0):
+        if d.neighbours.count[0] == 0 or not any_(holds(m, d)):
             list_neighbours(m, d)
-        for i in range(d.list_count[0] - 1):
-            p = d.list_pair[i]
-            d.cand_near[n] = p
+        for i in range(d.neighbours.count[0] - 1):
+            p = d.neighbours.pair[i]
+            d.near.cand_near[n] = p
             n += any_(is_near(m, d, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
     return n
 
@@ -132,28 +132,28 @@ def near_pairs(m, d):
     """List the pairs that are near in some world, in MuJoCo's order; returns how many."""
     for k in range(m.ncollide):
         g = m.collide_geom[k]
-        d.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
+        d.near.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
     # only here and in `farthest`: asked for each candidate, in is_near, it cost a humanoid's step 2 to 3 %
     if m.opt_contact_model == LCP:
         for k in range(m.ncollide):
             g = m.collide_geom[k]
-            d.geom_reach[g] = d.geom_reach[g] + touching(m, d, g)
+            d.near.geom_reach[g] = d.near.geom_reach[g] + touching(m, d, g)
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m):
         n = near_neighbours(m, d)
     else:
         n = near_candidates(m, d, 0)
     if m.ncrowd > 0:
-        d.near_count[0] = 0
+        d.near.count[0] = 0
         for i in range(n):
-            p = d.cand_near[i]
+            p = d.near.cand_near[i]
             add_key(d, pair_key(m, m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]))
         crowd_boxes(m, d)
         for lane in range(width(d)):
-            if has(d.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
+            if has(d.near.detects[0] > 0.0, lane) and (not sleeping(m) or load_awake(m, d, lane) > 0):
                 load_boxes(m, d, lane)
                 crowd_pairs(m, d)
         unite_pairs(m, d)
-        n = d.near_count[0]
+        n = d.near.count[0]
     return n
 
 
@@ -161,10 +161,10 @@ def near_pairs(m, d):
 def near_pair(m, d, i):
     """(number, e, g, h) of the near pair i."""
     if m.ncrowd > 0:
-        e, g, h = pair_of(m, d.near_key[i])
+        e, g, h = pair_of(m, d.near.key[i])
         p = g % m.ncand if m.ncand > 0 else 0
     else:
-        p = d.cand_near[i]
+        p = d.near.cand_near[i]
         e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
     return p, e, g, h
 
@@ -182,7 +182,7 @@ def points(m, d, function, p, e, g, h):
     else:
         near = near & not_(parted(m, d, function, g, h, limit, near))
         if any_(near):
-            d.narrow_near[0] = where(near, real(d, 1.0), real(d, 0.0))
+            d.narrow.near[0] = where(near, real(d, 1.0), real(d, 0.0))
             branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
 
 
@@ -207,9 +207,8 @@ def collision(m, d):
     world that is alone keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
     Reads:  geom_xpos, geom_xmat, given_*, active; to foresee how far geoms go cvel, subtree_com.
-    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); for itself geom_reach (ngeom,),
-            cand_near (ncand,), list_*, geom_travel, body_box, crowd_box, leaf_box, leaf_awake, narrow_near, near_count,
-            near_key.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); for itself near.geom_reach
+            (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*.
     Frame: world.                           Cost: O(ncand), of one world that goes on its list; and near pairs.
     """
     d.ncon_slot[0] = 0

@@ -14,86 +14,86 @@ from featherlane.collision.slot import load_shape
 @kernel
 def plane_distance(m1, d1):
     """The plane's normal is the pair's; the shape's lowest point over it is nearest."""
-    R, S = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)
+    R, S = load9(d1.shape.mat, 0), load9(d1.shape.mat, 9)
     n = (R[2], R[5], R[8])
-    d1.support_vertex[1] = 0
+    d1.support.vertex[1] = 0
     u = mat_t_mul_vec(S, n)
     p, _ = core_support(m1, d1, 1, scale3(-1.0, u))
-    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shape_pos, 3)))
-    dist = dot3(sub3(p, load3(d1.shape_pos, 0)), n)
-    d1.convex_dist[0] = dist
-    store3(d1.convex_normal, 0, n)
-    store3(d1.convex_witness, 0, axpy3(-dist, n, p))
-    store3(d1.convex_witness, 3, p)
+    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shape.pos, 3)))
+    dist = dot3(sub3(p, load3(d1.shape.pos, 0)), n)
+    d1.convex.dist[0] = dist
+    store3(d1.convex.normal, 0, n)
+    store3(d1.convex.witness, 0, axpy3(-dist, n, p))
+    store3(d1.convex.witness, 3, p)
 
 
 @kernel
 def prism_distance(m1, d1):
-    """Keep what `closest` finds if it is nearer than all before: shape_limit is the nearest so far."""
-    a, b, n = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3), load3(d1.convex_normal, 0)
+    """Keep what `closest` finds if it is nearer than all before: shape.limit is the nearest so far."""
+    a, b, n = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3), load3(d1.convex.normal, 0)
     closest(m1, d1)
-    if d1.convex_dist[0] < d1.shape_limit[0]:
-        d1.shape_limit[0] = d1.convex_dist[0]
+    if d1.convex.dist[0] < d1.shape.limit[0]:
+        d1.shape.limit[0] = d1.convex.dist[0]
     else:
-        store3(d1.convex_witness, 0, a)
-        store3(d1.convex_witness, 3, b)
-        store3(d1.convex_normal, 0, n)
+        store3(d1.convex.witness, 0, a)
+        store3(d1.convex.witness, 3, b)
+        store3(d1.convex.normal, 0, n)
 
 
 @stage
 def height_field_distance(m1, d1):
-    """The nearest of all prisms that shape_limit can reach.
+    """The nearest of all prisms that shape.limit can reach.
 
-    Reads:  shape_*, hfield_*.
-    Writes: convex_*; prism_vert, shape_type, shape_limit, support_vertex for itself.
+    Reads:  shape.*, hfield_*.
+    Writes: convex.*; shape.*, support.* for itself.
     Cost:   O(cells within the limit).
     """
-    field, limit = d1.shape_data[0], d1.shape_limit[0]
+    field, limit = d1.shape.data[0], d1.shape.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     look_from_first(d1)
     zero, one = 0.0 * sx, 0.0 * sx + 1.0
     x0, x1 = -reach(m1, d1, (-one, zero, zero)) - limit, reach(m1, d1, (one, zero, zero)) + limit
     y0, y1 = -reach(m1, d1, (zero, -one, zero)) - limit, reach(m1, d1, (zero, one, zero)) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-    d1.shape_type[0] = PRISM
+    d1.shape.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
     for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
         for c in range(first, last):
             for half in range(2):
                 set_prism(m1, d1, field, r, c, half)
                 prism_distance(m1, d1)
-    d1.convex_dist[0] = real(d1, NO_DISTANCE)
-    if d1.shape_limit[0] < limit:
-        d1.convex_dist[0] = d1.shape_limit[0]
+    d1.convex.dist[0] = real(d1, NO_DISTANCE)
+    if d1.shape.limit[0] < limit:
+        d1.convex.dist[0] = d1.shape.limit[0]
 
 
 @kernel
 def store_distance(d, lane, flip):
     """One world's answer; a pair that is too far apart has the limit as its distance, and zeros."""
-    dist, far = d.convex_dist[0], d.distance_limit[0]
+    dist, far = d.convex.dist[0], d.distance.limit[0]
     if dist < far:
-        write_lane(d.distance, 0, lane, dist)
+        write_lane(d.distance.dist, 0, lane, dist)
         for i in range(3):
             first, second = i, 3 + i
             if flip:
                 first, second = 3 + i, i
-            write_lane(d.distance_fromto, i, lane, d.convex_witness[first])
-            write_lane(d.distance_fromto, 3 + i, lane, d.convex_witness[second])
+            write_lane(d.distance.fromto, i, lane, d.convex.witness[first])
+            write_lane(d.distance.fromto, 3 + i, lane, d.convex.witness[second])
     else:
-        write_lane(d.distance, 0, lane, far)
+        write_lane(d.distance.dist, 0, lane, far)
         for i in range(6):
-            write_lane(d.distance_fromto, i, lane, 0.0)
+            write_lane(d.distance.fromto, i, lane, 0.0)
 
 
 @kernel
 def measure(m, d, g, h, lane):
-    """Signed distance of geoms g and h in one world, up to distance_limit, into convex_*; true: h comes first there."""
+    """Signed distance of geoms g and h in one world, up to distance.limit, into convex.*; true: h comes first there."""
     flip = m.geom_type[g] > m.geom_type[h]
     if flip:
         g, h = h, g
     load_shape(m, d, 0, g, lane)
     load_shape(m, d, 1, h, lane)
-    d.shape_limit[0] = d.distance_limit[0]
+    d.shape.limit[0] = d.distance.limit[0]
     if m.geom_type[g] == PLANE:
         plane_distance(m, d)
     elif m.geom_type[g] == HFIELD:
@@ -108,10 +108,10 @@ def geom_distance(m, d):
     """Signed distance of the two geoms that each world names, and their nearest points.
 
     Source: MuJoCo mj_geomDistance.
-    Reads:  distance_geom (2,), distance_limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance (1,) [m], distance_fromto (6,) [m]: from the first geom's surface to the second's; shape_*,
-            convex_dist, convex_normal, convex_witness, support_vertex for itself.
+    Reads:  distance.geom (2,), distance.limit [m], geom_xpos, geom_xmat, geom_size.
+    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's; shape.*,
+            convex.*, support.* for itself.
     """
     for lane in range(width(d)):
-        g, h = whole(read_lane(d.distance_geom, 0, lane)), whole(read_lane(d.distance_geom, 1, lane))
+        g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))
         store_distance(d, lane, measure(m, d, g, h, lane))

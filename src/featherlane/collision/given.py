@@ -72,7 +72,7 @@ def leave_asleep(m, d, i):
         a = number(d.given_body, 2 * i, lane, 0, m.nbody - 1)
         b = number(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
         if not has(pair_awake(d, a, b), lane):
-            write_lane(d.given_left, 0, lane, 0.0)
+            write_lane(d.near.given_left, 0, lane, 0.0)
 
 
 @stage
@@ -80,19 +80,19 @@ def given_contacts(m, d):
     """Slots of the contacts that the caller gave to active worlds, and which worlds detect contacts beside them.
 
     Reads:  given_* (ngiven, ...), active.
-    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, detects; given_left for itself.
+    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; near.* for itself.
     Cost: O(ngiven W).
     """
     one, zero = real(d, 1.0), real(d, 0.0)
     active = d.active[0] > 0.0
-    d.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero)
+    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero)
     for i in range(d.ngiven):
-        d.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero)
+        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero)
         if sleeping(m):
             leave_asleep(m, d, i)
         for lane in range(width(d)):
-            if has(d.given_left[0] > 0.0, lane):
-                alike = (d.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
+            if has(d.near.given_left[0] > 0.0, lane):
+                alike = (d.near.given_left[0] > 0.0) & agrees(d, d.given_dim, i, lane)
                 for c in range(2):
                     alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
                 k = d.ncon_slot[0]
@@ -101,4 +101,4 @@ def given_contacts(m, d):
                     part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)
-                d.given_left[0] = where(alike, zero, d.given_left[0])
+                d.near.given_left[0] = where(alike, zero, d.near.given_left[0])

@@ -19,11 +19,11 @@ from featherlane.model.pair import manifold_points
 
 @stage
 def manifold(m1, d1, function):
-    """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shape_limit.
+    """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shape.limit.
 
-    Reads:  shape_*.   Writes: manifold_*.
+    Reads:  shape.*.   Writes: manifold.*.
     """
-    d1.manifold_count[0] = 0
+    d1.manifold.count[0] = 0
     manifold_points(m1, d1, function)
 
 
@@ -34,18 +34,18 @@ def branching_points(m, d, function, number, e, g, h, first):
     Args:
         number: of the pair, by which a world remembers it.
 
-    Reads:  geom_xpos, geom_xmat, narrow_near, recall_address.
+    Reads:  geom_xpos, geom_xmat, narrow.near, recall_address.
     Writes: from the slot `first` on con_dist, con_pos, con_frame, con_point, con_present; ncon_slot, con_overflow;
-            shape_*, manifold_*, narrow_limit, pair_recall, pair_key for itself.
+            shape.*, manifold.*, narrow.*, recall.*, recall.* for itself.
     """
-    d.narrow_limit[0] = farthest(m, d, e, g, h)
-    d.pair_key[0] = 1 + g * m.ngeom + h
+    d.narrow.limit[0] = farthest(m, d, e, g, h)
+    d.recall.key[0] = 1 + g * m.ngeom + h
     for lane in range(width(d)):
-        if has(d.narrow_near[0] > 0.0, lane):
+        if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
-            d.shape_limit[0] = read_lane(d.narrow_limit, 0, lane)
-            find_entry(d, lane, number if m.ncrowd == 0 else d.pair_key[0])
+            d.shape.limit[0] = read_lane(d.narrow.limit, 0, lane)
+            find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)
             store_manifold(d, first, lane)
     complete_frames(d, first)

@@ -40,13 +40,13 @@ def append(d, number, touch, dist, pos, frame):
 @kernel
 def load_shape(m, d, side, g, lane):
     """Geom g of one world as the shape on one side of the pair that the narrow phase works on."""
-    d.shape_type[side] = m.geom_type[g]
-    d.shape_data[side] = m.geom_dataid[g]
+    d.shape.type[side] = m.geom_type[g]
+    d.shape.data[side] = m.geom_dataid[g]
     for i in range(3):
-        d.shape_pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
-        d.shape_size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
+        d.shape.pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
+        d.shape.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
     for i in range(9):
-        d.shape_mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
+        d.shape.mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
 
 
 @kernel
@@ -64,17 +64,17 @@ def open_slot(d, k, number):
 @kernel
 def store_manifold(d, first, lane):
     """The points just found for one world into the slots of the pair, `first` and after."""
-    for i in range(d.manifold_count[0]):
+    for i in range(d.manifold.count[0]):
         k = first + i
         if k < d.nconmax:
             if k == d.ncon_slot[0]:
                 open_slot(d, k, i)
                 d.ncon_slot[0] = k + 1
             write_lane(d.con_present, k, lane, 1.0)
-            write_lane(d.con_dist, k, lane, d.manifold_dist[i])
+            write_lane(d.con_dist, k, lane, d.manifold.dist[i])
             for c in range(3):
-                write_lane(d.con_pos, 3 * k + c, lane, d.manifold_pos[3 * i + c])
-                write_lane(d.con_frame, 9 * k + c, lane, d.manifold_normal[3 * i + c])
+                write_lane(d.con_pos, 3 * k + c, lane, d.manifold.pos[3 * i + c])
+                write_lane(d.con_frame, 9 * k + c, lane, d.manifold.normal[3 * i + c])
         else:
             d.con_overflow[0] = 1
 

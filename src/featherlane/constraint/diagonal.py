@@ -26,18 +26,18 @@ def clear_row(m, d, i, j):
     zero = real(d, 0.0)
     while i >= 0 or j >= 0:
         k = lower(i, j)
-        d.search[k] = zero
+        d.primal.search[k] = zero
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
 
 
 @kernel
 def whiten_dof(m, d, k, s):
     """Takes dof k out of the row in `search`: its share goes to the dofs above; returns s and its square's part."""
-    x, a = d.search[k], m.M_rowadr[k]
+    x, a = d.primal.search[k], m.M_rowadr[k]
     LD, inverse = metric_factor(m, d)
     for c in range(m.M_rownnz[k] - 1):
         above = m.M_colind[a + c]
-        d.search[above] = fma(-LD[a + c], x, d.search[above])
+        d.primal.search[above] = fma(-LD[a + c], x, d.primal.search[above])
     return fma(x * inverse[k], x, s)
 
 
@@ -45,7 +45,7 @@ def whiten_dof(m, d, k, s):
 def whitened_square(m, d, i, j):
     """J M^-1 J^T of the row that stands in `search` at dofs i and j and above them.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: search (nv,).   Cost: O(depth^2).
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).   Cost: O(depth^2).
     """
     s = real(d, 0.0)
     while i >= 0 or j >= 0:
@@ -59,7 +59,7 @@ def whitened_square(m, d, i, j):
 def dof_diagonal(m, d, i):
     """(M^-1)_ii: of a row with one entry, 1 or -1."""
     clear_row(m, d, i, -1)
-    d.search[i] = real(d, 1.0)
+    d.primal.search[i] = real(d, 1.0)
     return whitened_square(m, d, i, -1)
 
 
@@ -69,7 +69,7 @@ def general_diagonal(m, d, k, i, j):
     clear_row(m, d, i, j)
     o = d.genrow_dofadr[k]
     for e in range(o, o + d.genrow_dofnum[k]):
-        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+        d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
     return whitened_square(m, d, i, j)
 
 
@@ -89,15 +89,15 @@ def next_above(m, d, o, n, k):
 def row_diagonal(m, d, k):
     """J M^-1 J^T of general row k, whose dofs may be on any number of branches.
 
-    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: search (nv,).
+    Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).
     """
     o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], real(d, 0.0)
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
-        d.search[i] = real(d, 0.0)
+        d.primal.search[i] = real(d, 0.0)
         i = next_above(m, d, o, n, i)
     for e in range(o, o + n):
-        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+        d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
         s = whiten_dof(m, d, i, s)
@@ -123,10 +123,10 @@ def contact_diagonal(m, d, k, b1, b2, edge):
     clear_row(m, d, last1, last2)
     i, j, down = last1, last2, scale3(-1.0, u)
     while j >= 0:
-        d.search[j] = contact_entry(d, j, u, r2)
+        d.primal.search[j] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]
     while i >= 0:
         # a dof of both bodies cancels: both velocities are those of one point
-        d.search[i] = d.search[i] + contact_entry(d, i, down, r1)
+        d.primal.search[i] = d.primal.search[i] + contact_entry(d, i, down, r1)
         i = m.dof_parentid[i]
     return whitened_square(m, d, last1, last2)

@@ -177,7 +177,7 @@ def efc_numbers(m, d, er):
 def efc_rows(m, d, er):
     """The rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 
-    Reads:  dofrow_*, genrow_*, con_*, dual_f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
+    Reads:  dofrow_*, genrow_*, con_*, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
     Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).
     """
     efc_numbers(m, d, er)

@@ -58,7 +58,7 @@ def _directions(m, d, er, k, dim):
 @kernel
 def _contact_point(d, k, r):
     """J a - aref along direction r of the contact in slot k, at the point where the solver ended."""
-    return d.con_y[3 * k + r] if r < 3 else d.con_y[3 * (d.nconmax + k) + r - 3]
+    return d.primal.con_y[3 * k + r] if r < 3 else d.primal.con_y[3 * (d.nconmax + k) + r - 3]
 
 
 @kernel
@@ -109,7 +109,7 @@ def _dual_forces(m, d, er, i, k, rows):
     """The forces that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
     start = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
-        er.efc_force[i + r] = d.dual_f[start + r]
+        er.efc_force[i + r] = d.dual.f[start + r]
         if r > 0 and m.opt_cone == ELLIPTIC:
             er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
 

@@ -68,7 +68,7 @@ def _diagonal(m, i):
 def _add_dof(m, d, i, J, bare, hat):
     """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i, the diagonal of Mhat in `search`."""
     square = J * J
-    return bare + square / d.M[_diagonal(m, i)], hat + square / d.search[i]
+    return bare + square / d.M[_diagonal(m, i)], hat + square / d.primal.search[i]
 
 
 @kernel
@@ -112,8 +112,8 @@ def _contact_ratio(m, d, k):
 def _metric_diagonal(m, d):
     """search <- diagonal of the metric, couplings of tendons and actuators included."""
     for i in range(m.nv):
-        d.search[i] = d.Mhat[_diagonal(m, i)]
-    add_coupling_diagonal(m, d, d.search)
+        d.primal.search[i] = d.Mhat[_diagonal(m, i)]
+    add_coupling_diagonal(m, d, d.primal.search)
 
 
 @stage
@@ -121,12 +121,12 @@ def rescale_rows(m, d):
     """D of every row by what the diagonal of the metric has over that of M: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; search for itself.
+    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; primal.* for itself.
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.dofrow_D[k] = d.dofrow_D[k] * (d.search[i] / d.M[_diagonal(m, i)])
+        d.dofrow_D[k] = d.dofrow_D[k] * (d.primal.search[i] / d.M[_diagonal(m, i)])
     for k in range(d.ngenrow[0]):
         bare, hat = real(d, 0.0), real(d, 0.0)
         if d.genrow_type[k] <= LIMIT_TENDON:
@@ -145,20 +145,20 @@ def factor_backbone(m, d):
     """qH, qHDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
 
     Tendons and actuators that couple dofs count with their diagonal there.
-    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); search for itself.
+    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search for itself.
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
     _metric_diagonal(m, d)
     for i in range(m.nv):
-        d.qH[_diagonal(m, i)] = d.search[i]
-    factor(m, d.qH, d.qH, d.qHDiagInv, d.search)
+        d.qH[_diagonal(m, i)] = d.primal.search[i]
+    factor(m, d.qH, d.qH, d.qHDiagInv, d.primal.search)
 
 
 @stage
 def factor_metric(m, d):
     """qH, qHDiagInv <- the factor of the metric.
 
-    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); search for itself.
+    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search for itself.
     """
-    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.search)
+    factor(m, d.Mhat, d.qH, d.qHDiagInv, d.primal.search)

@@ -66,7 +66,7 @@ def release_metric(m, d):
     if has_metric(m):
         for k in range(d.ngenrow[0]):
             if d.genrow_type[k] == METRIC:
-                f, o = d.genrow_D[k] * d.genrow_x[k], d.genrow_dofadr[k]
+                f, o = d.genrow_D[k] * d.primal.genrow_x[k], d.genrow_dofadr[k]
                 for e in range(o, o + d.genrow_dofnum[k]):
                     i = d.genrow_dof[e]
                     d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])

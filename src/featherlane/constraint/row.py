@@ -127,7 +127,7 @@ def make_dof_rows(m, d):
 
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
     Reads:  qpos (nq,), qvel (nv,).
-    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,); search for itself.
+    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,); primal.* for itself.
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -154,7 +154,7 @@ def make_general_rows(m, d):
     """General rows: equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric.
 
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
-    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); search for itself.
+    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); primal.* for itself.
     """
     k, o, off, shortest = 0, 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
@@ -237,7 +237,7 @@ def make_contact_rows(m, d):
     have no rows.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
     Reads:  con_* (nconmax,).
-    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; search for itself.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; primal.* for itself.
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0

@@ -100,21 +100,66 @@ class Field:
         return rows
 
 
+class Declare:
+    """Declares fields that the same stage has valid, in the same role: one line each.
+
+    Args:
+        stage, role, asked: as for `Field`.
+        record: the record within the record that the fields belong to: `Declare("solve", "scratch", "primal")` declares
+            `primal.grad`, which kernels read as `d.primal.grad`.
+
+    A shape is written as its sizes, outermost first: `declare.real("geom_pos", "ngeom 3", "m", "where geoms are")`.
+    """
+
+    def __init__(self, stage: str = "", role: str = "", record: str = "", asked: str = ""):
+        self._stage, self._role, self._asked = stage, role, asked
+        self._prefix = f"{record}." if record else ""
+
+    def _field(self, kind: str, name: str, shape: str, unit: str, doc: str, dtype: str) -> Field:
+        dims = tuple(int(n) if n.isdigit() else n for n in shape.split())
+        return Field(self._prefix + name, kind, dims, unit, doc, self._stage, self._role, dtype, self._asked)
+
+    def real(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
+        """A value for each world."""
+        return self._field("real", name, shape, unit, doc, dtype)
+
+    def int(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
+        """Whole numbers of 32 bits that all worlds of a tile share."""
+        return self._field("int", name, shape, unit, doc, dtype)
+
+    def long(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
+        """The same with 64 bits."""
+        return self._field("long", name, shape, unit, doc, dtype)
+
+    def scalar(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
+        """Numbers of 64 bits that all worlds of a tile share."""
+        return self._field("scalar", name, shape, unit, doc, dtype)
+
+
+def size(name: str, doc: str) -> Field:
+    """One whole number, in the record itself."""
+    return Field(name, "size", doc=doc)
+
+
 @dataclass(frozen=True)
 class Layout:
     """An ordered, named set of fields: the static type of a record.
+
+    A field `primal.grad` belongs to the record `primal` within the record.
 
     Attributes:
         name: of the record.
         fields: in order.
         index: the place of each field, by its name.
         stored: the fields that are arrays.
+        records: names of the records within the record.
     """
 
     name: str
     fields: tuple[Field, ...]
     index: dict[str, int] = field(init=False, compare=False, repr=False)
     stored: tuple[Field, ...] = field(init=False, compare=False, repr=False)
+    records: frozenset[str] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self):
         index = {f.name: k for k, f in enumerate(self.fields)}
@@ -123,7 +168,13 @@ class Layout:
             raise ArgumentError(
                 f"layout {self.name}: declared twice: {sorted({n for n in names if names.count(n) > 1})}"
             )
+        records = frozenset(name.split(".")[0] for name in index if "." in name)
+        if records & index.keys():
+            raise ArgumentError(
+                f"layout {self.name}: fields and records have the names {sorted(records & index.keys())}"
+            )
         object.__setattr__(self, "index", index)
+        object.__setattr__(self, "records", records)
         object.__setattr__(self, "stored", tuple(f for f in self.fields if f.kind != "size"))
 
     def __getitem__(self, name: str) -> Field:

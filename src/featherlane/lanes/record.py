@@ -263,14 +263,16 @@ def python_record(record: Record) -> SimpleNamespace:
 
     scalars = partial(memory, ctypes.c_double if record.dtype == np.float64 else ctypes.c_float)
     doubles = partial(memory, ctypes.c_double)
-    out = SimpleNamespace(width=record.width, shape=(record.width,), dtype=record.dtype)
-    out.scalars, out.doubles = scalars, doubles
-    out.functions = record.functions
+    form = {"width": record.width, "shape": (record.width,), "dtype": record.dtype}
+    form |= {"scalars": scalars, "doubles": doubles, "functions": record.functions}
+    out = SimpleNamespace(**form, **{name: SimpleNamespace(**form) for name in record.layout.records})
     for f in record.layout.fields:
+        within, _, name = f.name.rpartition(".")
+        owner = getattr(out, within) if within else out
         if f.kind == "size":
-            setattr(out, f.name, record.size(f.name))
+            setattr(owner, name, record.size(f.name))
         else:
-            setattr(out, f.name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}"))
+            setattr(owner, name, Rows(record.arrays[f.name], f"{record.layout.name}.{f.name}"))
     return out
 
 

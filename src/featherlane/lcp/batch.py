@@ -128,7 +128,7 @@ def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, 
     if which is not None:
         given = {name: array[which] for name, array in given.items()}
         found = {name: np.empty((len(which), array.shape[1])) for name, array in found.items()}
-    W, count = tile_width(np.float64), len(found["lcp_x"])
+    W, count = tile_width(np.float64), len(found["lcp.x"])
     starts = range(0, count, W)
     threads = max(min(threads, len(starts)), 1)
 
@@ -158,18 +158,18 @@ class _Results:
     """Memory of what is found; fields of a record -> (N, rows)."""
 
     def __init__(self, count: int, n: int):
-        rows = dict.fromkeys(("lcp_x", "lcp_w", "lcp_y", "lcp_g"), n)
-        rows |= dict.fromkeys(("lcp_status", "lcp_niter", "lcp_residual"), 1)
+        rows = dict.fromkeys(("lcp.x", "lcp.w", "lcp.y", "lcp.g"), n)
+        rows |= dict.fromkeys(("lcp.status", "lcp.niter", "lcp.residual"), 1)
         self.fields = {name: np.empty((count, width)) for name, width in rows.items()}
 
     @property
     def left(self) -> np.ndarray:
         """Which problems are not solved."""
-        return np.flatnonzero(self.fields["lcp_status"][:, 0] != Status.SOLVED)
+        return np.flatnonzero(self.fields["lcp.status"][:, 0] != Status.SOLVED)
 
     def set_bounds(self, batch: Problems) -> None:
         """The bounds in effect at x, for methods whose limits are live."""
-        x, lower, upper = (self.fields[name] for name in ("lcp_x", "lcp_y", "lcp_g"))
+        x, lower, upper = (self.fields[name] for name in ("lcp.x", "lcp.y", "lcp.g"))
         lower[...], upper[...] = batch.lo, batch.hi
         rows = np.flatnonzero(batch.findex >= 0)
         force, mu = np.abs(x[:, batch.findex[rows]]), batch.hi[:, rows]

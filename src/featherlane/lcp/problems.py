@@ -37,7 +37,7 @@ class Problems:
         _refuse("add", self.add, self.add < 0.0, ">= 0")
         if (A is None) == (J is None) or (J is None) != (Minv is None):
             raise ProblemError("allowed are either A, or J and Minv")
-        self.fields = {"lcp_x": x, "lcp_b": b, "lcp_lo": self.lo, "lcp_hi": self.hi, "lcp_add": self.add}
+        self.fields = {"lcp.x": x, "lcp.b": b, "lcp.lo": self.lo, "lcp.hi": self.hi, "lcp.add": self.add}
         columns = self._take_dense(A) if A is not None else self._take_factors(J, Minv, cfm)
         self.structure = Structure(n, tuple(map(int, self.findex)), columns)
 
@@ -46,13 +46,13 @@ class Problems:
         A = np.ascontiguousarray(_reals("A", A))
         if A.shape != (N, n, n):
             raise ProblemError(f"A has the shape {A.shape}, allowed is {(N, n, n)}")
-        self.fields |= {"lcp_A": A.reshape(N, n * n), "lcp_diag": np.einsum("kii->ki", A).copy()}
+        self.fields |= {"lcp.A": A.reshape(N, n * n), "lcp.diag": np.einsum("kii->ki", A).copy()}
         return 0
 
     def check_matrices(self, which) -> None:
         """Refuse a dense A that is not finite or not symmetric, of those problems."""
         n = self.structure.n
-        numbers, A = np.arange(len(self.b))[which], self.fields["lcp_A"][which].reshape(-1, n, n)
+        numbers, A = np.arange(len(self.b))[which], self.fields["lcp.A"][which].reshape(-1, n, n)
         for k, M in zip(numbers, A, strict=True):
             for i, j in np.argwhere(~np.isfinite(M))[:1]:
                 raise ProblemError(f"A[{k}, {i}, {j}] is {M[i, j]}, allowed: finite numbers")
@@ -84,7 +84,7 @@ class Problems:
                 raise ProblemError("Minv is not positive definite") from e
         Y = np.ascontiguousarray(Y)
         diagonal = np.einsum("kij,kij->ki", Y, Y) + cfm
-        self.fields |= {"lcp_Y": Y.reshape(N, n * nv), "lcp_cfm": cfm, "lcp_diag": diagonal}
+        self.fields |= {"lcp.Y": Y.reshape(N, n * nv), "lcp.cfm": cfm, "lcp.diag": diagonal}
         return nv
 
 

@@ -101,7 +101,7 @@ class Solver:
         self.n = int(n)
         self.numbers, parameters = self.method.settings(options)
         self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
-        self.arrays["lcp_parameter"][: len(parameters), 0] = parameters
+        self.arrays["lcp.parameter"][: len(parameters), 0] = parameters
 
     def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
         """Solve one problem.
@@ -236,8 +236,8 @@ def _room(method: Method, n: int):
 
 def _load_one(arrays, problem: Problem) -> None:
     n, width = problem.n, -(-problem.n // 8) * 8
-    arrays["one_n"][0] = n
-    arrays["one_A"][: n * width].reshape(n, width)[:, :n] = problem.matrix
+    arrays["one.n"][0] = n
+    arrays["one.A"][: n * width].reshape(n, width)[:, :n] = problem.matrix
     for name in ("b", "lo", "hi", "add", "findex"):
         arrays[f"one_{name}"][:n] = getattr(problem, name)
 
@@ -273,13 +273,13 @@ def _start(problem: Problem, x: ArrayLike) -> np.ndarray:
 
 def _load_rows(arrays, problem: Problem, x) -> None:
     n, A = problem.n, problem.matrix
-    arrays["lcp_n"][0], arrays["lcp_dense"][0] = n, 1
-    arrays["lcp_A"][: n * n, 0] = A.ravel()
-    arrays["lcp_diag"][:n, 0] = np.diagonal(A)
-    arrays["lcp_findex"][:n] = problem.findex
+    arrays["lcp.n"][0], arrays["lcp.dense"][0] = n, 1
+    arrays["lcp.A"][: n * n, 0] = A.ravel()
+    arrays["lcp.diag"][:n, 0] = np.diagonal(A)
+    arrays["lcp.findex"][:n] = problem.findex
     for name in ("b", "lo", "hi", "add"):
         arrays[f"lcp_{name}"][:n, 0] = getattr(problem, name)
-    arrays["lcp_x"][:n, 0] = 0.0 if x is None else x
+    arrays["lcp.x"][:n, 0] = 0.0 if x is None else x
 
 
 def _unload_rows(arrays, problem: Problem) -> Solution:

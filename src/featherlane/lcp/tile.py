@@ -56,12 +56,12 @@ class Tile:
     def __init__(self, structure: Structure, width: int):
         n, sizes = structure.n, structure.sizes
         self.arrays = arrays = allocate(PROBLEM, sizes, width, np.float64)
-        arrays["lcp_n"][0], arrays["lcp_dense"][0] = n, structure.columns == 0
-        arrays["lcp_findex"][:n] = structure.findex
+        arrays["lcp.n"][0], arrays["lcp.dense"][0] = n, structure.columns == 0
+        arrays["lcp.findex"][:n] = structure.findex
         if structure.columns:
-            arrays["lcp_col"][:] = np.arange(structure.columns)
-            arrays["lcp_colnum"][:n] = structure.columns
-            arrays["lcp_rowadr"][:n] = structure.columns * np.arange(n)
+            arrays["lcp.col"][:] = np.arange(structure.columns)
+            arrays["lcp.colnum"][:n] = structure.columns
+            arrays["lcp.rowadr"][:n] = structure.columns * np.arange(n)
         self.record = Record(PROBLEM, sizes, arrays, width, np.float64)
         self.load, self.store = self.bind(load_lanes), self.bind(store_lanes)
 
@@ -76,7 +76,7 @@ class Tile:
         self.arrays["lcp_memory"][:] = 0
         self._list(0, given)
         self._list(RESULTS, results)
-        self.arrays["lcp_parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
+        self.arrays["lcp.parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
 
     def _list(self, at: int, batch: Arrays) -> None:
         """Write a list of copies."""

@@ -144,10 +144,10 @@ class _OneWorld:
     def pairs(self, last: int) -> list[tuple[int, int]]:
         """The geoms of the pairs that pass all tests up to one."""
         self.workspace.bound(bounding_tests)(last)
-        places = range(self.d.near_count[0])
+        places = range(self.d.near.count[0])
         if self.model.ncrowd:
-            return [pair_of(self.m, self.d.near_key[i])[1:] for i in places]
-        numbers = [self.d.cand_near[i] for i in places]
+            return [pair_of(self.m, self.d.near.key[i])[1:] for i in places]
+        numbers = [self.d.near.cand_near[i] for i in places]
         return list(zip(self.model.cand_geom1[numbers].tolist(), self.model.cand_geom2[numbers].tolist(), strict=True))
 
     def searched(self, pairs: list[tuple[int, int]]) -> int:
@@ -160,7 +160,7 @@ class _OneWorld:
         model = self.model
         if not model.ngroup:
             return model.ncand
-        a, b = (self.workspace.view("body_box")[model.group_body[:, k]] for k in (0, 1))
+        a, b = (self.workspace.view("near.body_box")[model.group_body[:, k]] for k in (0, 1))
         overlap = ((a[:, :3] <= b[:, 3:]) & (b[:, :3] <= a[:, 3:])).all(axis=1) | (model.group_boxed == 0)
         return int(np.diff(np.append(model.group_first, model.ncand))[overlap].sum())
 

@@ -40,16 +40,16 @@ def nearest_of_world(m, d, i, lane):
     g0 = first_geom(m, m.sensor_objtype[i], m.sensor_objid[i])
     h0 = first_geom(m, m.sensor_reftype[i], m.sensor_refid[i])
     best = read_lane(m.sensor_cutoff, i, lane)
-    write_lane(d.distance, 0, lane, best)
+    write_lane(d.distance.dist, 0, lane, best)
     for c in range(6):
-        write_lane(d.distance_fromto, c, lane, 0.0)
+        write_lane(d.distance.fromto, c, lane, 0.0)
     for g in range(g0, g0 + geom_count(m, m.sensor_objtype[i], m.sensor_objid[i])):
         for h in range(h0, h0 + geom_count(m, m.sensor_reftype[i], m.sensor_refid[i])):
             if has_distance(m, g, h):
-                d.distance_limit[0] = best
+                d.distance.limit[0] = best
                 flip = measure(m, d, g, h, lane)
-                if d.convex_dist[0] < best:
-                    best = d.convex_dist[0]
+                if d.convex.dist[0] < best:
+                    best = d.convex.dist[0]
                     store_distance(d, lane, flip)
 
 
@@ -59,14 +59,13 @@ def nearest_geoms(m, d, i):
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
     Reads:  geom_xpos, geom_xmat, sensor_cutoff.
-    Writes: sensor_now; for itself distance, distance_*, shape_*, convex_dist, convex_normal, convex_witness,
-            support_vertex.
+    Writes: sensor_now; for itself distance.*, shape.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)
-    a, x = m.sensor_adr[i], load6(d.distance_fromto, 0)
+    a, x = m.sensor_adr[i], load6(d.distance.fromto, 0)
     if m.sensor_type[i] == SENS_GEOMDIST:
-        d.sensor_now[a] = d.distance[0]
+        d.sensor_now[a] = d.distance.dist[0]
     elif m.sensor_type[i] == SENS_GEOMNORMAL:
         v = (x[3] - x[0], x[4] - x[1], x[5] - x[2])
         n = sqrt(dot3(v, v))

@@ -1,80 +1,32 @@
 """Fields of sensors, and of what they measure."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare, size
+
+_cameras_output = Declare("cameras", "output", asked="want_frames")
+_subtree_vel_output = Declare("subtree_vel", "output", asked="want_subtree")
+_rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches")
+_runge_kutta_scratch = Declare("runge_kutta", "scratch")
+_address = Declare("", "address")
+_sensor_acc_scratch = Declare("sensor_acc", "scratch")
+_publish_output = Declare("publish", "output", asked="want_sensors")
 
 FIELDS = (
-    Field("want_sensors", "size", doc="1: compute the values of sensors in each step"),
-    Field("want_subtree", "size", doc="1: compute velocities and momenta of subtrees"),
-    Field("want_wrenches", "size", doc="1: compute accelerations of bodies, and forces on and between them"),
-    Field("cam_xpos", "real", ("ncam", 3), "m", "position of the camera", "cameras", "output", asked="want_frames"),
-    Field("cam_xmat", "real", ("ncam", 9), "1", "orientation of the camera", "cameras", "output", asked="want_frames"),
-    Field(
-        "subtree_linvel",
-        "real",
-        ("nbody", 3),
-        "m/s",
-        "velocity of a subtree's centre of mass",
-        "subtree_vel",
-        "output",
-        asked="want_subtree",
-    ),
-    Field(
-        "subtree_angmom",
-        "real",
-        ("nbody", 3),
-        "kg m^2/s",
-        "angular momentum of a subtree about it",
-        "subtree_vel",
-        "output",
-        asked="want_subtree",
-    ),
-    Field(
-        "cfrc_int",
-        "real",
-        ("nbody", 6),
-        "N m, N",
-        "force from the parent, at the tree's com",
-        "rne_post_constraint",
-        "output",
-        asked="want_wrenches",
-    ),
-    Field(
-        "cfrc_ext",
-        "real",
-        ("nbody", 6),
-        "N m, N",
-        "external force on the body, at the tree's com",
-        "rne_post_constraint",
-        "output",
-        asked="want_wrenches",
-    ),
-    Field(
+    size("want_sensors", "1: compute the values of sensors in each step"),
+    size("want_subtree", "1: compute velocities and momenta of subtrees"),
+    size("want_wrenches", "1: compute accelerations of bodies, and forces on and between them"),
+    _cameras_output.real("cam_xpos", "ncam 3", "m", "position of the camera"),
+    _cameras_output.real("cam_xmat", "ncam 9", "1", "orientation of the camera"),
+    _subtree_vel_output.real("subtree_linvel", "nbody 3", "m/s", "velocity of a subtree's centre of mass"),
+    _subtree_vel_output.real("subtree_angmom", "nbody 3", "kg m^2/s", "angular momentum of a subtree about it"),
+    _rne_post_constraint_output.real("cfrc_int", "nbody 6", "N m, N", "force from the parent, at the tree's com"),
+    _rne_post_constraint_output.real("cfrc_ext", "nbody 6", "N m, N", "external force on the body, at the tree's com"),
+    _runge_kutta_scratch.int(
         "in_stage",
-        "int",
-        (1,),
+        "1",
         "1",
         "1: this pass is a stage within a step, whose sensors do not count; 2: the last one, whose fields are seen",
-        "runge_kutta",
-        "scratch",
     ),
-    Field("user_sensor", "long", ("nsensor",), "1", "address of a sensor's compiled function; 0: none", role="address"),
-    Field(
-        "sensor_now",
-        "real",
-        ("nsensordata",),
-        "sensor's",
-        "values of this moment, before any delay",
-        "sensor_acc",
-        "scratch",
-    ),
-    Field(
-        "sensordata",
-        "real",
-        ("nsensordata",),
-        "sensor's",
-        "values of all sensors",
-        "publish",
-        "output",
-        asked="want_sensors",
-    ),
+    _address.long("user_sensor", "nsensor", "1", "address of a sensor's compiled function; 0: none"),
+    _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "values of this moment, before any delay"),
+    _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),
 )

@@ -30,11 +30,11 @@ def inside_site(m, d, s, point):
     """1 where a point of the world is inside site s, else 0."""
     value = real(d, 0.0)
     if m.site_type[s] == MESH:
-        store3(d.ray_point, 0, point)
+        store3(d.ray.point, 0, point)
         for lane in range(width(d)):
-            p = point_in_site(d, s, read3(d.ray_point, 0, lane), lane)
-            write_lane(d.ray_distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
-        value = d.ray_distance[0]
+            p = point_in_site(d, s, read3(d.ray.point, 0, lane), lane)
+            write_lane(d.ray.distance, 0, lane, 1.0 if inside_hull(m, m.site_dataid[s], p) else 0.0)
+        value = d.ray.distance[0]
     else:
         p = mat_t_mul_vec(load9(d.site_xmat, 9 * s), sub3(point, load3(d.site_xpos, 3 * s)))
         value = where(inside_shape(m.site_type[s], load3(m.site_size, 3 * s), p), 1.0, value)

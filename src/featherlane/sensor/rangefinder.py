@@ -12,10 +12,10 @@ def see_visible_geoms(m, d):
     n = 0
     for g in range(m.ngeom):
         if m.geom_visible[g]:
-            d.ray_seen[n] = g
+            d.ray.seen[n] = g
             n += 1
-    d.ray_ngeom[0] = n
-    d.ray_cutoff[0] = FAR
+    d.ray.ngeom[0] = n
+    d.ray.cutoff[0] = FAR
 
 
 @kernel
@@ -28,8 +28,8 @@ def store_where(d, a, mask, v):
 @kernel
 def store_ray(d, fields, a, depth):
     """What the ray has met, field by field from a on; returns where the next ray's numbers begin."""
-    dist, p, v = d.ray_distance[0], load3(d.ray_point, 0), load3(d.ray_direction, 0)
-    hit = d.ray_geom[0] >= 0.0
+    dist, p, v = d.ray.distance[0], load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    hit = d.ray.geom[0] >= 0.0
     if fields & RAYDATA_DIST:
         d.sensor_now[a] = dist
         a += 1
@@ -43,7 +43,7 @@ def store_ray(d, fields, a, depth):
         store_where(d, a, hit, axpy3(dist, v, p))
         a += 3
     if fields & RAYDATA_NORMAL:
-        store_where(d, a, hit, load3(d.ray_normal, 0))
+        store_where(d, a, hit, load3(d.ray.normal, 0))
         a += 3
     if fields & RAYDATA_DEPTH:
         d.sensor_now[a] = where(hit, depth, -1.0)
@@ -55,7 +55,7 @@ def store_ray(d, fields, a, depth):
 def camera_depth(d, i):
     """How far the point that the ray has met is in front of camera i [m]."""
     R = load9(d.cam_xmat, 9 * i)
-    point = axpy3(d.ray_distance[0], load3(d.ray_direction, 0), load3(d.ray_point, 0))
+    point = axpy3(d.ray.distance[0], load3(d.ray.direction, 0), load3(d.ray.point, 0))
     return -dot3(sub3(point, load3(d.cam_xpos, 3 * i)), (R[2], R[5], R[8]))
 
 
@@ -65,24 +65,24 @@ def rangefinder(m, d, i):
 
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
     Reads:  frames of geoms, of sites, of cameras; geom_visible.
-    Writes: sensor_now; ray_*.
+    Writes: sensor_now; ray.*.
     Cost: O(ngeom) for each ray.
     """
     x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
     see_visible_geoms(m, d)
     if m.sensor_objtype[i] == OBJ_CAMERA:
-        d.ray_exclude[0] = real(d, m.cam_bodyid[x])
+        d.ray.exclude[0] = real(d, m.cam_bodyid[x])
         for row in range(m.cam_resolution[2 * x + 1]):
             for column in range(m.cam_resolution[2 * x]):
                 origin, direction = pixel_ray(m, d, x, column, row)
-                store3(d.ray_point, 0, origin)
-                store3(d.ray_direction, 0, direction)
+                store3(d.ray.point, 0, origin)
+                store3(d.ray.direction, 0, direction)
                 cast(m, d)
                 a = store_ray(d, fields, a, camera_depth(d, x))
     else:
         R = load9(d.site_xmat, 9 * x)
-        d.ray_exclude[0] = real(d, m.site_bodyid[x])
-        store3(d.ray_point, 0, load3(d.site_xpos, 3 * x))
-        store3(d.ray_direction, 0, (R[2], R[5], R[8]))
+        d.ray.exclude[0] = real(d, m.site_bodyid[x])
+        store3(d.ray.point, 0, load3(d.site_xpos, 3 * x))
+        store3(d.ray.direction, 0, (R[2], R[5], R[8]))
         cast(m, d)
-        a = store_ray(d, fields, a, d.ray_distance[0])
+        a = store_ray(d, fields, a, d.ray.distance[0])

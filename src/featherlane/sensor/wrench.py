@@ -166,8 +166,8 @@ def rne_post_constraint(m, d):
     where a result is bound.
     Source: MuJoCo mj_rnePostConstraint.
     Reads:  all that `forward` wrote.
-    Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards; cfrc_ext, cfrc_int (nbody, 6)
-            [N m, N].
+    Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards; cfrc_ext, cfrc_int (nbody, 6) [N
+            m, N].
     Frame:  world axes at the tree's com, rotation first.
     """
     accelerations_of_velocity(m, d)

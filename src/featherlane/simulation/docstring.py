@@ -19,7 +19,7 @@ from featherlane.simulation.tile.fields import DATA
 LABELS = ("Args", "Returns", "Raises", "Reads", "Writes", "Frame", "Cost", "Note", "Source")
 WIDTH = 116
 _LABEL = re.compile(rf"(?:^|   +)({'|'.join(LABELS)}):[ \n]*", re.MULTILINE)
-_FIELD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(?![\w*`])(?: \((?:\d[\w, ]*|\w+,[\w, ]*)\))?(?: \[[^]]*\])?")
+_FIELD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(?![\w*`]|\.\w)(?: \((?:\d[\w, ]*|\w+,[\w, ]*)\))?(?: \[[^]]*\])?")
 # what all public functions of stages have in common
 CALL = """
 Args:

@@ -20,8 +20,8 @@ def constraint_forces(m, d, store):
         store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
 
     Reads:  qacc, cvel, all rows.
-    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual_f; for itself con_body, con_arm,
-            con_basis, con_motion, con_wrench, con_y, con_z, dofrow_x, genrow_x, body_reached.
+    Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual.*; for itself con_body, con_arm,
+            con_basis, con_motion, con_wrench, primal.*, body_reached.
     Cost:   O(nv + contacts).
     """
     if d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
@@ -29,8 +29,8 @@ def constraint_forces(m, d, store):
             d.qfrc_constraint[i] = real(d, 0.0)
     else:
         prepare_contacts(m, d)
-        place_rows(m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-        subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         push_rows(m, d)
         if store:
             store_forces(m, d)

@@ -101,13 +101,11 @@ def solve(m, d):
     Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_* where each iteration is recorded;
-            con_overflow, ordered; for itself H, H_*, live, graph, coupled, coupling_*, ncoupling, con_coupling, body_K,
-            dof_K, body_reached, pair_J, pair_dof, Ma, Mv, Mgrad, Mgrad_old, grad, search, qHDiagInv, aba_*, cacc, cfrc,
-            dofrow_v, dofrow_x, genrow_v, genrow_x, con_body, con_arm, con_basis, con_motion, con_wrench, con_warm,
-            con_y, con_z.
+            con_overflow, ordered; for itself hessian.*, primal.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc,
+            con_body, con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
-    d.ordered[0], d.coupled[0] = real(d, 0.0), real(d, 0.0)
+    d.ordered[0], d.hessian.coupled[0] = real(d, 0.0), real(d, 0.0)
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
     elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:

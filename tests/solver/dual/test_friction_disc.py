@@ -28,7 +28,7 @@ def test_the_force_is_the_best_of_its_disc(n, rng):
     matrix, b, d = disc(n, rng)
     r = rng.uniform(0.05, 3, WORLDS)
     call(solve_on_disc, d, n, r)
-    t = d.dual_room.array[T : T + n]
+    t = d.dual.room.array[T : T + n]
     length, slope = np.linalg.norm(t, axis=0), np.einsum("abw,bw->aw", matrix, t) + b
     assert (length <= r * (1 + EXACT)).all()
     inside = length < r * (1 - 1e-9)
@@ -48,7 +48,7 @@ def test_no_point_of_a_scan_is_better(rng):
     def cost(t):
         return 0.5 * np.einsum("aw,abw,bw->w", t, matrix, t) + (b * t).sum(0)
 
-    best = cost(d.dual_room.array[T : T + 2])
+    best = cost(d.dual.room.array[T : T + 2])
     for angle in np.linspace(0, 2 * np.pi, 60):
         for part in (0.1, 0.5, 0.9, 1.0):
             assert (cost(part * r * np.array([[np.cos(angle)], [np.sin(angle)]])) >= best - 1e-12).all()
@@ -57,14 +57,14 @@ def test_no_point_of_a_scan_is_better(rng):
 def test_no_disc_no_force(rng):
     _, _, d = disc(3, rng)
     call(solve_on_disc, d, 3, np.zeros(WORLDS))
-    assert not d.dual_room.array[T : T + 3].any()
+    assert not d.dual.room.array[T : T + 3].any()
 
 
 def test_a_direction_in_which_nothing_moves_gets_no_force(rng):
     matrix, b, d = disc(2, rng)
-    d.dual_room.array[[A + entry(1, 0), A + entry(1, 1)]] = 0.0
+    d.dual.room.array[[A + entry(1, 0), A + entry(1, 1)]] = 0.0
     call(solve_on_disc, d, 2, np.full(WORLDS, 100.0))
-    t, alone = d.dual_room.array[T : T + 2], -b[0] / matrix[0, 0]
+    t, alone = d.dual.room.array[T : T + 2], -b[0] / matrix[0, 0]
     short = np.abs(alone) < 99
     np.testing.assert_allclose(t[0, short], alone[short], rtol=EXACT)
     assert np.abs(t[1]).max() < 1e-25
@@ -76,7 +76,7 @@ def test_float32_reaches_the_rim(n, rng):
     _, _, d = disc(n, rng, np.float32)
     r = rng.uniform(0.05, 0.5, WORLDS).astype(np.float32)
     call(solve_on_disc, d, n, r)
-    assert (np.linalg.norm(d.dual_room.array[T : T + n], axis=0) <= r * (1 + 1e-6)).all()
+    assert (np.linalg.norm(d.dual.room.array[T : T + n], axis=0) <= r * (1 + 1e-6)).all()
 
 
 def test_a_world_takes_the_bits_that_it_has_alone(rng):
@@ -91,4 +91,4 @@ def test_a_world_takes_the_bits_that_it_has_alone(rng):
                 room[A + entry(c, e)] = matrix[c, e, w]
         alone = record(1, dual_room=room)
         call(solve_on_disc, alone, 3, r[w : w + 1])
-        np.testing.assert_allclose(alone.dual_room.array[T : T + 3, 0], d.dual_room.array[T : T + 3, w], rtol=1e-12)
+        np.testing.assert_allclose(alone.dual_room.array[T : T + 3, 0], d.dual.room.array[T : T + 3, w], rtol=1e-12)

@@ -19,7 +19,7 @@ def solved(cone, **options):
     s = touching(cone, solver="pgs", iterations=2000, noslip_iterations=3000, noslip_tolerance=0.0, **options)
     s.w.run(make_blocks)
     s.w.run(pgs)
-    s.before = {name: s.a[name].copy() for name in ("dual_f", "dofrow_force", "genrow_force", "con_force", "qacc")}
+    s.before = {name: s.a[name].copy() for name in ("dual.f", "dofrow_force", "genrow_force", "con_force", "qacc")}
     return s
 
 
@@ -46,7 +46,7 @@ def test_normal_forces_limits_and_equalities_stay(s):
 
 
 def test_a_world_that_takes_no_part_keeps_its_forces(s):
-    for name in ("dual_f", "con_force", "dofrow_force", "genrow_force"):
+    for name in ("dual.f", "con_force", "dofrow_force", "genrow_force"):
         assert np.abs(s.after[name][:, 5] - s.before[name][:, 5]).max() <= EXACT * np.abs(s.before[name][:, 5]).max()
     assert np.abs(s.after["con_force"] - s.before["con_force"]).max() > 1e-3
 
@@ -84,12 +84,12 @@ def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
         if dim == 1 or lane == 5:
             continue
         f = np.array([call(basis_force, s.m, s.d, k, c)[lane] for c in range(dim)])
-        y, scale = s.a["con_y"][basis_rows(s, k), lane], 1.0 + np.abs(s.a["qacc"][:, lane]).max()
+        y, scale = s.a["primal.con_y"][basis_rows(s, k), lane], 1.0 + np.abs(s.a["qacc"][:, lane]).max()
         if f[0] <= 1e-9:
             continue
         if call(has_edges, s.m, s.d, k):
             q = 10 * (s.a["ndofrow"][0] + s.a["ngenrow"][0] + k)
-            pairs = s.a["dual_f"][q : q + 2 * dim - 2 : 2, lane] + s.a["dual_f"][q + 1 : q + 2 * dim - 2 : 2, lane]
+            pairs = s.a["dual.f"][q : q + 2 * dim - 2 : 2, lane] + s.a["dual.f"][q + 1 : q + 2 * dim - 2 : 2, lane]
             rim = np.abs(f[1:]) >= pairs * (1 - 1e-9)
             assert (np.abs(f[1:]) <= pairs * (1 + 1e-9)).all()
             assert (np.abs(y[1:][~rim]) < SWEPT * scale).all()
@@ -108,15 +108,15 @@ def test_what_the_first_sweep_gains_counts_the_regularisation(rng):
     """1/2 f R f of all forces."""
     for cone in ("pyramidal", "elliptic"):
         s = touching(cone, solver="pgs")
-        s.a["dual_f"][...] = rng.normal(size=s.a["dual_f"].shape)
+        s.a["dual.f"][...] = rng.normal(size=s.a["dual.f"].shape)
         first, expected = s.a["ndofrow"][0] + s.a["ngenrow"][0], np.zeros(s.width)
         for q in range(first):
             D = s.a["dofrow_D"][q] if q < s.a["ndofrow"][0] else s.a["genrow_D"][q - s.a["ndofrow"][0]]
-            expected += np.divide(0.5 * s.a["dual_f"][10 * q] ** 2, D, where=D > 0, out=np.zeros(s.width))
+            expected += np.divide(0.5 * s.a["dual.f"][10 * q] ** 2, D, where=D > 0, out=np.zeros(s.width))
         for k, lane in present(s):
             n, D = call(force_count, s.m, s.d, k), s.a["con_D"][k, lane]
             across = D if call(has_edges, s.m, s.d, k) else s.a["con_Dt"][k, lane]
-            f = s.a["dual_f"][10 * (first + k) : 10 * (first + k) + n, lane]
+            f = s.a["dual.f"][10 * (first + k) : 10 * (first + k) + n, lane]
             expected[lane] += 0.5 * (f[0] ** 2 / D + (f[1:] ** 2).sum() / across if n > 1 else f[0] ** 2 / D)
         np.testing.assert_allclose(call(regularisation_cost, s.m, s.d), expected, rtol=1e-12)
 

@@ -37,13 +37,13 @@ def s(request):
 def admissible(s, slack=1e-12):
     a = s.a
     for k in range(a["ndofrow"][0]):
-        assert (a["dual_f"][10 * k] >= a["dofrow_lo"][k]).all() and (a["dual_f"][10 * k] <= a["dofrow_hi"][k]).all()
+        assert (a["dual.f"][10 * k] >= a["dofrow_lo"][k]).all() and (a["dual.f"][10 * k] <= a["dofrow_hi"][k]).all()
     for k in range(a["ngenrow"][0]):
-        f = a["dual_f"][10 * (a["ndofrow"][0] + k)]
+        f = a["dual.f"][10 * (a["ndofrow"][0] + k)]
         assert (f >= a["genrow_lo"][k]).all() and (f <= a["genrow_hi"][k]).all()
     for k in range(a["ncon_slot"][0]):
         n = call(force_count, s.m, s.d, k)
-        f = a["dual_f"][10 * (s.first + k) :][:n]
+        f = a["dual.f"][10 * (s.first + k) :][:n]
         if call(has_edges, s.m, s.d, k) or n == 1:
             assert (f >= 0).all()
         else:
@@ -79,17 +79,17 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
     for q in range(s.first):
         kind, k = ("dofrow", q) if q < s.a["ndofrow"][0] else ("genrow", q - s.a["ndofrow"][0])
         b, D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("v", "D", "lo", "hi"))
-        before, f = call(dual_cost, s.m, s.d), s.a["dual_f"][10 * q].copy()
+        before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q].copy()
         fall, _ = call(visit_row, s.d, q, b, D, lo, hi, live)
         after = call(dual_cost, s.m, s.d)
         assert gains(before, after, fall)
-        assert s.a["dual_f"][10 * q, 1] == f[1] and fall[1] == 0
+        assert s.a["dual.f"][10 * q, 1] == f[1] and fall[1] == 0
         for step in (1e-4, -1e-4):
-            kept = s.a["dual_f"][10 * q].copy()
-            s.a["dual_f"][10 * q] = np.clip(kept + step, lo, hi)
+            kept = s.a["dual.f"][10 * q].copy()
+            s.a["dual.f"][10 * q] = np.clip(kept + step, lo, hi)
             call(sum_forces, s.m, s.d)
             assert (call(dual_cost, s.m, s.d)[live] >= after[live] - 1e-12 * np.abs(after[live])).all()
-            s.a["dual_f"][10 * q] = kept
+            s.a["dual.f"][10 * q] = kept
         call(sum_forces, s.m, s.d)
 
 
@@ -99,12 +99,12 @@ def test_a_visit_of_a_contact_gains_what_it_says_and_stays_admissible(s, rng):
     gained = np.zeros(s.width)
     for k in range(s.a["ncon_slot"][0]):
         q = s.first + k
-        before, f = call(dual_cost, s.m, s.d), s.a["dual_f"][10 * q : 10 * q + 10].copy()
+        before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q : 10 * q + 10].copy()
         fall, _ = call(visit_contact, s.m, s.d, k, q, 0, live)
-        z = s.a["dual_z"].copy()
-        np.testing.assert_array_equal(s.a["dual_f"][10 * q : 10 * q + 10, 1], f[:, 1])
+        z = s.a["dual.z"].copy()
+        np.testing.assert_array_equal(s.a["dual.f"][10 * q : 10 * q + 10, 1], f[:, 1])
         call(sum_forces, s.m, s.d)
-        assert np.abs(s.a["dual_z"] - z).max() <= EXACT * np.abs(z).max()
+        assert np.abs(s.a["dual.z"] - z).max() <= EXACT * np.abs(z).max()
         after = call(dual_cost, s.m, s.d)
         assert gains(before, after, fall)
         assert (fall >= -1e-12 * np.abs(before)).all() and fall[1] == 0
@@ -121,37 +121,37 @@ def test_many_visits_of_one_contact_find_the_best_of_it(s, rng):
         q, n = s.first + k, call(force_count, s.m, s.d, k)
         for sweep in range(12):
             fall, _ = call(visit_contact, s.m, s.d, k, q, sweep, everyone)
-        best, kept = call(dual_cost, s.m, s.d), s.a["dual_f"][10 * q : 10 * q + n].copy()
+        best, kept = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q : 10 * q + n].copy()
         assert (np.abs(fall) <= VISITED * np.abs(best)).all()
         for _ in range(4):
             f = kept + rng.normal(size=kept.shape) * 0.03 * (1 + np.abs(kept).max(0))
             f = np.maximum(f, 0) if call(has_edges, s.m, s.d, k) or n == 1 else f
             if n > 1 and not call(has_edges, s.m, s.d, k):
                 f[0] = np.maximum(f[0], np.linalg.norm(f[1:], axis=0))
-            s.a["dual_f"][10 * q : 10 * q + n] = f
+            s.a["dual.f"][10 * q : 10 * q + n] = f
             call(sum_forces, s.m, s.d)
             assert (call(dual_cost, s.m, s.d) >= best - VISITED * np.abs(best)).all()
-        s.a["dual_f"][10 * q : 10 * q + n] = kept
+        s.a["dual.f"][10 * q : 10 * q + n] = kept
         call(sum_forces, s.m, s.d)
 
 
 def test_momentum_stays_admissible(s, rng):
     started(s, rng)
-    s.a["dual_old"][...] = s.a["dual_f"] * rng.uniform(0, 3, s.a["dual_f"].shape)
-    before, old = s.a["dual_f"].copy(), s.a["dual_old"].copy()
+    s.a["dual.old"][...] = s.a["dual.f"] * rng.uniform(0, 3, s.a["dual.f"].shape)
+    before, old = s.a["dual.f"].copy(), s.a["dual.old"].copy()
     beta = np.where(np.arange(s.width) % 2 == 0, 0.8, 0.0)
     call(gather_momentum, s.m, s.d, beta)
     admissible(s)
-    n = s.a["ndual"][0]
-    np.testing.assert_array_equal(s.a["dual_f"][: 10 * n, 1::2], before[: 10 * n, 1::2])
-    np.testing.assert_array_equal(s.a["dual_old"][: 10 * s.first : 10], before[: 10 * s.first : 10])
+    n = s.a["dual.ndual"][0]
+    np.testing.assert_array_equal(s.a["dual.f"][: 10 * n, 1::2], before[: 10 * n, 1::2])
+    np.testing.assert_array_equal(s.a["dual.old"][: 10 * s.first : 10], before[: 10 * s.first : 10])
     a, joint = s.a, s.a["ndofrow"][0]
     lo, hi = (np.vstack([a[f"dofrow_{x}"][:joint], a[f"genrow_{x}"][: a["ngenrow"][0]]]) for x in ("lo", "hi"))
     expected = (before + beta * (before - old))[: 10 * s.first : 10]
-    np.testing.assert_allclose(a["dual_f"][: 10 * s.first : 10], np.clip(expected, lo, hi), rtol=1e-14)
-    z = s.a["dual_z"].copy()
+    np.testing.assert_allclose(a["dual.f"][: 10 * s.first : 10], np.clip(expected, lo, hi), rtol=1e-14)
+    z = s.a["dual.z"].copy()
     call(sum_forces, s.m, s.d)
-    np.testing.assert_array_equal(z, s.a["dual_z"])
+    np.testing.assert_array_equal(z, s.a["dual.z"])
 
 
 def test_a_sweep_falls_by_the_sum_of_its_visits(s, rng):

@@ -66,9 +66,9 @@ def test_whitened_sums_of_forces_have_two_ways(s, rng):
     """z = Y^T f = D^-1/2 L^-T J^T f, and |z|^2 = f^T A f."""
     a = forces_near(s, rng)
     call(sum_forces, s.m, s.d)
-    z = s.a["dual_z"][: s.nv].copy()
+    z = s.a["dual.z"][: s.nv].copy()
     call(whiten_forces, s.m, s.d)
-    close(s.a["dual_z"][: s.nv], z)
+    close(s.a["dual.z"][: s.nv], z)
     pull = each(s, a, lambda p, x: p.J.T @ p.force(x))
     power = [y @ np.linalg.solve(p.M, y) for p, y in zip(s.problems, pull, strict=True)]
     close((z * z).sum(0), np.array(power))
@@ -82,7 +82,7 @@ def test_the_acceleration_of_forces(s, rng):
     expected = np.array([p.a0 + np.linalg.solve(p.M, y) for p, y in zip(s.problems, pull, strict=True)]).T
     close(s.a["qfrc_constraint"][: s.nv].T, pull)
     close(s.a["qacc"][: s.nv], expected)
-    close(s.a["Ma"][: s.nv].T, each(s, expected, lambda p, x: p.M @ x))
+    close(s.a["primal.Ma"][: s.nv].T, each(s, expected, lambda p, x: p.M @ x))
     close(cost, each(s, expected, lambda p, x: p.cost(x)))
     close(norm, each(s, expected, lambda p, x: np.linalg.norm(p.gradient(x))))
     call(accelerate, s.m, s.d)
@@ -105,13 +105,13 @@ def test_the_gap_is_the_sum_of_both_costs(s, rng):
 def test_rows_times_z_and_back(s, rng):
     """y . z, z += f y of each row, one by one and three at once."""
     a, d = s.a, s.d
-    for q in (0, a["ndofrow"][0] + 1, *range(a["ndofrow"][0] + a["ngenrow"][0], a["ndual"][0])):
-        k, n = q - a["ndofrow"][0] - a["ngenrow"][0], a["dual_dofnum"][q]
+    for q in (0, a["ndofrow"][0] + 1, *range(a["ndofrow"][0] + a["ngenrow"][0], a["dual.ndual"][0])):
+        k, n = q - a["ndofrow"][0] - a["ngenrow"][0], a["dual.dofnum"][q]
         dim = a["con_dim"][k] if k >= 0 else 1
-        Y = a["dual_Y"][a["dual_rowadr"][q] :][: dim * n].reshape(dim, n, s.width)
-        at = a["dual_dof"][a["dual_dofadr"][q] :][:n]
+        Y = a["dual.Y"][a["dual.rowadr"][q] :][: dim * n].reshape(dim, n, s.width)
+        at = a["dual.dof"][a["dual.dofadr"][q] :][:n]
         z, f = rng.normal(size=(s.nv, s.width)), rng.normal(size=(dim, s.width))
-        a["dual_z"][: s.nv] = z
+        a["dual.z"][: s.nv] = z
         dots = np.einsum("cnw,nw->cw", Y, z[at])
         for c in range(dim):
             close(call(row_dot, d, q, c), dots[c])
@@ -120,18 +120,18 @@ def test_rows_times_z_and_back(s, rng):
         for c in range(dim):
             call(row_add, d, q, c, f[c])
         z[at] += np.einsum("cnw,cw->nw", Y, f)
-        close(a["dual_z"][: s.nv], z)
+        close(a["dual.z"][: s.nv], z)
         if dim >= 3:
             call(add_three, d, q, dim - 3, tuple(f[dim - 3 :]))
             z[at] += np.einsum("cnw,cw->nw", Y[dim - 3 :], f[dim - 3 :])
-            close(a["dual_z"][: s.nv], z)
+            close(a["dual.z"][: s.nv], z)
 
 
 def test_edges_are_forces_and_their_sums_act(s, rng):
-    s.a["dual_f"][...] = rng.normal(size=s.a["dual_f"].shape)
+    s.a["dual.f"][...] = rng.normal(size=s.a["dual.f"].shape)
     first = s.a["ndofrow"][0] + s.a["ngenrow"][0]
     for k in range(s.a["ncon_slot"][0]):
-        dim, f = s.a["con_dim"][k], s.a["dual_f"][10 * (first + k) :][:10]
+        dim, f = s.a["con_dim"][k], s.a["dual.f"][10 * (first + k) :][:10]
         pyramid = dim > 1 and s.m.opt_cone == 0
         assert call(has_edges, s.m, s.d, k) == pyramid
         assert call(force_count, s.m, s.d, k) == (2 * (dim - 1) if pyramid else dim)
@@ -141,12 +141,12 @@ def test_edges_are_forces_and_their_sums_act(s, rng):
 
 
 def test_blocks_without_room_have_no_force(s, rng):
-    s.a["dual_f"][...] = 1.0
-    whole = s.a["ndual"][0]
-    s.a["ndual"][0] = whole - 2
+    s.a["dual.f"][...] = 1.0
+    whole = s.a["dual.ndual"][0]
+    s.a["dual.ndual"][0] = whole - 2
     call(drop_forces, s.m, s.d)
-    s.a["ndual"][0] = whole
-    assert (s.a["dual_f"][: 10 * (whole - 2)] == 1).all() and not s.a["dual_f"][10 * (whole - 2) : 10 * whole].any()
+    s.a["dual.ndual"][0] = whole
+    assert (s.a["dual.f"][: 10 * (whole - 2)] == 1).all() and not s.a["dual.f"][10 * (whole - 2) : 10 * whole].any()
 
 
 def test_absent_rows_have_no_regularisation():

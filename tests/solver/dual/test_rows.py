@@ -35,14 +35,14 @@ def s(request):
 def dense_rows(s, lane):
     """Y of every block of one world: (rows, nv) by block, zero where a block has no dof."""
     a, found = s.a, []
-    for q in range(a["ndual"][0]):
-        n, o, row = a["dual_dofnum"][q], a["dual_dofadr"][q], a["dual_rowadr"][q]
+    for q in range(a["dual.ndual"][0]):
+        n, o, row = a["dual.dofnum"][q], a["dual.dofadr"][q], a["dual.rowadr"][q]
         k = q - a["ndofrow"][0] - a["ngenrow"][0]
         Y = np.zeros((a["con_dim"][k] if k >= 0 else 1, s.nv))
-        dofs = a["dual_dof"][o : o + n]
+        dofs = a["dual.dof"][o : o + n]
         assert list(dofs) == sorted({*dofs.tolist()}, reverse=True)
         for c in range(len(Y)):
-            Y[c, dofs] = a["dual_Y"][row + c * n : row + (c + 1) * n, lane]
+            Y[c, dofs] = a["dual.Y"][row + c * n : row + (c + 1) * n, lane]
         found.append(Y)
     return found
 
@@ -69,27 +69,27 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
         for q, Y in enumerate(dense_rows(s, lane)):
             for c in range(len(Y)):
                 for e in range(len(Y)):
-                    x = s.a["dual_A"][21 * q + packed.function(c, e), lane]
+                    x = s.a["dual.A"][21 * q + packed.function(c, e), lane]
                     assert abs(x - Y[c] @ Y[e]) <= EXACT * max(1.0, abs(x))
 
 
 def test_blocks_take_their_dofs_and_no_more(s):
     """Those of J and those above them."""
     adr = row = 0
-    for q in range(s.a["ndual"][0]):
-        assert (s.a["dual_dofadr"][q], s.a["dual_rowadr"][q]) == (adr, row)
+    for q in range(s.a["dual.ndual"][0]):
+        assert (s.a["dual.dofadr"][q], s.a["dual.rowadr"][q]) == (adr, row)
         k = q - s.a["ndofrow"][0] - s.a["ngenrow"][0]
-        adr += s.a["dual_dofnum"][q]
-        row += s.a["dual_dofnum"][q] * (s.a["con_dim"][k] if k >= 0 else 1)
-    assert not s.a["dual_mark"].any()
+        adr += s.a["dual.dofnum"][q]
+        row += s.a["dual.dofnum"][q] * (s.a["con_dim"][k] if k >= 0 else 1)
+    assert not s.a["dual.mark"].any()
     for q, J in enumerate(jacobians(s, 0)):
         above = set() if J is None else {*np.flatnonzero(np.abs(J).max(0)).tolist()}
         for i in [*above]:
             while i >= 0:
                 above.add(int(i))
                 i = s.model.dof_parentid[i]
-        o, n = s.a["dual_dofadr"][q], s.a["dual_dofnum"][q]
-        listed = {*s.a["dual_dof"][o : o + n].tolist()}
+        o, n = s.a["dual.dofadr"][q], s.a["dual.dofnum"][q]
+        listed = {*s.a["dual.dof"][o : o + n].tolist()}
         assert above == listed if q < s.a["ndofrow"][0] + s.a["ngenrow"][0] else above <= listed
 
 
@@ -99,7 +99,7 @@ def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
     a, n, g = s.a, s.a["ndofrow"][0], s.a["ngenrow"][0]
     full = [*(k < a["nfrictionrow"][0] for k in range(n)), *(a["genrow_type"][:g] == FRICTION_TENDON)]
     full += [*(a["con_dim"][: a["ncon_slot"][0]] > 1)]
-    np.testing.assert_array_equal(a["dual_dofnum"][: a["ndual"][0]] > 0, full)
+    np.testing.assert_array_equal(a["dual.dofnum"][: a["dual.ndual"][0]] > 0, full)
     assert 0 < sum(full) < len(full)
 
 
@@ -107,13 +107,13 @@ def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
 def test_what_finds_no_room_is_left_out_and_told(room):
     s = touching(solver="pgs", width=8)
     call(make_blocks, s.m, s.d)
-    whole = s.a["ndual"][0]
-    used = s.a["dual_dofadr"] if room == "ndualdofmax" else s.a["dual_rowadr"]
+    whole = s.a["dual.ndual"][0]
+    used = s.a["dual.dofadr"] if room == "ndualdofmax" else s.a["dual.rowadr"]
     last = int(used[whole - 1]) + (s.nv if room == "ndualdofmax" else 6 * s.nv)
     for size, fit in ((last, whole), (last - 1, whole - 1), (0, 0)):
         setattr(s.d, room, size)
         call(make_blocks, s.m, s.d)
-        assert s.a["ndual"][0] == fit and call(all_fit, s.d) == (fit == whole)
+        assert s.a["dual.ndual"][0] == fit and call(all_fit, s.d) == (fit == whole)
     call(report_full, s.d)
     assert s.a["con_overflow"][0] == 1 and not s.a["warning"].any()
     s.a["con_overflow"][0], s.a["active"][0, 1:] = 0, 0.0

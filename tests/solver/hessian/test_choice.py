@@ -18,31 +18,31 @@ def test_each_way_is_chosen_in_its_scene(way, monkeypatch, rng):
     if way == "apart":
         s.a["ordered"][...] = 2.0
         call(choose_way, s.m, s.d)
-    assert s.a["H_pattern"][0] == PATTERNS[way] and s.a["con_overflow"][0] == 0
+    assert s.a["hessian.pattern"][0] == PATTERNS[way] and s.a["con_overflow"][0] == 0
     assert (s.a["ordered"] > 0).all() == (way == "ordered")
-    assert not s.a["coupled"].any() and (s.a["ncoupling"][0] > 0) == (way not in ("tree", "recursion"))
+    assert not s.a["hessian.coupled"].any() and (s.a["hessian.ncoupling"][0] > 0) == (way not in ("tree", "recursion"))
 
 
 def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkeypatch, rng):
     for way in ("paths", "blocks"):
         s = on(way, monkeypatch, rng)
-        last, s.a["H_rowadr"][0] = s.a["H_rowadr"].copy(), 77
+        last, s.a["hessian.rowadr"][0] = s.a["hessian.rowadr"].copy(), 77
         call(choose_way, s.m, s.d)
-        assert s.a["H_rowadr"][0] == 77 and s.a["H_pattern"][0] == PATTERNS[way]
-        s.a["coupling_last"][0] += 1
+        assert s.a["hessian.rowadr"][0] == 77 and s.a["hessian.pattern"][0] == PATTERNS[way]
+        s.a["hessian.coupling_last"][0] += 1
         call(choose_way, s.m, s.d)
-        np.testing.assert_array_equal(s.a["H_rowadr"], last)
-        n = s.a["ncoupling"][0]
-        assert s.a["ncoupling"][1] == n
-        np.testing.assert_array_equal(s.a["coupling_last"][:n], s.a["coupling_key"][:n])
+        np.testing.assert_array_equal(s.a["hessian.rowadr"], last)
+        n = s.a["hessian.ncoupling"][0]
+        assert s.a["hessian.ncoupling"][1] == n
+        np.testing.assert_array_equal(s.a["hessian.coupling_last"][:n], s.a["hessian.coupling_key"][:n])
         # one coupling fewer
-        s.a["H_rowadr"][0] = 77
+        s.a["hessian.rowadr"][0] = 77
         s.a["ncon_slot"][0] -= 1
         call(choose_way, s.m, s.d)
-        assert s.a["H_rowadr"][0] != 77 and s.a["ncoupling"][1] == s.a["ncoupling"][0] < n
+        assert s.a["hessian.rowadr"][0] != 77 and s.a["hessian.ncoupling"][1] == s.a["hessian.ncoupling"][0] < n
         s.a["ncon_slot"][0] = s.a["ngenrow"][0] = 0
         call(choose_way, s.m, s.d)
-        assert s.a["H_pattern"][0] == TREE
+        assert s.a["hessian.pattern"][0] == TREE
 
 
 def test_worlds_of_two_ways_are_split_and_so_are_worlds_whose_rows_do_not_fit(monkeypatch, rng):
@@ -56,23 +56,23 @@ def test_worlds_of_two_ways_are_split_and_so_are_worlds_whose_rows_do_not_fit(mo
     monkeypatch.setattr(ordered, "FILLED", 0.0)
     call(choose_way, s.m, s.d)
     assert s.a["ordered"][0, :-1].all() and s.a["ordered"][0, -1] == 0
-    assert s.a["con_overflow"][0] == 1 and s.a["H_pattern"][0] == 0
+    assert s.a["con_overflow"][0] == 1 and s.a["hessian.pattern"][0] == 0
     s.a["con_overflow"][0], s.a["active"][0, -1] = 0, 0.0
     call(choose_way, s.m, s.d)
-    assert s.a["con_overflow"][0] == 0 and s.a["H_pattern"][0] == ORDERED
+    assert s.a["con_overflow"][0] == 0 and s.a["hessian.pattern"][0] == ORDERED
 
     s = touching()
     monkeypatch.setattr(capacity, "HESSIAN_LIMIT", int(s.model.chain_rownnz.sum()))
     s = touching(width=8)
     call(choose_way, s.m, s.d)
-    assert s.a["con_overflow"][0] == 1 and s.a["H_pattern"][0] == 0
+    assert s.a["con_overflow"][0] == 1 and s.a["hessian.pattern"][0] == 0
 
 
 def test_without_room_for_paths_there_are_blocks(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
-    s.a["H_pattern"][0], s.d.npath = 0, 0
+    s.a["hessian.pattern"][0], s.d.npath = 0, 0
     call(choose_way, s.m, s.d)
-    assert s.a["H_pattern"][0] == BLOCKS
-    s.a["H_pattern"][0], s.d.npath = 0, 1000
+    assert s.a["hessian.pattern"][0] == BLOCKS
+    s.a["hessian.pattern"][0], s.d.npath = 0, 1000
     call(choose_way, s.m, s.d)
-    assert s.a["H_pattern"][0] == PATHS
+    assert s.a["hessian.pattern"][0] == PATHS

@@ -40,8 +40,8 @@ def two_ways(rng):
     s.point = near(s, rng)
     go_to(s, s.point)
     call(prepare, s.m, s.d)
-    s.a["live"][...] = 1.0
-    assert 0 < s.a["coupled"].sum() < s.width
+    s.a["primal.live"][...] = 1.0
+    assert 0 < s.a["hessian.coupled"].sum() < s.width
     return s
 
 
@@ -52,18 +52,18 @@ def s(request, monkeypatch, rng):
 
 def test_a_first_solve_and_all_that_follow(s, rng):
     call(assemble_hessian, s.m, s.d)
-    assert s.a["H_kept"][0] == 0
+    assert s.a["hessian.kept"][0] == 0
     f = vectors(s, rng)
-    s.a["search"][: s.nv] = f
+    s.a["primal.search"][: s.nv] = f
     call(solve_first, s.m, s.d)
-    solves(s, f, s.a["search"])
-    assert s.a["H_kept"][0] == (s.a["H_pattern"][0] != PATTERNS["ordered"])
+    solves(s, f, s.a["primal.search"])
+    assert s.a["hessian.kept"][0] == (s.a["hessian.pattern"][0] != PATTERNS["ordered"])
     for _ in range(2):
         f = vectors(s, rng)
         x = record(s.width, x=f).x
         call(substitute, s.m, s.d, x)
         solves(s, f, x.array)
-        assert s.a["H_kept"][0] == 1
+        assert s.a["hessian.kept"][0] == 1
 
 
 def test_columns_together_have_the_bits_of_each_alone(s, rng):
@@ -79,9 +79,9 @@ def test_columns_together_have_the_bits_of_each_alone(s, rng):
 
 def test_a_factor_is_kept_without_a_right_hand_side(s, rng):
     call(assemble_hessian, s.m, s.d)
-    s.a["search"][...] = np.nan
+    s.a["primal.search"][...] = np.nan
     call(keep_factor, s.m, s.d)
-    assert s.a["H_kept"][0] == 1
+    assert s.a["hessian.kept"][0] == 1
     f = vectors(s, rng)
     s.a["qvec"][: s.nv] = f
     call(solve_hessian, s.m, s.d)
@@ -89,14 +89,14 @@ def test_a_factor_is_kept_without_a_right_hand_side(s, rng):
 
 
 def test_by_itself_it_is_factored_at_the_rows_as_they_are(s, rng):
-    s.a["H_kept"][0] = 1
+    s.a["hessian.kept"][0] = 1
     call(factor_hessian, s.m, s.d)
     if s.a["con_overflow"][0] == 0:
         f = vectors(s, rng)
         s.a["qvec"][: s.nv] = f
         call(solve_hessian, s.m, s.d)
         solves(s, f, s.a["qvec"])
-    assert s.a["H_kept"][0] == 1 - s.a["con_overflow"][0] == 1
+    assert s.a["hessian.kept"][0] == 1 - s.a["con_overflow"][0] == 1
 
 
 def test_inertia_is_made_where_a_step_has_gone_without(rng):
@@ -111,9 +111,9 @@ def test_inertia_is_made_where_a_step_has_gone_without(rng):
 
 def test_what_serves_not_all_worlds_is_left_alone(rng):
     s = two_ways(rng)
-    s.a["H_kept"][0], s.a["con_overflow"][0] = 1, 1
+    s.a["hessian.kept"][0], s.a["con_overflow"][0] = 1, 1
     call(factor_hessian, s.m, s.d)
-    assert s.a["H_kept"][0] == 0
+    assert s.a["hessian.kept"][0] == 0
 
 
 def test_inertia_is_read_where_there_is_a_matrix(monkeypatch, rng):
@@ -135,6 +135,6 @@ def test_what_is_left_out_is_told(monkeypatch, rng):
 def test_a_pattern_can_be_forgotten(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     forget_pattern(s.a)
-    assert s.a["H_pattern"][0] == 0
+    assert s.a["hessian.pattern"][0] == 0
     call(choose_way, s.m, s.d)
-    assert s.a["H_pattern"][0] == PATTERNS["paths"]
+    assert s.a["hessian.pattern"][0] == PATTERNS["paths"]

@@ -46,4 +46,4 @@ def test_all_rows_of_a_scene_fit(seed):
     model, rng = fl.load(SCENE), np.random.default_rng(seed)
     tile = Rows(model, *zip(*(kicked(model, rng, 0.1) for _ in range(2)), strict=True))
     tile.run(make_lcp)
-    assert tile.d.lcp_n[0] > 10 and not tile.d.warning.array[1].any() and tile.d.con_overflow[0] == 0
+    assert tile.d.lcp.n[0] > 10 and not tile.d.warning.array[1].any() and tile.d.con_overflow[0] == 0

@@ -25,29 +25,29 @@ def listed(p, at, lane_rows, batch, stride):
 def test_problems_go_into_lanes(first, count, tile, rng):
     """Each problem's own rows, or those that all have; zeros in lanes without a problem."""
     p, b, lo = tile, rng.standard_normal((N, ROWS)), rng.standard_normal((1, ROWS))
-    listed(p, 0, p.lcp_b, b, ROWS)
-    listed(p, 4, p.lcp_lo, lo, 0)
-    p.lcp_hi.array[...], p.lcp_b.array[...] = 5.0, 7.0
+    listed(p, 0, p.lcp.b, b, ROWS)
+    listed(p, 4, p.lcp.lo, lo, 0)
+    p.lcp.hi.array[...], p.lcp.b.array[...] = 5.0, 7.0
     load_lanes.function(p, first, count)
     expected = np.zeros((ROWS, W))
     expected[:, :count] = b[first : first + count].T
-    np.testing.assert_array_equal(p.lcp_b.array, expected)
+    np.testing.assert_array_equal(p.lcp.b.array, expected)
     expected[:, :count] = lo.T
-    np.testing.assert_array_equal(p.lcp_lo.array, expected)
-    assert (p.lcp_hi.array == 5.0).all() and p.lcp_memory[DOUBT] == 0
+    np.testing.assert_array_equal(p.lcp.lo.array, expected)
+    assert (p.lcp.hi.array == 5.0).all() and p.lcp_memory[DOUBT] == 0
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 4), (5, 2)])
 def test_results_come_back_to_their_problems(first, count, tile, rng):
     p, x, wide = tile, np.full((N, ROWS), 9.0), np.full((N, 5), 9.0)
-    p.lcp_x.array[...], p.lcp_w.array[...] = rng.standard_normal((2, ROWS, W))
-    listed(p, RESULTS, p.lcp_x, x, ROWS)
-    listed(p, RESULTS + 4, p.lcp_w, wide[:, :ROWS], 5)
+    p.lcp.x.array[...], p.lcp.w.array[...] = rng.standard_normal((2, ROWS, W))
+    listed(p, RESULTS, p.lcp.x, x, ROWS)
+    listed(p, RESULTS + 4, p.lcp.w, wide[:, :ROWS], 5)
     store_lanes.function(p, first, count)
     expected = np.full((N, ROWS), 9.0)
-    expected[first : first + count] = p.lcp_x.array[:, :count].T
+    expected[first : first + count] = p.lcp.x.array[:, :count].T
     np.testing.assert_array_equal(x, expected)
-    expected[first : first + count] = p.lcp_w.array[:, :count].T
+    expected[first : first + count] = p.lcp.w.array[:, :count].T
     np.testing.assert_array_equal(wide[:, :ROWS], expected)
     assert (wide[:, ROWS:] == 9.0).all()
 
@@ -59,7 +59,7 @@ def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
     """Each world's: is it finite, and symmetric up to rounding?"""
     p = tile
     p.lcp_memory[DOUBT] = 1 - doubtful
-    p.lcp_A.array[entry, 2] += change
+    p.lcp.A.array[entry, 2] += change
     with np.errstate(invalid="ignore"):
         load_lanes.function(p, 0, W)
     assert p.lcp_memory[DOUBT] == doubtful and 1e-14 < ASYMMETRY < 1e-7
@@ -67,6 +67,6 @@ def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
 
 def test_factored_rows_are_not_looked_at(tile):
     p = tile
-    p.lcp_dense[0], p.lcp_A.array[0], p.lcp_memory[DOUBT] = 0, np.nan, 0
+    p.lcp.dense[0], p.lcp.A.array[0], p.lcp_memory[DOUBT] = 0, np.nan, 0
     load_lanes.function(p, 0, W)
     assert p.lcp_memory[DOUBT] == 0

@@ -34,23 +34,23 @@ def test_forces_balance_the_acceleration(solver, rng):
     """Mh qacc = f + J^T x, and x is complementary under its bounds."""
     tile = scene(rng, lcp_solver=solver, lcp_iterations=60)
     assert tile.m.opt_lcp_solver == {"dantzig": DANTZIG, "pgs": LCP_PGS, "apgd": APGD}[solver]
-    tile.d.lcp_x.array[...] = 9.0  # a solver starts from no force
+    tile.d.lcp.x.array[...] = 9.0  # a solver starts from no force
     tile.run(step.solve_lcp)
     d, nv = tile.d, tile.model.nv
     for world in range(2):
         found = tile.lcp(world)
-        x = d.lcp_x.array[: found.n, world]
+        x = d.lcp.x.array[: found.n, world]
         push = found.J.T @ x
         close(d.qfrc_constraint.array[:nv, world], push)
         close(tile.inertia(world) @ d.qacc.array[:nv, world], d.qfrc_smooth.array[:nv, world] + push)
         fixed = found.findex < 0
         gap = x - np.clip(x - (found.A @ x - found.b) / found.A.diagonal().max(), found.lo, found.hi)
         size = max(np.abs(x).max(), np.abs(found.b).max() / found.A.diagonal().max())
-        residual = d.lcp_residual.array[0, world]
+        residual = d.lcp.residual.array[0, world]
         assert np.abs(gap[fixed]).max() <= residual * size + EXACT * size
         assert d.solver_residual.array[0, world] == residual and d.solver_niter.array[0, world] > 0
         assert np.isfinite(d.link_force.array[:6, world]).all() and d.link_force.array[:6, world].any()
-    failed = (d.lcp_status.array[0] > 0.0) & (d.lcp_residual.array[0] > TOLERANCE)
+    failed = (d.lcp.status.array[0] > 0.0) & (d.lcp.residual.array[0] > TOLERANCE)
     np.testing.assert_array_equal(d.warning.array[3], failed)
     assert solver != "dantzig" or not failed.any()
 
@@ -58,8 +58,8 @@ def test_forces_balance_the_acceleration(solver, rng):
 def test_each_row_has_its_own_force(rng):
     tile = scene(rng)
     tile.run(make_lcp)
-    d, n = tile.d, tile.d.lcp_n[0]
-    x = d.lcp_x.array[:n] = rng.standard_normal((n, 2))
+    d, n = tile.d, tile.d.lcp.n[0]
+    x = d.lcp.x.array[:n] = rng.standard_normal((n, 2))
     for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0]), ("con", d.ncon_slot[0])):
         rows = getattr(d, f"{name}_lcprow").array
         rows[: count // 2] = -1  # no room
@@ -85,13 +85,13 @@ def test_an_island_too_large_for_pivots_is_iterated_first(solver, room, iterates
     tile.m.opt_lcp_solver, tile.d.nlcpone = solver, room
     monkeypatch.setattr(step, "iterate", lambda m, d: called.append("iterate"))
     monkeypatch.setattr(step, "solve_islands", lambda m, d: called.append("pivot"))
-    tile.d.lcp_x.array[...], tile.d.lcp_niter.array[...], tile.d.lcp_status.array[...] = 9.0, 9.0, 1.0
+    tile.d.lcp.x.array[...], tile.d.lcp.niter.array[...], tile.d.lcp.status.array[...] = 9.0, 9.0, 1.0
     step.find_forces(tile.m, tile.d)
     assert called == iterates * ["iterate"] + pivots * ["pivot"]
-    assert not tile.d.lcp_x.array[: tile.d.lcp_n[0]].any() and not tile.d.lcp_niter.array.any()
-    assert not tile.d.lcp_status.array.any()
+    assert not tile.d.lcp.x.array[: tile.d.lcp.n[0]].any() and not tile.d.lcp.niter.array.any()
+    assert not tile.d.lcp.status.array.any()
     called.clear()
-    tile.d.lcp_n[0] = 0
+    tile.d.lcp.n[0] = 0
     step.find_forces(tile.m, tile.d)
     assert called == []
 
@@ -103,7 +103,7 @@ def test_an_iterative_solver_has_the_models_options(solver, rng, monkeypatch):
         monkeypatch.setattr(step, name, lambda d, *numbers, name=name: called.append((name, *numbers)))
     tile.run(step.iterate)
     assert called == [(solver, 7, 0, 1) if solver == "pgs" else (solver, 7, 1)]
-    assert tile.d.lcp_parameter.array[:, 0].tolist() == [TOLERANCE, 1.2]
+    assert tile.d.lcp.parameter.array[:, 0].tolist() == [TOLERANCE, 1.2]
 
 
 @pytest.mark.parametrize(("status", "residual", "counted"), [
@@ -114,9 +114,9 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
     tile = scene(rng)
     tile.run(make_lcp)
     d = tile.d
-    d.lcp_status.array[0], d.lcp_residual.array[0], d.lcp_niter.array[0] = status, residual, 5.0
+    d.lcp.status.array[0], d.lcp.residual.array[0], d.lcp.niter.array[0] = status, residual, 5.0
     d.active.array[0], d.solver_gap.array[0] = [1.0, 0.0], 3.0
-    d.lcp_lo.array[:, 1] = d.lcp_hi.array[:, 1] = d.lcp_add.array[:, 1] = 0.0  # a world without rows
+    d.lcp.lo.array[:, 1] = d.lcp.hi.array[:, 1] = d.lcp.add.array[:, 1] = 0.0  # a world without rows
     step.report(tile.m, d)
     assert d.warning.array[3].tolist() == [float(counted), 0.0]
     assert d.solver_niter.array[0].tolist() == [5.0, 0.0] and not d.solver_gap.array.any()
@@ -124,7 +124,7 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
     np.testing.assert_array_equal(d.solver_residual.array[0], residual)
     if counted and status == ITERATIONS:
         d.dtype = np.dtype(np.float32)
-        d.lcp_residual.array[0], tile.m.opt_lcp_tolerance.array[0] = 1e-6, 1e-12
+        d.lcp.residual.array[0], tile.m.opt_lcp_tolerance.array[0] = 1e-6, 1e-12
         step.report(tile.m, d)
         assert d.warning.array[3].tolist() == [1.0, 0.0]  # less than float32 reaches
 

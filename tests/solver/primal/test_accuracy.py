@@ -36,7 +36,7 @@ ROUNDED = 16.0  # roundings of each term of a row
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_rows_anew_are_those_of_the_acceleration(cone, rng):
     s = touching(cone)
-    chosen, names = np.arange(s.width) % 3 != 0, ("con_y", "dofrow_x", "genrow_x", "Ma")
+    chosen, names = np.arange(s.width) % 3 != 0, ("primal.con_y", "primal.dofrow_x", "primal.genrow_x", "Ma")
     a = near(s, rng)
     go_to(s, a)
     expected = {name: s.a[name].copy() for name in names}
@@ -44,9 +44,9 @@ def test_rows_anew_are_those_of_the_acceleration(cone, rng):
         s.a[name][...] += 1.0
     call(make_rows_anew, s.m, s.d, chosen)
     counts = {
-        "con_y": 3 * s.a["ncon_slot"][0],
-        "dofrow_x": s.a["ndofrow"][0],
-        "genrow_x": s.a["ngenrow"][0],
+        "primal.con_y": 3 * s.a["ncon_slot"][0],
+        "primal.dofrow_x": s.a["ndofrow"][0],
+        "primal.genrow_x": s.a["ngenrow"][0],
         "Ma": s.nv,
     }
     for name, n in counts.items():
@@ -66,7 +66,7 @@ def test_what_rows_contest_is_their_forces_over_their_stiffness(cone, rng):
         stiff = np.diag(p.M) + (p.J**2).T @ p.D
         return np.diag(p.M) * (np.abs(p.J).T @ np.abs(p.force(x))) / stiff
 
-    found, expected = s.a["Mgrad_old"][: s.nv].T, each(s, a, contested)
+    found, expected = s.a["primal.Mgrad_old"][: s.nv].T, each(s, a, contested)
     np.testing.assert_array_equal(found == 0, expected == 0)
     ratio = found[expected > 0] / expected[expected > 0]
     assert ratio.min() > 0.1 and ratio.max() < 10
@@ -95,13 +95,13 @@ def test_right_is_what_a_small_step_leads_to(rng):
     go_to(s, best)
     call(find_contested, s.m, s.d)
     forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
-    bound = SMALL * forces + TERMS * EPS * s.a["Mgrad_old"][: s.nv]
+    bound = SMALL * forces + TERMS * EPS * s.a["primal.Mgrad_old"][: s.nv]
     for part, right in ((BELOW, True), (ABOVE, False), (np.nan, False)):
         go_along(s, 1e-12 * vectors(s, rng))
-        s.a["Mv"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
-        s.a["Mv"][3] = part * bound[3]
+        s.a["primal.Mv"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
+        s.a["primal.Mv"][3] = part * bound[3]
         np.testing.assert_array_equal(call(is_right, s.m, s.d, zero, one, one, zero), (right * one, right * one))
-    s.a["Mv"][: s.nv] = 0.0
+    s.a["primal.Mv"][: s.nv] = 0.0
     for gradient, promise, fall, right in (
         (BELOW / EPS * forces, one, one, True),
         (ABOVE / EPS * forces, one, one, False),
@@ -117,7 +117,7 @@ def test_a_row_that_changes_along_the_step_leaves_it_unknown(rng):
     go_to(s, best)
     call(find_contested, s.m, s.d)
     go_along(s, 1e4 * vectors(s, rng))
-    s.a["Mv"][: s.nv] = 0.0
+    s.a["primal.Mv"][: s.nv] = 0.0
     zero, one = np.zeros(s.width), np.ones(s.width)
     right, sure = call(is_right, s.m, s.d, zero, one, one, zero)
     assert not right[:-1].any() and not sure[:-1].any()
@@ -132,7 +132,7 @@ def test_right_is_sure_where_the_step_is_small_even_against_what_the_factor_may_
     assert (stiffest > 0.1 * stiff).all() and (stiffest < 10 * (1 + stiff)).all()
     forces, zero, one = call(size_from_acceleration, s.m, s.d), np.zeros(s.width), np.ones(s.width)
     go_along(s, np.zeros((s.nv, s.width)))
-    s.a["Mv"][: s.nv] = 0.1 * SMALL * forces
+    s.a["primal.Mv"][: s.nv] = 0.1 * SMALL * forces
     for times, expected in ((0.5, True), (20.0, False)):
         stiffness = (times * 10 - 1) / (SLACK * EPS) * one
         right, sure = call(is_right, s.m, s.d, zero, one, one, stiffness)
@@ -168,7 +168,7 @@ def error(model, state, dtype):
     size = np.sqrt(max(problem.f0 @ problem.f0, net @ net))
     allowed = LIMIT[dtype] * size + ROUNDED * problem.rounding(best, np.finfo(dtype).eps)
     errors = [np.abs(x - net) / allowed for x in (problem.net(one.qacc[0]), one.qfrc_constraint[0])]
-    gradient = np.linalg.norm(workspace.arrays["grad"][: model.nv, 0].astype(float)) / float(size)
+    gradient = np.linalg.norm(workspace.arrays["primal.grad"][: model.nv, 0].astype(float)) / float(size)
     return float(np.max(errors)), gradient, one.status["not_converged"][0]
 
 

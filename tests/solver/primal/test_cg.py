@@ -18,7 +18,7 @@ def test_beta_is_hager_and_zhangs(rng):
     inverse = L @ L.T + np.eye(n)
     p, g, old = rng.normal(size=(3, n, worlds))
     g[:, ::3] *= 1e-3
-    fields = {"search": p, "grad": g, "grad_old": old, "Mgrad": inverse @ g, "Mgrad_old": inverse @ old}
+    fields = {"search": p, "grad": g, "primal.grad_old": old, "Mgrad": inverse @ g, "primal.Mgrad_old": inverse @ old}
     beta = call(conjugation, record(1, nv=n), record(worlds, **fields))
     y, floors = g - old, 0
     for w in range(worlds):
@@ -38,19 +38,19 @@ def test_beta_is_hager_and_zhangs(rng):
 def test_a_search_turns_with_its_rows_and_keeps_the_gradient(rng):
     s = touching(solver="cg")
     g, p, beta = (vectors(s, rng) for _ in range(3))
-    s.a["grad"][: s.nv], s.a["search"][: s.nv] = g, p
+    s.a["primal.grad"][: s.nv], s.a["primal.search"][: s.nv] = g, p
     call(precondition, s.m, s.d)
     Mg = np.array([np.linalg.solve(q.M, x) for q, x in zip(s.problems, g.T, strict=True)]).T
-    assert np.abs(s.a["Mgrad"][: s.nv] - Mg).max() <= EXACT * np.abs(Mg).max()
+    assert np.abs(s.a["primal.Mgrad"][: s.nv] - Mg).max() <= EXACT * np.abs(Mg).max()
     call(turn_search, s.m, s.d, beta[0])
     expected = beta[0] * p - Mg
-    assert np.abs(s.a["search"][: s.nv] - expected).max() <= EXACT * np.abs(expected).max()
-    np.testing.assert_array_equal(s.a["grad_old"][: s.nv], g)
-    np.testing.assert_array_equal(s.a["Mgrad_old"], s.a["Mgrad"])
+    assert np.abs(s.a["primal.search"][: s.nv] - expected).max() <= EXACT * np.abs(expected).max()
+    np.testing.assert_array_equal(s.a["primal.grad_old"][: s.nv], g)
+    np.testing.assert_array_equal(s.a["primal.Mgrad_old"], s.a["primal.Mgrad"])
     Mv = each(s, expected, lambda q, x: q.M @ x).T
-    assert np.abs(s.a["Mv"][: s.nv] - Mv).max() <= EXACT * np.abs(Mv).max()
+    assert np.abs(s.a["primal.Mv"][: s.nv] - Mv).max() <= EXACT * np.abs(Mv).max()
     k = s.a["nfrictionrow"][0] - 1
-    assert np.abs(s.a["dofrow_v"][k] - expected[s.a["dofrow_dof"][k]]).max() <= EXACT * np.abs(expected).max()
+    assert np.abs(s.a["primal.dofrow_v"][k] - expected[s.a["dofrow_dof"][k]]).max() <= EXACT * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

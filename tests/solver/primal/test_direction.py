@@ -23,14 +23,14 @@ def test_a_direction_solves_newtons_equation(rng):
     s = ready("elliptic")
     a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng, 5.0)
     go_to(s, a)
-    s.a["live"][...] = 1.0
+    s.a["primal.live"][...] = 1.0
     call(evaluate, s.m, s.d)
     promise, fall = call(search_direction, s.m, s.d)
     for lane, p in enumerate(s.problems):
         g, H = p.gradient(a[:, lane]), p.hessian(a[:, lane])
         expected = -np.linalg.solve(H, g)
-        assert np.abs(s.a["search"][: s.nv, lane] - expected).max() <= EXACT * np.abs(expected).max()
-        assert np.abs(s.a["Mv"][: s.nv, lane] - p.M @ expected).max() <= EXACT * np.abs(p.M @ expected).max()
+        assert np.abs(s.a["primal.search"][: s.nv, lane] - expected).max() <= EXACT * np.abs(expected).max()
+        assert np.abs(s.a["primal.Mv"][: s.nv, lane] - p.M @ expected).max() <= EXACT * np.abs(p.M @ expected).max()
         assert abs(promise[lane] + 0.5 * g @ expected) <= EXACT * abs(g @ expected)
         assert abs(fall[lane] + g @ expected) <= EXACT * abs(g @ expected)
 
@@ -39,17 +39,17 @@ def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
     s = ready("pyramidal")
     a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng)
     go_to(s, a)
-    s.a["live"][...] = 1.0
+    s.a["primal.live"][...] = 1.0
     call(evaluate, s.m, s.d)
     # of which no body is made, in a world where nothing touches the ball
     s.a["M"][:, -1] *= -1.0
-    s.a["grad"][:, -1] = 0.0
-    s.a["grad"][s.model.tree_dofadr[1] + np.arange(3), -1] = 1.0
+    s.a["primal.grad"][:, -1] = 0.0
+    s.a["primal.grad"][s.model.tree_dofadr[1] + np.arange(3), -1] = 1.0
     promise, fall = call(search_direction, s.m, s.d)
-    expected = -s.a["grad"][: s.nv, -1] / s.a["M"][s.model.M_rowadr + s.model.M_rownnz - 1, -1]
-    downhill = (s.a["search"][: s.nv] * s.a["grad"][: s.nv]).sum(0) < 0
+    expected = -s.a["primal.grad"][: s.nv, -1] / s.a["M"][s.model.M_rowadr + s.model.M_rownnz - 1, -1]
+    downhill = (s.a["primal.search"][: s.nv] * s.a["primal.grad"][: s.nv]).sum(0) < 0
     newton_step = -np.linalg.solve(s.problems[0].hessian(a[:, 0]), s.problems[0].gradient(a[:, 0]))
-    assert np.abs(s.a["search"][: s.nv, 0] - newton_step).max() <= EXACT * np.abs(newton_step).max()
+    assert np.abs(s.a["primal.search"][: s.nv, 0] - newton_step).max() <= EXACT * np.abs(newton_step).max()
     assert downhill[:-1].all() and promise[0] < FAR <= promise[-1]
-    np.testing.assert_allclose(s.a["search"][: s.nv, -1], expected, rtol=1e-12)
-    np.testing.assert_allclose(fall[-1], -expected @ s.a["grad"][: s.nv, -1], rtol=1e-12)
+    np.testing.assert_allclose(s.a["primal.search"][: s.nv, -1], expected, rtol=1e-12)
+    np.testing.assert_allclose(fall[-1], -expected @ s.a["primal.grad"][: s.nv, -1], rtol=1e-12)

@@ -19,7 +19,7 @@ def test_the_gap_bounds_the_cost_above_its_minimum(cone, rng):
     for size in (1e-3, 10.0):
         a = near(s, rng, size)
         g = each(s, a, lambda p, x: p.gradient(x))
-        s.a["grad"][: s.nv] = g.T
+        s.a["primal.grad"][: s.nv] = g.T
         gap = call(primal_gap, s.m, s.d)
         above = each(s, a, lambda p, x: p.cost(x)) - best
         assert (gap >= above * (1 - 1e-9)).all()

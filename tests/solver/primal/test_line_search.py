@@ -113,7 +113,7 @@ def bent(D, x, v, evaluations):
     n, zero = len(D), np.zeros(1)
     d = record(1, nfrictionrow=[0], ndofrow=[n], ngenrow=[0], ncon_slot=[0], dofrow_D=D, dofrow_x=x, dofrow_v=v)
     d.dofrow_lo, d.dofrow_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
-    d.Ma = d.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x
+    d.primal.Ma = d.primal.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x
     m = record(1, nv=1, opt_ls_iterations=evaluations, opt_cone=0, opt_integrator=0, opt_contact_model=0)
     return m, d
 
@@ -152,7 +152,7 @@ def test_rounding_of_a_slope_is_of_the_size_of_its_terms(s, rng):
     a, p, *_ = line(s, rng)
     s.a["qfrc_constraint"][: s.nv] = each(s, a, lambda q, x: q.J.T @ q.force(x)).T
     f0 = np.array([q.M @ q.a0 for q in s.problems]).T
-    dofs = (np.abs(p) * (np.abs(s.a["Ma"][: s.nv]) + np.abs(f0) + np.abs(s.a["qfrc_constraint"][: s.nv]))).sum(0)
+    dofs = (np.abs(p) * (np.abs(s.a["primal.Ma"][: s.nv]) + np.abs(f0) + np.abs(s.a["qfrc_constraint"][: s.nv]))).sum(0)
     for reach in (0.0, 1.0):
         rows = np.zeros(s.width)
         for lane, q in enumerate(s.problems):

@@ -35,7 +35,7 @@ def test_cost_and_gradient_are_those_of_the_definition(s, rng):
     cost, norm = call(evaluate, s.m, s.d)
     gradient = each(s, a, lambda p, x: p.gradient(x))
     close(cost, each(s, a, lambda p, x: p.cost(x)))
-    close(s.a["grad"][: s.nv].T, gradient)
+    close(s.a["primal.grad"][: s.nv].T, gradient)
     close(norm, np.linalg.norm(gradient, axis=1))
     close(s.a["qfrc_constraint"][: s.nv].T, each(s, a, lambda p, x: p.J.T @ p.force(x)))
 

@@ -68,11 +68,11 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
     moved = s.a["qacc"][: s.nv] - before
     size = EPS * np.maximum(np.abs(a), np.abs(s.a["qacc_smooth"][: s.nv]))
     assert not moved[:, ~chosen].any() and not change[~chosen].any()
-    signs = np.sign(s.a["search"][: s.nv])[:, chosen]
-    assert ((np.abs(s.a["search"][: s.nv])[:, chosen] / size[:, chosen] - 1) < EXACT).all()
+    signs = np.sign(s.a["primal.search"][: s.nv])[:, chosen]
+    assert ((np.abs(s.a["primal.search"][: s.nv])[:, chosen] / size[:, chosen] - 1) < EXACT).all()
     assert (signs > 0).any() and (signs < 0).any()
     for lane in np.flatnonzero(chosen):
-        p, e = s.problems[lane], s.a["search"][: s.nv, lane]
+        p, e = s.problems[lane], s.a["primal.search"][: s.nv, lane]
         expected = np.linalg.norm(p.hessian(a[:, lane]) @ e)
         assert 0.1 * expected < change[lane] < 10 * expected  # of numbers of 1e-16: a digit
 
@@ -83,7 +83,7 @@ def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
     a = near(s, rng, 1e3)
     at(s, a)
     change = call(change_by_rounding, s.m, s.d, np.ones(s.width, bool))
-    e = s.a["search"][: s.nv]
+    e = s.a["primal.search"][: s.nv]
     expected = each(s, a + e, lambda p, x: p.gradient(x)) - each(s, a, lambda p, x: p.gradient(x))
     np.testing.assert_allclose(change, np.linalg.norm(expected, axis=1), rtol=1e-6)
     largest = np.maximum(np.abs(a), np.abs(s.a["qacc_smooth"][: s.nv]))
@@ -119,7 +119,7 @@ def test_terms_are_those_of_the_gradient_as_if_nothing_cancelled(cone, rng):
     a = near(s, rng)
     at(s, a)
     call(is_rounding_of_terms, s.m, s.d)
-    terms = s.a["Mgrad"][: s.nv]
+    terms = s.a["primal.Mgrad"][: s.nv]
     for lane, p in enumerate(s.problems):
         x = a[:, lane]
         dense = np.abs(p.M @ x) + np.abs(p.M @ p.a0) + np.abs(p.J).T @ np.abs(p.force(x))
@@ -132,10 +132,10 @@ def test_rounding_of_terms_is_a_dofs_own(dtype, eps, rng):
     s = touching(dtype=dtype)
     at(s, near(s, rng))
     call(is_rounding_of_terms, s.m, s.d)
-    bound = TERMS * eps * s.a["Mgrad"][: s.nv]
+    bound = TERMS * eps * s.a["primal.Mgrad"][: s.nv]
     for part, said in ((BELOW, True), (ABOVE, False), (np.nan, False)):
-        s.a["grad"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
-        s.a["grad"][3, :-1] = part * bound[3, :-1]
+        s.a["primal.grad"][: s.nv] = BELOW * bound * rng.choice([-1, 1], bound.shape)
+        s.a["primal.grad"][3, :-1] = part * bound[3, :-1]
         told = call(is_rounding_of_terms, s.m, s.d)
         np.testing.assert_array_equal(told[:-1], said)
         assert told[-1]

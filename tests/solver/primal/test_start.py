@@ -42,7 +42,7 @@ def belongs(s, a):
     """The rows and M a are those of the point."""
     cost, _ = call(evaluate, s.m, s.d)
     close(cost, costs(s, a))
-    close(s.a["Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))
+    close(s.a["primal.Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -56,7 +56,7 @@ def test_the_cheaper_point_is_taken(s, which, rng):
     close(a, np.where(cheaper, warm, smooth(s)))
     belongs(s, a)
     # and the direction to the other one
-    close(s.a["search"][: s.nv], np.where(cheaper, smooth(s) - warm, warm - smooth(s)))
+    close(s.a["primal.search"][: s.nv], np.where(cheaper, smooth(s) - warm, warm - smooth(s)))
 
 
 @pytest.mark.parametrize("which", [0, 1])

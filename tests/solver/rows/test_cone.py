@@ -32,7 +32,7 @@ def rows_of(dim):
 
 def forces(d, dim, y=None):
     """(dim, worlds) forces, and costs."""
-    y = d.con_y if y is None else record(WORLDS, y=y).y
+    y = d.primal.con_y if y is None else record(WORLDS, y=y).y
     f, s, c = call(cone, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
@@ -48,7 +48,7 @@ def test_forces_are_the_best_of_their_cone(dim, rng):
     """f minimises f.R f / 2 + f.y where |f across| <= f along n: (y + R f).(g - f) >= 0 for every g of the cone."""
     d = contact(dim, rng)
     f, c = forces(d, dim)
-    y = d.con_y.array[rows_of(dim), :-1]
+    y = d.primal.con_y.array[rows_of(dim), :-1]
     R = 1 / np.array([d.con_D.array[1], *[d.con_Dt.array[1]] * (dim - 1)])[:, :-1]
     assert not f[:, -1].any() and c[-1] == 0
     f, c = f[:, :-1], c[:-1]
@@ -67,8 +67,8 @@ def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
-    d.con_z = record(WORLDS, z=z).z
-    y, a, e = d.con_y.array, 0.3, 1e-6
+    d.primal.con_z = record(WORLDS, z=z).z
+    y, a, e = d.primal.con_y.array, 0.3, 1e-6
     g, h = call(cone_slope, d, 1, a, 2.0, 5.0)
     up, down = (forces(d, dim, y + (a + s) * z)[1] for s in (e, -e))
     np.testing.assert_allclose(g - 2.0, (up - down) / (2 * e), rtol=DIFFERENCE, atol=1e-8)
@@ -81,7 +81,7 @@ def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
 def test_weights_are_the_derivative_of_the_force(dim, rng):
     d = contact(dim, rng)
     (w, b1, q, b), inverse = call(cone_weights, d, 1)
-    at, y, e, off = rows_of(dim), d.con_y.array, 1e-6, 0
+    at, y, e, off = rows_of(dim), d.primal.con_y.array, 1e-6, 0
     n, t = np.eye(dim)[0], np.array([np.zeros(WORLDS), *(inverse * y[at[1:]])])
     others = np.diag(np.array([0.0, *[1.0] * (dim - 1)]))
     W = w * np.multiply.outer(np.outer(n, n), np.ones(WORLDS)) + b * others[..., None]
@@ -99,19 +99,19 @@ def test_switches_tell_where_a_step_was_not_exact(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
-    d.con_z = record(WORLDS, z=z).z
+    d.primal.con_z = record(WORLDS, z=z).z
     a = 0.2
-    before, after = zones(forces(d, dim)[0]), zones(forces(d, dim, d.con_y.array + a * z)[0])
+    before, after = zones(forces(d, dim)[0]), zones(forces(d, dim, d.primal.con_y.array + a * z)[0])
     n = call(cone_switches, d, 1, a)
     assert (n[before != after] > 0).all() and (before != after).any()
     same = (before == after) & (before != 2)
     assert not n[same].any()
     assert (n[(before == 2) & (after == 2)] > 0).all()  # they turn
     # along the slip itself nothing turns, and n alone may change
-    straight = d.con_y.array * rng.normal(size=WORLDS)
+    straight = d.primal.con_y.array * rng.normal(size=WORLDS)
     straight[3] = z[3]
-    d.con_z = record(WORLDS, z=straight).z
-    after = zones(forces(d, dim, d.con_y.array + 1e-3 * straight)[0])
+    d.primal.con_z = record(WORLDS, z=straight).z
+    after = zones(forces(d, dim, d.primal.con_y.array + 1e-3 * straight)[0])
     n = call(cone_switches, d, 1, 1e-3)
     slides = (before == 2) & (after == 2)
     assert slides.any() and not n[slides].any()
@@ -126,7 +126,7 @@ def test_contacts_that_part_are_not_held(dim, rng):
 
 def test_forces_and_costs_are_continuous_over_the_borders_of_zones(rng):
     d = contact(3, rng)
-    y, D, Dt = d.con_y.array, d.con_D.array[1], d.con_Dt.array[1]
+    y, D, Dt = d.primal.con_y.array, d.con_D.array[1], d.con_Dt.array[1]
     T = np.hypot(y[4], y[5])
     for border in (T, -(Dt / np.maximum(D, 1e-3)) * T):
         near = []

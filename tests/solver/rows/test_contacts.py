@@ -27,7 +27,7 @@ def s(request):
 
 def along(s, v):
     """con_y of J v for the contacts that act, from MuJoCo's Jacobians; (rows, width)."""
-    y = np.zeros_like(s.a["con_y"])
+    y = np.zeros_like(s.a["primal.con_y"])
     for k, lane in present(s):
         y[basis_rows(s, k), lane] = contact_jacobian(s, lane, k) @ v[:, lane]
     return y
@@ -42,15 +42,15 @@ def enter(s, rng):
     v, y = vectors(s, rng), along(s, vectors(s, rng))
     n = s.a["ncon_slot"][0]
     y[: 3 * n : 3] -= 0.3
-    s.a["con_y"][...], s.a["con_z"][...] = y, along(s, v)
+    s.a["primal.con_y"][...], s.a["primal.con_z"][...] = y, along(s, v)
     for k in range(n):
-        s.a["con_y"][3 * k, s.a["con_D"][k] == 0] = 0.0
+        s.a["primal.con_y"][3 * k, s.a["con_D"][k] == 0] = 0.0
     return v
 
 
 def test_forces_on_the_dofs_are_what_the_cost_falls_by(s, rng):
     v = enter(s, rng)
-    y, z, e = s.a["con_y"].copy(), s.a["con_z"], 1e-5
+    y, z, e = s.a["primal.con_y"].copy(), s.a["primal.con_z"], 1e-5
     out = record(s.width, out=np.zeros((s.nv, s.width))).out
     call(clear_body_forces, s.m, s.d)
     cost = call(push_contacts, s.m, s.d, 2.0)
@@ -66,7 +66,7 @@ def test_stored_forces_act_along_the_frame(s, rng):
     enter(s, rng)
     s.a["con_force"][...] = np.nan
     call(store_contact_forces, s.m, s.d)
-    y, z, e = s.a["con_y"], s.a["con_z"], 1e-5
+    y, z, e = s.a["primal.con_y"], s.a["primal.con_z"], 1e-5
     for k, lane in present(s):
         dim, at = s.a["con_dim"][k], basis_rows(s, k)
         scale = np.array([1.0, *s.a["con_friction"][5 * k : 5 * k + dim - 1, lane]])
@@ -80,7 +80,7 @@ def test_stored_forces_act_along_the_frame(s, rng):
 
 def test_slopes_are_derivatives_of_the_cost(s, rng):
     enter(s, rng)
-    y, z, a, e = s.a["con_y"], s.a["con_z"], 0.4, 1e-6
+    y, z, a, e = s.a["primal.con_y"], s.a["primal.con_z"], 0.4, 1e-6
     g, h = call(contact_slope, s.m, s.d, a, 1.0, 2.0)
     expected = (cost_at(s, y + (a + e) * z) - cost_at(s, y + (a - e) * z)) / (2 * e)
     assert np.abs(g - 1.0 - expected).max() < DIFFERENCE * np.abs(expected).max()
@@ -124,10 +124,10 @@ def test_rounding_covers_every_term_of_the_slope(s, rng):
         for k, lane in present(s):
             at = basis_rows(s, k)
             D = max(a["con_D"][k, lane], a["con_Dt"][k, lane] if edges == 1 and len(at) > 1 else 0)
-            y, z = np.abs(a["con_y"][at, lane]), np.abs(a["con_z"][at, lane])
-            far = np.abs(a["con_y"][at, lane] + reach * a["con_z"][at, lane])
-            pushes = a["con_y"][3 * k, lane] < y[1:].sum()
-            pushes |= a["con_y"][3 * k, lane] + reach * a["con_z"][3 * k, lane] < far[1:].sum()
+            y, z = np.abs(a["primal.con_y"][at, lane]), np.abs(a["primal.con_z"][at, lane])
+            far = np.abs(a["primal.con_y"][at, lane] + reach * a["primal.con_z"][at, lane])
+            pushes = a["primal.con_y"][3 * k, lane] < y[1:].sum()
+            pushes |= a["primal.con_y"][3 * k, lane] + reach * a["primal.con_z"][3 * k, lane] < far[1:].sum()
             most[lane] += pushes * D * z.sum() * (y.sum() + reach * z.sum())
         np.testing.assert_allclose(size, most, rtol=EXACT)
     assert size[-1] == 0.0

@@ -73,8 +73,8 @@ def test_four_edges_of_two_tangents(rng):
 @pytest.mark.parametrize("dim", [4, 6])
 def test_edges_that_turn(dim, rng):
     d, E, n = contact(dim, rng), edge_matrix(dim - 3), dim - 3
-    y, z, D = turning(d.con_y.array, dim), turning(d.con_z.array, dim), d.con_D.array[1]
-    f, t, c = call(turning_pyramid, d, 1, d.con_y)
+    y, z, D = turning(d.primal.con_y.array, dim), turning(d.primal.con_z.array, dim), d.con_D.array[1]
+    f, t, c = call(turning_pyramid, d, 1, d.primal.con_y)
     F, C = pushing(E, D, y)
     close([f, *t[:n]], F)
     assert not np.any(t[n:])
@@ -95,7 +95,7 @@ def test_edges_that_turn(dim, rng):
 @pytest.mark.parametrize("dim", [3, 4, 6])
 def test_the_least_edge_says_whether_any_pushes(dim, rng):
     d = contact(dim, rng)
-    y = d.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
+    y = d.primal.con_y.array[[3, 4, 5, 9, 10, 11][:dim]]
     close(call(least_edge, d, 1), (edge_matrix(dim - 1) @ y).min(0))
 
 

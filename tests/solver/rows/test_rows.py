@@ -43,12 +43,12 @@ def test_rows_of_contacts_are_those_of_their_points(s, rng):
     w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
     call(body_motion, s.m, s.d, w.v, w.w)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_rows, s.d, k, w.w, s.d.con_y)
+        call(contact_rows, s.d, k, w.w, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
-            call(turning_rows, s.d, k, w.w, s.d.con_y)
+            call(turning_rows, s.d, k, w.w, s.d.primal.con_y)
     for k, lane in present(s):
         expected = contact_jacobian(s, lane, k) @ v[:, lane]
-        assert np.abs(s.a["con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
+        assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
 
 
 def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):

@@ -58,9 +58,9 @@ def test_a_surface_moves_as_a_body_of_its_velocity(rng):
 
 def test_contacts_see_the_difference_along_tangents_and_about_the_normal(rng):
     m, d, _ = scene(rng)
-    before = d.con_y.array.copy()
-    call(add_surface_velocities, m, d, d.con_y)
-    added, n = (d.con_y.array - before)[:, 0], d.nconmax
+    before = d.primal.con_y.array.copy()
+    call(add_surface_velocities, m, d, d.primal.con_y)
+    added, n = (d.primal.con_y.array - before)[:, 0], d.nconmax
     for k in range(n):
         p, frame = d.con_pos.array[3 * k : 3 * k + 3, 0], d.con_frame.array[9 * k : 9 * k + 9, 0].reshape(3, 3)
         (v1, w1), (v2, w2) = (call(surface_velocity, m, d, d.con_geom[2 * k + i], p) for i in range(2))

@@ -41,7 +41,7 @@ def crowd_boxes(m, d):
     for i in range(m.ncrowd):
         box = geom_box(m, d, m.crowd_geom[i], real(d, 0.0))
         for k in range(6):
-            d.crowd_box[6 * i + k] = box[k]
+            d.crowd.box[6 * i + k] = box[k]
 
 
 @kernel
@@ -50,15 +50,15 @@ def body_boxes(m, d, wide):
     empty, room = real(d, EMPTY), real(d, 0.0)
     for b in range(m.nbody):
         for k in range(3):
-            d.body_box[6 * b + k], d.body_box[6 * b + 3 + k] = empty, -empty
+            d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
     for i in range(m.ncollide):
         g = m.collide_geom[i]
         if wide:
-            room = d.geom_travel[g]
+            room = d.neighbours.travel[g]
         box, b = geom_box(m, d, g, room), 6 * m.geom_bodyid[g]
         for k in range(3):
-            d.body_box[b + k] = fmin(box[k], d.body_box[b + k])
-            d.body_box[b + 3 + k] = fmax(box[3 + k], d.body_box[b + 3 + k])
+            d.near.body_box[b + k] = fmin(box[k], d.near.body_box[b + k])
+            d.near.body_box[b + 3 + k] = fmax(box[3 + k], d.near.body_box[b + 3 + k])
 
 
 @kernel

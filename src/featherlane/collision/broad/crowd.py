@@ -56,10 +56,10 @@ def pair_of(m, key):
 @kernel
 def add_key(d, key):
     """Note a near pair; where there is no room, the overflow is noted."""
-    n = d.near_count[0]
+    n = d.near.count[0]
     if n < d.nnear:
-        d.near_key[n] = key
-        d.near_count[0] = n + 1
+        d.near.key[n] = key
+        d.near.count[0] = n + 1
     else:
         d.con_overflow[0] = 1
 
@@ -118,20 +118,22 @@ def spread(i):
 
 @kernel
 def order_leaves(m1, d1):
-    """Boxes in the order of their centres along the curve: leaf_key = place on the curve, then number in the crowd."""
+    """Boxes in the order of their centres along the curve: a key is the place on the curve, then the number."""
     for k in range(3):
         low, high = real(d1, EMPTY), real(d1, -EMPTY)
         for i in range(m1.ncrowd):
-            x = d1.leaf_box[6 * i + k] + d1.leaf_box[6 * i + 3 + k]
+            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
             low, high = fmin(x, low), fmax(x, high)
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
         for i in range(m1.ncrowd):
-            x = d1.leaf_box[6 * i + k] + d1.leaf_box[6 * i + 3 + k]
+            x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
             cell = spread(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
-            d1.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.leaf_key[i] | (cell << INDEX_BITS)
+            d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
-        d1.leaf_key[i] = d1.leaf_key[i] | i
-    sort_digits(d1.leaf_key, d1.leaf_room, d1.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS)
+        d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i
+    sort_digits(
+        d1.crowd.leaf_key, d1.crowd.leaf_room, d1.crowd.digit_count, m1.ncrowd, INDEX_BITS, INDEX_BITS + 3 * CELL_BITS
+    )
 
 
 @kernel
@@ -141,23 +143,26 @@ def build_tree(m1, d1, leaves):
         for k in range(3):
             node = 6 * (leaves + i) + k
             if i < m1.ncrowd:
-                own = 6 * (d1.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
-                d1.node_box[node], d1.node_box[node + 3] = d1.leaf_box[own], d1.leaf_box[own + 3]
+                own = 6 * (d1.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)) + k
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = (
+                    d1.crowd.leaf_box[own],
+                    d1.crowd.leaf_box[own + 3],
+                )
             else:
-                d1.node_box[node], d1.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
+                d1.crowd.node_box[node], d1.crowd.node_box[node + 3] = real(d1, EMPTY), real(d1, -EMPTY)
     for i in range(1, leaves):
         node = leaves - i
         for k in range(3):
             a, b = 12 * node + k, 12 * node + 6 + k
-            d1.node_box[6 * node + k] = fmin(d1.node_box[a], d1.node_box[b])
-            d1.node_box[6 * node + 3 + k] = fmax(d1.node_box[a + 3], d1.node_box[b + 3])
+            d1.crowd.node_box[6 * node + k] = fmin(d1.crowd.node_box[a], d1.crowd.node_box[b])
+            d1.crowd.node_box[6 * node + 3 + k] = fmax(d1.crowd.node_box[a + 3], d1.crowd.node_box[b + 3])
 
 
 @kernel
 def push(d, top, a, b, height):
     """Put two nodes that stand equally high on the stack, if their boxes overlap; returns the new top."""
-    if boxes_overlap(d.node_box, 6 * a, d.node_box, 6 * b):
-        d.node_stack[3 * top], d.node_stack[3 * top + 1], d.node_stack[3 * top + 2] = a, b, height
+    if boxes_overlap(d.crowd.node_box, 6 * a, d.crowd.node_box, 6 * b):
+        d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
         top += 1
     return top
 
@@ -166,7 +171,7 @@ def push(d, top, a, b, height):
 def add_leaf_pair(m, d, i, j):
     """Note the pair of the leaves i and j, where the filters let them touch."""
     last = (1 << INDEX_BITS) - 1
-    g, h = m.crowd_geom[d.leaf_key[i] & last], m.crowd_geom[d.leaf_key[j] & last]
+    g, h = m.crowd_geom[d.crowd.leaf_key[i] & last], m.crowd_geom[d.crowd.leaf_key[j] & last]
     if may_touch(m, g, h):
         kind_g, kind_h = m.geom_type[g], m.geom_type[h]
         if kind_g > kind_h or (kind_g == kind_h and m.geom_bodyid[g] > m.geom_bodyid[h]):
@@ -177,11 +182,11 @@ def add_leaf_pair(m, d, i, j):
 @kernel
 def find_pairs(m1, d1, leaves, depth):
     """All pairs of leaves whose boxes overlap: from the root paired with itself down, nodes of one height in pairs."""
-    d1.node_stack[0], d1.node_stack[1], d1.node_stack[2] = 1, 1, depth
+    d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1
     while top > 0:
         top -= 1
-        a, b, height = d1.node_stack[3 * top], d1.node_stack[3 * top + 1], d1.node_stack[3 * top + 2]
+        a, b, height = d1.crowd.node_stack[3 * top], d1.crowd.node_stack[3 * top + 1], d1.crowd.node_stack[3 * top + 2]
         if height > 0:
             top = push(d1, top, 2 * a, 2 * b, height - 1)
             top = push(d1, top, 2 * a, 2 * b + 1, height - 1)
@@ -195,7 +200,7 @@ def find_pairs(m1, d1, leaves, depth):
 @kernel
 def is_awake(d, i):
     """Is the geom of leaf i awake in the world at hand?"""
-    return d.leaf_awake[d.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
+    return d.crowd.leaf_awake[d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
 
 
 @kernel
@@ -203,14 +208,14 @@ def find_pairs_of_awake(m1, d1, leaves):
     """The pairs of which one is awake: for each awake leaf those whose boxes overlap its own, from the root down."""
     for i in range(m1.ncrowd):
         if is_awake(d1, i):
-            d1.node_stack[0] = 1
+            d1.crowd.node_stack[0] = 1
             top = 1
             while top > 0:
                 top -= 1
-                a = d1.node_stack[top]
-                if boxes_overlap(d1.node_box, 6 * a, d1.node_box, 6 * (leaves + i)):
+                a = d1.crowd.node_stack[top]
+                if boxes_overlap(d1.crowd.node_box, 6 * a, d1.crowd.node_box, 6 * (leaves + i)):
                     if a < leaves:
-                        d1.node_stack[top], d1.node_stack[top + 1] = 2 * a, 2 * a + 1
+                        d1.crowd.node_stack[top], d1.crowd.node_stack[top + 1] = 2 * a, 2 * a + 1
                         top += 2
                     elif a - leaves > i or (a - leaves < i and not is_awake(d1, a - leaves)):
                         add_leaf_pair(m1, d1, i, a - leaves)
@@ -221,8 +226,8 @@ def crowd_pairs(m1, d1):
     """Append the keys of the pairs of the crowd that are near in one world.
 
     Where bodies may sleep one of each pair must be awake.
-    Reads:  leaf_box (ncrowd, 6), leaf_awake.
-    Writes: near_key, near_count, con_overflow; leaf_*, node_*, digit_count for itself.
+    Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
+    Writes: near.*, con_overflow; crowd.*, crowd.* for itself.
     Cost:   O(n log n + pairs).
     """
     depth = 0
@@ -241,8 +246,8 @@ def load_awake(m, d, lane):
     """Which geoms of the crowd are awake in one world; returns how many."""
     n = 0
     for i in range(m.ncrowd):
-        d.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
-        n += d.leaf_awake[i]
+        d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
+        n += d.crowd.leaf_awake[i]
     return n
 
 
@@ -250,14 +255,14 @@ def load_awake(m, d, lane):
 def load_boxes(m, d, lane):
     """The boxes of one world."""
     for i in range(6 * m.ncrowd):
-        d.leaf_box[i] = read_lane(d.crowd_box, i, lane)
+        d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 
 
 @stage
 def unite_pairs(m1, d1):
     """The keys of all worlds in ascending order, each once.
 
-    Reads:  near_key (nnear,), near_count.   Writes: near_key, near_count; near_room for itself.
+    Reads:  near.key (nnear,), near.count.   Writes: near.key, near.count; near.room for itself.
     """
-    sort(d1.near_key, d1.near_room, d1.near_count[0])
-    d1.near_count[0] = drop_repeats(d1.near_key, d1.near_count[0])
+    sort(d1.near.key, d1.near.room, d1.near.count[0])
+    d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

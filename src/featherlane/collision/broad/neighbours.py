@@ -30,17 +30,21 @@ def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
 @kernel
 def holds(m, d):
     """Mask: has every geom stayed where the list allows it, and as large as it was?"""
-    same = d.list_reach[0] >= 0.0
+    same = d.neighbours.reach[0] >= 0.0
     for k in range(m.ncollide):
         g = m.collide_geom[k]
-        move, turn = d.list_move[k], d.list_turn[k]
+        move, turn = d.neighbours.move[k], d.neighbours.turn[k]
         for i in range(3):
-            same = same & (fabs(d.geom_xpos[3 * g + i] - d.list_pos[3 * k + i]) <= move)
+            same = same & (fabs(d.geom_xpos[3 * g + i] - d.neighbours.pos[3 * k + i]) <= move)
         for i in range(6):
-            same = same & (fabs(d.geom_xmat[9 * g + i] - d.list_axis[6 * k + i]) <= turn)
+            same = same & (fabs(d.geom_xmat[9 * g + i] - d.neighbours.axis[6 * k + i]) <= turn)
         for i in range(6):
-            same = same & (m.geom_aabb[6 * g + i] == d.list_box[6 * k + i])
-        same = same & (d.geom_reach[g] <= d.list_reach[k]) & (geom_margin_and_gap(m, g) <= d.list_margin[k])
+            same = same & (m.geom_aabb[6 * g + i] == d.neighbours.box[6 * k + i])
+        same = (
+            same
+            & (d.near.geom_reach[g] <= d.neighbours.reach[k])
+            & (geom_margin_and_gap(m, g) <= d.neighbours.margin[k])
+        )
     return same
 
 
@@ -61,14 +65,16 @@ def widen(m, d):
     """Before a list is made: note how the geoms are, and let them reach as far as they may travel."""
     for k in range(m.ncollide):
         g = m.collide_geom[k]
-        store3(d.list_pos, 3 * k, load3(d.geom_xpos, 3 * g))
-        store6(d.list_axis, 6 * k, load6(d.geom_xmat, 9 * g))
-        store6(d.list_box, 6 * k, load6(m.geom_aabb, 6 * g))
-        d.list_margin[k] = geom_margin_and_gap(m, g)
-        d.list_reach[k] = d.geom_reach[g]
-        d.list_move[k], d.list_turn[k] = freedom(m, d, g)
-        d.geom_travel[g] = fma(ALL_AXES, d.list_move[k], ALL_COSINES * d.list_turn[k] * m.geom_rbound[g])
-        d.geom_reach[g] = d.geom_reach[g] + d.geom_travel[g]
+        store3(d.neighbours.pos, 3 * k, load3(d.geom_xpos, 3 * g))
+        store6(d.neighbours.axis, 6 * k, load6(d.geom_xmat, 9 * g))
+        store6(d.neighbours.box, 6 * k, load6(m.geom_aabb, 6 * g))
+        d.neighbours.margin[k] = geom_margin_and_gap(m, g)
+        d.neighbours.reach[k] = d.near.geom_reach[g]
+        d.neighbours.move[k], d.neighbours.turn[k] = freedom(m, d, g)
+        d.neighbours.travel[g] = fma(
+            ALL_AXES, d.neighbours.move[k], ALL_COSINES * d.neighbours.turn[k] * m.geom_rbound[g]
+        )
+        d.near.geom_reach[g] = d.near.geom_reach[g] + d.neighbours.travel[g]
 
 
 @kernel
@@ -80,7 +86,7 @@ def never_meet(m, d, g, h, near):
     function = m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]]
     apart = not_(near)
     if not m.all_round and (SPHERE_SPHERE <= function <= CAPSULE_CAPSULE or CAPSULE_BOX <= function <= CONVEX):
-        room = fmax(farthest(m, d, -1, g, h), 0.0) + (d.geom_travel[g] + d.geom_travel[h])
+        room = fmax(farthest(m, d, -1, g, h), 0.0) + (d.neighbours.travel[g] + d.neighbours.travel[h])
         apart = boxes_part(m, d, g, h, room, near)
     return apart
 
@@ -89,4 +95,4 @@ def never_meet(m, d, g, h, near):
 def shrink(m, d):
     """Reaches are again what they were."""
     for k in range(m.ncollide):
-        d.geom_reach[m.collide_geom[k]] = d.list_reach[k]
+        d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]

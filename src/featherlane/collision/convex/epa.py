@@ -33,38 +33,38 @@ FLAT = 1e-10  # height of the first tetrahedron, as a part of the size, below wh
 @kernel
 def keep_vertex(d1, k):
     """The support point just found, as vertex k."""
-    store3(d1.epa_point, 3 * k, load3(d1.support_point, 0))
-    store3(d1.epa_first, 3 * k, load3(d1.support_first, 0))
-    d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = d1.support_vertex[0], d1.support_vertex[1]
+    store3(d1.epa.point, 3 * k, load3(d1.support.point, 0))
+    store3(d1.epa.first, 3 * k, load3(d1.support.first, 0))
+    d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
 
 
 @kernel
 def make_face(d1, f, i, j, k):
     """Face f over three vertices, counterclockwise from outside; one without area is never the nearest."""
-    d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2] = i, j, k
-    a, b, c = load3(d1.epa_point, 3 * i), load3(d1.epa_point, 3 * j), load3(d1.epa_point, 3 * k)
+    d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2] = i, j, k
+    a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
     n = cross(sub3(b, a), sub3(c, a))
     nn = dot3(n, n)
     key = real(d1, GROWN)
     if nn > 0.0:
         n = scale3(1.0 / sqrt(nn), n)
         key = dot3(n, c)
-    store3(d1.epa_normal, 3 * f, n)
-    d1.epa_offset[f], d1.epa_key[f], d1.epa_mark[f] = key, key, 0
+    store3(d1.epa.normal, 3 * f, n)
+    d1.epa.offset[f], d1.epa.key[f], d1.epa.mark[f] = key, key, 0
 
 
 @kernel
 def open_group(d1, f):
     """Where face f is the first of eight, no face is there yet."""
     if f % 8 == 0:
-        keys = eights(d1.epa_key)
+        keys = eights(d1.epa.key)
         keys[f // 8] = real(d1, GROWN)
 
 
 @kernel
 def set_neighbours(d1, f, i, j, k):
     """The faces beyond the edges of face f."""
-    d1.epa_neighbour[3 * f], d1.epa_neighbour[3 * f + 1], d1.epa_neighbour[3 * f + 2] = i, j, k
+    d1.epa.neighbour[3 * f], d1.epa.neighbour[3 * f + 1], d1.epa.neighbour[3 * f + 2] = i, j, k
 
 
 # ---- the first tetrahedron -------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def axis_across(e):
 @kernel
 def second_vertex(m1, d1, size):
     """Vertex 1, away from vertex 0; returns how many vertices there are."""
-    n, a, one = 1, load3(d1.epa_point, 0), real(d1, 1.0)
+    n, a, one = 1, load3(d1.epa.point, 0), real(d1, 1.0)
     for i in range(6):
         if n == 1:
             s = one - 2.0 * (i & 1)
@@ -105,8 +105,8 @@ def second_vertex(m1, d1, size):
 @kernel
 def third_vertex(m1, d1, size):
     """Vertex 2, off the line of the first two."""
-    n, a = 2, load3(d1.epa_point, 0)
-    e = sub3(load3(d1.epa_point, 3), a)
+    n, a = 2, load3(d1.epa.point, 0)
+    e = sub3(load3(d1.epa.point, 3), a)
     u = cross(e, axis_across(e))
     w = cross(e, u)
     w = scale3(sqrt(dot3(u, u) / dot3(w, w)), w)
@@ -125,15 +125,15 @@ def third_vertex(m1, d1, size):
 @kernel
 def plane_of_three(d1):
     """Unit normal of the first three vertices."""
-    a = load3(d1.epa_point, 0)
-    n = cross(sub3(load3(d1.epa_point, 3), a), sub3(load3(d1.epa_point, 6), a))
+    a = load3(d1.epa.point, 0)
+    n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
     return scale3(1.0 / sqrt(dot3(n, n)), n)
 
 
 @kernel
 def fourth_vertex(m1, d1, size):
     """Vertex 3, off the plane of the first three: on the side where there is more."""
-    n, a, u = 3, load3(d1.epa_point, 0), plane_of_three(d1)
+    n, a, u = 3, load3(d1.epa.point, 0), plane_of_three(d1)
     up = dot3(sub3(support_along(m1, d1, u), a), u)
     keep_vertex(d1, 3)
     down = dot3(sub3(a, support_along(m1, d1, scale3(-1.0, u))), u)
@@ -148,25 +148,25 @@ def fourth_vertex(m1, d1, size):
 @kernel
 def first_tetrahedron(m1, d1, size):
     """How many of four vertices that span a tetrahedron there are: from the simplex, and what it lacks."""
-    n = d1.simplex_count[0]
+    n = d1.simplex.count[0]
     for k in range(n):
-        store3(d1.epa_point, 3 * k, load3(d1.simplex_point, 3 * k))
-        store3(d1.epa_first, 3 * k, load3(d1.simplex_first, 3 * k))
-        d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = d1.simplex_vertex[2 * k], d1.simplex_vertex[2 * k + 1]
+        store3(d1.epa.point, 3 * k, load3(d1.simplex.point, 3 * k))
+        store3(d1.epa.first, 3 * k, load3(d1.simplex.first, 3 * k))
+        d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
 
     # a flat simplex loses what is no gain
-    a = load3(d1.epa_point, 0)
+    a = load3(d1.epa.point, 0)
     if n > 1:
-        e = sub3(load3(d1.epa_point, 3), a)
+        e = sub3(load3(d1.epa.point, 3), a)
         if not dot3(e, e) > (FLAT * size) * (FLAT * size):
             n = 1
         elif n > 2:
-            x = cross(e, sub3(load3(d1.epa_point, 6), a))
+            x = cross(e, sub3(load3(d1.epa.point, 6), a))
             xx = dot3(x, x)
             if not xx > (FLAT * size) * (FLAT * size) * dot3(e, e):
                 n = 2
             elif n > 3:
-                height = dot3(x, sub3(load3(d1.epa_point, 9), a))
+                height = dot3(x, sub3(load3(d1.epa.point, 9), a))
                 if not height * height > (1e-3 * size) * (1e-3 * size) * xx:
                     n = 3
     if n == 1:
@@ -181,10 +181,10 @@ def first_tetrahedron(m1, d1, size):
 @kernel
 def close_tetrahedron(d1):
     """The four faces, outwards."""
-    a = load3(d1.epa_point, 0)
-    n = cross(sub3(load3(d1.epa_point, 3), a), sub3(load3(d1.epa_point, 6), a))
+    a = load3(d1.epa.point, 0)
+    n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
     i, j = 1, 2
-    if dot3(n, sub3(load3(d1.epa_point, 9), a)) > 0.0:
+    if dot3(n, sub3(load3(d1.epa.point, 9), a)) > 0.0:
         i, j = 2, 1
     # vertex 3 lies behind the face 0 i j
     make_face(d1, 0, 0, i, j)
@@ -201,14 +201,14 @@ def close_tetrahedron(d1):
 @kernel
 def sees(d1, f, w, size):
     """Is the point above the plane of the face?"""
-    return dot3(load3(d1.epa_normal, 3 * f), w) - d1.epa_offset[f] > SEEN * size
+    return dot3(load3(d1.epa.normal, 3 * f), w) - d1.epa.offset[f] > SEEN * size
 
 
 @kernel
 def on_line(d1, i, j, w, size):
     """Is the point on the line of two vertices?"""
-    a = load3(d1.epa_point, 3 * i)
-    e, x = sub3(load3(d1.epa_point, 3 * j), a), sub3(w, a)
+    a = load3(d1.epa.point, 3 * i)
+    e, x = sub3(load3(d1.epa.point, 3 * j), a), sub3(w, a)
     x = cross(e, x)
     return dot3(x, x) <= (SLIVER * size) * (SLIVER * size) * dot3(e, e)
 
@@ -216,18 +216,18 @@ def on_line(d1, i, j, w, size):
 @kernel
 def seen_faces(d1, f, w, size):
     """Mark and list the faces that the point sees, from face f on; returns how many."""
-    d1.epa_seen[0], d1.epa_mark[f] = f, 1
+    d1.epa.seen[0], d1.epa.mark[f] = f, 1
     n, k = 1, 0
     while k < n:
-        g = d1.epa_seen[k]
+        g = d1.epa.seen[k]
         for e in range(3):
-            h = d1.epa_neighbour[3 * g + e]
-            if d1.epa_mark[h] == 0:
+            h = d1.epa.neighbour[3 * g + e]
+            if d1.epa.mark[h] == 0:
                 seen = sees(d1, h, w, size)
                 if not seen:
-                    seen = on_line(d1, d1.epa_corner[3 * g + e], d1.epa_corner[3 * g + (e + 1) % 3], w, size)
+                    seen = on_line(d1, d1.epa.corner[3 * g + e], d1.epa.corner[3 * g + (e + 1) % 3], w, size)
                 if seen:
-                    d1.epa_seen[n], d1.epa_mark[h] = h, 1
+                    d1.epa.seen[n], d1.epa.mark[h] = h, 1
                     n = n + 1
         k = k + 1
     return n
@@ -237,29 +237,29 @@ def seen_faces(d1, f, w, size):
 def horizon(d1, nseen, nvertex):
     """List the edges between seen faces and others; returns how many, 0 if they are not one loop."""
     for k in range(nvertex):
-        d1.epa_link[2 * k] = -1
+        d1.epa.link[2 * k] = -1
     n, good = 0, True
     for k in range(nseen):
-        f = d1.epa_seen[k]
+        f = d1.epa.seen[k]
         for e in range(3):
-            g = d1.epa_neighbour[3 * f + e]
-            if d1.epa_mark[g] == 0 and n < FACES:
-                a, b = d1.epa_corner[3 * f + e], d1.epa_corner[3 * f + (e + 1) % 3]
-                d1.epa_edge[3 * n], d1.epa_edge[3 * n + 1], d1.epa_edge[3 * n + 2] = a, b, g
-                if d1.epa_link[2 * a] >= 0:
+            g = d1.epa.neighbour[3 * f + e]
+            if d1.epa.mark[g] == 0 and n < FACES:
+                a, b = d1.epa.corner[3 * f + e], d1.epa.corner[3 * f + (e + 1) % 3]
+                d1.epa.edge[3 * n], d1.epa.edge[3 * n + 1], d1.epa.edge[3 * n + 2] = a, b, g
+                if d1.epa.link[2 * a] >= 0:
                     good = False
-                d1.epa_link[2 * a] = n
+                d1.epa.link[2 * a] = n
                 n = n + 1
 
     # once around
     if n < 3:
         good = False
     if good:
-        start = d1.epa_edge[0]
+        start = d1.epa.edge[0]
         at, length = start, 0
         for _ in range(n):
-            if d1.epa_link[2 * at] >= 0:
-                at = d1.epa_edge[3 * d1.epa_link[2 * at] + 1]
+            if d1.epa.link[2 * at] >= 0:
+                at = d1.epa.edge[3 * d1.epa.link[2 * at] + 1]
                 length = length + 1
                 if at == start:
                     break
@@ -273,59 +273,59 @@ def grow(d1, f, vertex, nface, nspare, size):
 
     Nothing is changed where it is impossible.
     """
-    w = load3(d1.epa_point, 3 * vertex)
+    w = load3(d1.epa.point, 3 * vertex)
     nseen = seen_faces(d1, f, w, size)
     n = horizon(d1, nseen, vertex)
     if n == 0 or nface + n - nseen - nspare > FACES:
         for k in range(nseen):
-            d1.epa_mark[d1.epa_seen[k]] = 0
+            d1.epa.mark[d1.epa.seen[k]] = 0
         nface, nspare = 0, 0
     else:
         for k in range(nseen):
-            g = d1.epa_seen[k]
-            d1.epa_key[g] = real(d1, GROWN)
-            d1.epa_spare[nspare] = g
+            g = d1.epa.seen[k]
+            d1.epa.key[g] = real(d1, GROWN)
+            d1.epa.spare[nspare] = g
             nspare = nspare + 1
         for k in range(n):
-            a, b = d1.epa_edge[3 * k], d1.epa_edge[3 * k + 1]
+            a, b = d1.epa.edge[3 * k], d1.epa.edge[3 * k + 1]
             g = nface
             if nspare > 0:
                 nspare = nspare - 1
-                g = d1.epa_spare[nspare]
+                g = d1.epa.spare[nspare]
             else:
                 open_group(d1, nface)
                 nface = nface + 1
             # the fan's faces are known by the vertex where their edge begins, and by that where it ends
-            d1.epa_link[2 * a], d1.epa_link[2 * b + 1] = g, g
-            d1.epa_edge[3 * k + 1] = g
-            beyond = d1.epa_edge[3 * k + 2]
+            d1.epa.link[2 * a], d1.epa.link[2 * b + 1] = g, g
+            d1.epa.edge[3 * k + 1] = g
+            beyond = d1.epa.edge[3 * k + 2]
             for e in range(3):
-                if d1.epa_corner[3 * beyond + (e + 1) % 3] == a and d1.epa_corner[3 * beyond + e] == b:
-                    d1.epa_neighbour[3 * beyond + e] = g
+                if d1.epa.corner[3 * beyond + (e + 1) % 3] == a and d1.epa.corner[3 * beyond + e] == b:
+                    d1.epa.neighbour[3 * beyond + e] = g
             make_face(d1, g, a, b, vertex)
-            d1.epa_neighbour[3 * g] = beyond
+            d1.epa.neighbour[3 * g] = beyond
         for k in range(n):
-            g = d1.epa_edge[3 * k + 1]
-            d1.epa_neighbour[3 * g + 1] = d1.epa_link[2 * d1.epa_corner[3 * g + 1]]
-            d1.epa_neighbour[3 * g + 2] = d1.epa_link[2 * d1.epa_corner[3 * g] + 1]
+            g = d1.epa.edge[3 * k + 1]
+            d1.epa.neighbour[3 * g + 1] = d1.epa.link[2 * d1.epa.corner[3 * g + 1]]
+            d1.epa.neighbour[3 * g + 2] = d1.epa.link[2 * d1.epa.corner[3 * g] + 1]
     return nface, nspare
 
 
 @kernel
 def nearest_face(d1, nface):
     """The face of least key, the first of equal ones: eight side by side, then the eight that are left."""
-    keys, least_keys = eights(d1.epa_key), eights(d1.epa_least)
+    keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     least = keys[0]
     group = 0.0 * least
     for k in range(1, (nface + 7) // 8):
         lower = keys[k] < least
         least, group = where(lower, keys[k], least), where(lower, 1.0 * k, group)
     least_keys[0], least_keys[1] = least, group
-    f, key = 8 * whole(d1.epa_least[8]), d1.epa_least[0]
+    f, key = 8 * whole(d1.epa.least[8]), d1.epa.least[0]
     for lane in range(1, 8):
-        g = 8 * whole(d1.epa_least[8 + lane]) + lane
-        if d1.epa_least[lane] < key or (d1.epa_least[lane] == key and g < f):
-            f, key = g, d1.epa_least[lane]
+        g = 8 * whole(d1.epa.least[8 + lane]) + lane
+        if d1.epa.least[lane] < key or (d1.epa.least[lane] == key and g < f):
+            f, key = g, d1.epa.least[lane]
     return f
 
 
@@ -335,9 +335,9 @@ def parts_of_foot(d1, i, j, k, n, depth):
     """Parts of three vertices in the foot of the origin on their plane."""
     foot = scale3(depth, n)
     a, b, c = (
-        sub3(load3(d1.epa_point, 3 * i), foot),
-        sub3(load3(d1.epa_point, 3 * j), foot),
-        sub3(load3(d1.epa_point, 3 * k), foot),
+        sub3(load3(d1.epa.point, 3 * i), foot),
+        sub3(load3(d1.epa.point, 3 * j), foot),
+        sub3(load3(d1.epa.point, 3 * k), foot),
     )
     pa, pb, pc = dot3(n, cross(b, c)), dot3(n, cross(c, a)), dot3(n, cross(a, b))
     whole = pa + pb + pc
@@ -363,14 +363,14 @@ def least_of(p):
 @kernel
 def foot_on_first(d1, nface, n, depth, near):
     """Where the first core is deepest: by the face in the nearest plane that holds the origin's foot."""
-    i, j, k = d1.epa_best[0], d1.epa_best[1], d1.epa_best[2]
+    i, j, k = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
     p = parts_of_foot(d1, i, j, k, n, depth)
     inside = least_of(p)
     if inside < -1e-9:
         for f in range(nface):
-            level = d1.epa_offset[f] <= depth + near and d1.epa_key[f] < 0.5 * GROWN
-            if level and inside < 0.0 and dot3(load3(d1.epa_normal, 3 * f), n) > LEVEL:
-                x, y, z = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
+            level = d1.epa.offset[f] <= depth + near and d1.epa.key[f] < 0.5 * GROWN
+            if level and inside < 0.0 and dot3(load3(d1.epa.normal, 3 * f), n) > LEVEL:
+                x, y, z = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
                 q = parts_of_foot(d1, x, y, z, n, depth)
                 least = least_of(q)
                 if least > inside:
@@ -387,7 +387,7 @@ def foot_on_first(d1, nface, n, depth, near):
             part, v = p[2], k
         if part > 0.0:
             total = total + part
-            a = axpy3(part, load3(d1.epa_first, 3 * v), a)
+            a = axpy3(part, load3(d1.epa.first, 3 * v), a)
     return scale3(1.0 / total, a)
 
 
@@ -397,7 +397,7 @@ def flat_normal(d1, n):
     zero = real(d1, 0.0)
     u = (zero + 1.0, zero, zero)
     if n == 2:
-        e = sub3(load3(d1.epa_point, 3), load3(d1.epa_point, 0))
+        e = sub3(load3(d1.epa.point, 3), load3(d1.epa.point, 0))
         u = cross(e, axis_across(e))
         u = scale3(1.0 / sqrt(dot3(u, u)), u)
     elif n == 3:
@@ -409,25 +409,25 @@ def flat_normal(d1, n):
 def leave_simplex(d1):
     """The nearest face as the simplex that the search ended with."""
     for k in range(3):
-        v = d1.epa_best[k]
-        store3(d1.simplex_point, 3 * k, load3(d1.epa_point, 3 * v))
-        store3(d1.simplex_first, 3 * k, load3(d1.epa_first, 3 * v))
-        d1.simplex_vertex[2 * k], d1.simplex_vertex[2 * k + 1] = d1.epa_vertex[2 * v], d1.epa_vertex[2 * v + 1]
-    d1.simplex_count[0] = 3
+        v = d1.epa.best[k]
+        store3(d1.simplex.point, 3 * k, load3(d1.epa.point, 3 * v))
+        store3(d1.simplex.first, 3 * k, load3(d1.epa.first, 3 * v))
+        d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.epa.vertex[2 * v], d1.epa.vertex[2 * v + 1]
+    d1.simplex.count[0] = 3
 
 
 @kernel
 def vertices_of_face(d1, f, side):
     """Which vertices of a core the corners of face f are of."""
-    i, j, k = 2 * d1.epa_corner[3 * f] + side, 2 * d1.epa_corner[3 * f + 1] + side, 2 * d1.epa_corner[3 * f + 2] + side
-    return d1.epa_vertex[i], d1.epa_vertex[j], d1.epa_vertex[k]
+    i, j, k = 2 * d1.epa.corner[3 * f] + side, 2 * d1.epa.corner[3 * f + 1] + side, 2 * d1.epa.corner[3 * f + 2] + side
+    return d1.epa.vertex[i], d1.epa.vertex[j], d1.epa.vertex[k]
 
 
 @kernel
 def size_of_simplex(d1):
     """How far the shapes reach, roughly: the farthest point of the simplex, or of what it is the difference of."""
-    size2 = dot3(load3(d1.convex_pos, 0), load3(d1.convex_pos, 0))
-    for k in range(d1.simplex_count[0]):
+    size2 = dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))
+    for k in range(d1.simplex.count[0]):
         reach2 = size_of_point(d1, k)
         if reach2 > size2:
             size2 = reach2
@@ -438,27 +438,27 @@ def size_of_simplex(d1):
 def epa(m1, d1):
     """Depth of the origin in the difference of the two cores, which overlap or touch.
 
-    Reads:  shape_*, convex_mat, convex_pos, simplex_*; epa_gap, by how much of the size the bounds may differ.
-    Writes: convex_dist, minus the depth [m]; convex_normal (3,); convex_witness, the deepest point of the first core
-            [m]; all in the frame of the first shape; simplex_*, the corners of the nearest face; facet_kind,
-            facet_apart, facet_vertex (2, 3): the facet; epa_* and support_dir for itself.
+    Reads:  shape.*, convex.mat, convex.pos, simplex.*; epa.gap, by how much of the size the bounds may differ.
+    Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the frame
+            of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the facet;
+            epa.* and support.* for itself.
     Cost:   a support point and about 60 ns for each of up to VERTICES steps.
     """
     size = size_of_simplex(d1)
-    d1.facet_kind[0], d1.facet_apart[0] = NO_FACET, 0
+    d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 0
     nvertex = first_tetrahedron(m1, d1, size)
     if nvertex < 4:
         n = flat_normal(d1, nvertex)
-        depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support_first, 0)
+        depth, a = dot3(support_along(m1, d1, n), n), load3(d1.support.first, 0)
     else:
-        gap = d1.epa_gap[0] * size
+        gap = d1.epa.gap[0] * size
         open_group(d1, 0)
         close_tetrahedron(d1)
         nface, nspare, depth, closed = 4, 0, real(d1, GROWN), -1
-        n = load3(d1.epa_normal, 0)
+        n = load3(d1.epa.normal, 0)
         for _ in range(2 * VERTICES):
             f = nearest_face(d1, nface)
-            lower, u = d1.epa_key[f], load3(d1.epa_normal, 3 * f)
+            lower, u = d1.epa.key[f], load3(d1.epa.normal, 3 * f)
             if not lower < depth - gap:
                 closed = f
                 break
@@ -467,7 +467,7 @@ def epa(m1, d1):
             if upper < depth:
                 depth, n = upper, u
                 for i in range(3):
-                    d1.epa_best[i] = d1.epa_corner[3 * f + i]
+                    d1.epa.best[i] = d1.epa.corner[3 * f + i]
             grown = 0
             if upper - lower > gap and nvertex < VERTICES:
                 keep_vertex(d1, nvertex)
@@ -475,13 +475,13 @@ def epa(m1, d1):
                 if made > 0:
                     grown, nface, nspare, nvertex = 1, made, spare, nvertex + 1
             if grown == 0:
-                d1.epa_key[f] = upper
+                d1.epa.key[f] = upper
         a = foot_on_first(d1, nface, n, depth, NEAR * size)
         leave_simplex(d1)
-        d1.epa_count[0], d1.epa_count[1] = nvertex, nface
+        d1.epa.count[0], d1.epa.count[1] = nvertex, nface
         if closed >= 0:
             settle_on_facet(m1, d1, vertices_of_face(d1, closed, 0), vertices_of_face(d1, closed, 1), n)
-    if d1.facet_kind[0] == NO_FACET:
-        d1.convex_dist[0] = -depth
-        store3(d1.convex_normal, 0, n)
-        store3(d1.convex_witness, 0, a)
+    if d1.facet.kind[0] == NO_FACET:
+        d1.convex.dist[0] = -depth
+        store3(d1.convex.normal, 0, n)
+        store3(d1.convex.witness, 0, a)

@@ -39,25 +39,25 @@ def plus_or_minus(x, i, bit):
 @kernel
 def vertex_of(m1, d1, side, i):
     """Vertex i of a core, in the shape's frame, as `core_support` numbers them."""
-    kind, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
+    kind, size = d1.shape.type[side], load3(d1.shape.size, 3 * side)
     zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
     if kind == MESH:
-        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shape_data[side]] + i))
+        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shape.data[side]] + i))
     elif kind == BOX:
         x, y, z = plus_or_minus(size[0], i, 1), plus_or_minus(size[1], i, 2), plus_or_minus(size[2], i, 4)
     elif kind == CAPSULE:
         z = plus_or_minus(size[1], i, 1)
     elif kind == PRISM:
-        x, y, z = load3(d1.prism_vert, 3 * i)
+        x, y, z = load3(d1.shape.prism, 3 * i)
     return x, y, z
 
 
 @kernel
 def difference(m1, d1, i, j):
     """Vertex i of the first core less vertex j of the second, in the frame of the first: as `support` has it."""
-    b = mat_mul_vec(load9(d1.convex_mat, 0), vertex_of(m1, d1, 1, j))
-    return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex_pos, 0))
+    b = mat_mul_vec(load9(d1.convex.mat, 0), vertex_of(m1, d1, 1, j))
+    return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex.pos, 0))
 
 
 # ---- which facet -----------------------------------------------------------------------------------------------------
@@ -77,9 +77,9 @@ def is_flat(m1, f):
 @kernel
 def face_towards(m1, d1, side, i, u, alike):
     """The face at vertex i of a core, of more than three corners, that looks along u, give or take, or NO_FACE."""
-    kind, face = d1.shape_type[side], NO_FACE
+    kind, face = d1.shape.type[side], NO_FACE
     if kind == MESH:
-        mesh = d1.shape_data[side]
+        mesh = d1.shape.data[side]
         at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
         for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_map[c]
@@ -96,9 +96,9 @@ def face_towards(m1, d1, side, i, u, alike):
 @kernel
 def set_facet(d1, kind, i, j):
     """A facet by its kind and vertices."""
-    d1.facet_kind[0] = kind
-    d1.facet_vertex[0], d1.facet_vertex[1], d1.facet_vertex[2] = i
-    d1.facet_vertex[3], d1.facet_vertex[4], d1.facet_vertex[5] = j
+    d1.facet.kind[0] = kind
+    d1.facet.vertex[0], d1.facet.vertex[1], d1.facet.vertex[2] = i
+    d1.facet.vertex[3], d1.facet.vertex[4], d1.facet.vertex[5] = j
 
 
 @kernel
@@ -120,7 +120,7 @@ def name_facet(d1, i, j):
 @kernel
 def has_face(d1, side):
     """Is the facet a face of this core?"""
-    kind = d1.facet_kind[0]
+    kind = d1.facet.kind[0]
     return (
         kind == FACES
         or kind == (FACE_FIRST if side == 0 else FACE_SECOND)
@@ -131,25 +131,25 @@ def has_face(d1, side):
 @kernel
 def plane_of_face(m1, d1, side):
     """(normal, offset) of the facet's face, in the frame of its shape."""
-    f, size = d1.facet_vertex[3 * side], load3(d1.shape_size, 3 * side)
-    if d1.shape_type[side] == MESH:
+    f, size = d1.facet.vertex[3 * side], load3(d1.shape.size, 3 * side)
+    if d1.shape.type[side] == MESH:
         n, offset = load3(m1.hull_planenormal, 3 * f), m1.hull_planeoffset[f]
     else:
         s = 0.0 * size[0] + 1.0
         if f % 2 == 0:
             s = -s
-        n, offset = unit_axis(f // 2, s), d1.shape_size[3 * side + f // 2]
+        n, offset = unit_axis(f // 2, s), d1.shape.size[3 * side + f // 2]
     return n, offset
 
 
 @kernel
 def error_and_drop(m1, d1, side):
     """(by how much the face's corners leave its plane, by how much all other vertices are below it)."""
-    f = d1.facet_vertex[3 * side]
-    if d1.shape_type[side] == MESH:
+    f = d1.facet.vertex[3 * side]
+    if d1.shape.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
     else:
-        error, drop = 0.0 * d1.shape_size[0], 2.0 * d1.shape_size[3 * side + f // 2]
+        error, drop = 0.0 * d1.shape.size[0], 2.0 * d1.shape.size[3 * side + f // 2]
     return error, drop
 
 
@@ -162,5 +162,5 @@ def is_of_facet(m1, d1, side, i):
         found = dot3(n, vertex_of(m1, d1, side, i)) > offset - 0.5 * drop
     else:
         k = 3 * side
-        found = i == d1.facet_vertex[k] or i == d1.facet_vertex[k + 1] or i == d1.facet_vertex[k + 2]
+        found = i == d1.facet.vertex[k] or i == d1.facet.vertex[k + 1] or i == d1.facet.vertex[k + 2]
     return found

@@ -34,9 +34,9 @@ ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo
 @kernel
 def neighbours(m1, d1, side, i):
     """How many neighbours vertex i of a core has."""
-    kind, n = d1.shape_type[side], 0
+    kind, n = d1.shape.type[side], 0
     if kind == MESH:
-        n = m1.hull_edgenum[m1.hull_vertadr[d1.shape_data[side]] + i]
+        n = m1.hull_edgenum[m1.hull_vertadr[d1.shape.data[side]] + i]
     elif kind == BOX:
         n = 3
     elif kind == CAPSULE:
@@ -47,9 +47,9 @@ def neighbours(m1, d1, side, i):
 @kernel
 def neighbour(m1, d1, side, i, k):
     """Neighbour k of vertex i of a core."""
-    kind, other = d1.shape_type[side], 1 - i
+    kind, other = d1.shape.type[side], 1 - i
     if kind == MESH:
-        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shape_data[side]] + i] + k]
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shape.data[side]] + i] + k]
     elif kind == BOX:
         other = i ^ (1 << k)
     return other
@@ -72,9 +72,9 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
     And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
     """
     away, steep, p = True, True, vertex_of(m1, d1, side, i)
-    if d1.shape_type[side] == MESH:
+    if d1.shape.type[side] == MESH:
         # what the shape is is asked once, not of each edge
-        first = m1.hull_vertadr[d1.shape_data[side]]
+        first = m1.hull_vertadr[d1.shape.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
             e = sub3(load3(m1.hull_vert, 3 * (first + k)), p)
@@ -91,13 +91,13 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
 def edge_of_facet(m1, d1, side):
     """From one end of the facet's edge to the other, in the frame of its shape."""
     k = 3 * side
-    return sub3(vertex_of(m1, d1, side, d1.facet_vertex[k + 2]), vertex_of(m1, d1, side, d1.facet_vertex[k]))
+    return sub3(vertex_of(m1, d1, side, d1.facet.vertex[k + 2]), vertex_of(m1, d1, side, d1.facet.vertex[k]))
 
 
 @kernel
 def error_of_facet(m1, d1, size):
     """By which the facet's corners leave its plane, at most [m]."""
-    kind, total = d1.facet_kind[0], 0.0 * size
+    kind, total = d1.facet.kind[0], 0.0 * size
     for side in range(2):
         if has_face(d1, side):
             error, _ = error_and_drop(m1, d1, side)
@@ -105,10 +105,10 @@ def error_of_facet(m1, d1, size):
     if kind == FACES:
         total = LEVEL * (WELL_INSIDE * size)
     elif kind == FACE_EDGE:
-        v = mat_t_mul_vec(load9(d1.convex_mat, 0), load3(d1.convex_normal, 0))
+        v = mat_t_mul_vec(load9(d1.convex.mat, 0), load3(d1.convex.normal, 0))
         total = total + fabs(dot3(edge_of_facet(m1, d1, 1), v))
     elif kind == EDGE_FACE:
-        total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex_normal, 0)))
+        total = total + fabs(dot3(edge_of_facet(m1, d1, 0), load3(d1.convex.normal, 0)))
     return total
 
 
@@ -123,20 +123,20 @@ def stands_alone(m1, d1, size, inside):
     but a face is flat only nearly, so beside one what falls by less than twice PARALLEL tells nothing.  Nor does it on
     a hull that is convex only nearly: support points may stop short of the highest vertex there.
     """
-    n, slack = load3(d1.convex_normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
-    v = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
+    n, slack = load3(d1.convex.normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
+    v = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
     tilt, u = slack / inside, (-v[0], -v[1], -v[2])
     if has_face(d1, 0) or has_face(d1, 1) or not (is_convex(m1, d1, 0) and is_convex(m1, d1, 1)):
         tilt = fmax(tilt, 2.0 * PARALLEL)
     alone = slack < 0.5 * ALIKE * inside
     if not has_face(d1, 0):
         for k in range(3):
-            if alone and (k == 0 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
-                alone = falls_away(m1, d1, 0, d1.facet_vertex[k], n, tilt, slack)
+            if alone and (k == 0 or d1.facet.vertex[k] != d1.facet.vertex[k - 1]):
+                alone = falls_away(m1, d1, 0, d1.facet.vertex[k], n, tilt, slack)
     if not has_face(d1, 1):
         for k in range(3, 6):
-            if alone and (k == 3 or d1.facet_vertex[k] != d1.facet_vertex[k - 1]):
-                alone = falls_away(m1, d1, 1, d1.facet_vertex[k], u, tilt, slack)
+            if alone and (k == 3 or d1.facet.vertex[k] != d1.facet.vertex[k - 1]):
+                alone = falls_away(m1, d1, 1, d1.facet.vertex[k], u, tilt, slack)
     return alone
 
 
@@ -162,13 +162,13 @@ def settle_on_edge(m1, d1, side, face, i):
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     n, _ = plane_of_face(m1, d1, side)
     if side == 0:
-        u = mat_t_mul_vec(load9(d1.convex_mat, 0), n)
+        u = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
     else:
-        u = mat_mul_vec(load9(d1.convex_mat, 0), n)
+        u = mat_mul_vec(load9(d1.convex.mat, 0), n)
     k, good = edge_across(m1, d1, 1 - side, i, u), False
     if k >= 0 and edge_across(m1, d1, 1 - side, k, u) == i:
         for c in range(3):
-            d1.facet_vertex[3 - 3 * side + c] = min(i, k) if c == 0 else max(i, k)
+            d1.facet.vertex[3 - 3 * side + c] = min(i, k) if c == 0 else max(i, k)
         good = measure_facet(m1, d1) > 0.0
     return good
 
@@ -180,10 +180,10 @@ def settle_on_facet(m1, d1, i, j, u):
     Args:
         i, j: the points' vertices of the first and of the second core; some may be named twice.
         u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet,
-            facet_kind is NO_FACET, and `convex_*` means nothing.
+            facet.kind is NO_FACET, and `convex_*` means nothing.
     """
     good = False
-    v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)
+    v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
     if min(i[0], j[0]) >= 0:
         face, other = face_towards(m1, d1, 0, i[0], u, ALIKE), face_towards(m1, d1, 1, j[0], scale3(-1.0, v), ALIKE)
         if face != NO_FACE and other != NO_FACE:
@@ -202,5 +202,5 @@ def settle_on_facet(m1, d1, i, j, u):
     if not good:
         name_facet(d1, i, j)
         good = measure_facet(m1, d1) > 0.0
-    if not good or dot3(load3(d1.convex_normal, 0), u) < 0.5:
-        d1.facet_kind[0] = NO_FACET
+    if not good or dot3(load3(d1.convex.normal, 0), u) < 0.5:
+        d1.facet.kind[0] = NO_FACET

@@ -35,7 +35,7 @@ def outwards(d1, n, p):
     s = 1.0 / sqrt(dot3(n, n))
     if dot3(n, p) < 0.0:
         s = -s
-    if d1.facet_apart[0] == 1:
+    if d1.facet.apart[0] == 1:
         s = -s
     return scale3(s, n)
 
@@ -43,13 +43,13 @@ def outwards(d1, n, p):
 @kernel
 def size_of_pair(m1, d1):
     """How far the shapes reach, roughly, as the facet's first vertices tell [m]."""
-    p, size = load3(d1.convex_pos, 0), 0.0 * d1.convex_pos[0]
+    p, size = load3(d1.convex.pos, 0), 0.0 * d1.convex.pos[0]
     for side in range(2):
         if has_face(d1, side):
             _, offset = plane_of_face(m1, d1, side)
             size = size + fabs(offset)
         else:
-            a = vertex_of(m1, d1, side, d1.facet_vertex[3 * side])
+            a = vertex_of(m1, d1, side, d1.facet.vertex[3 * side])
             size = size + sqrt(dot3(a, a))
     return size + sqrt(dot3(p, p))
 
@@ -57,12 +57,12 @@ def size_of_pair(m1, d1):
 @kernel
 def measure_triangle(m1, d1, size):
     """As `measure_facet`, of a triangle."""
-    i, j = d1.facet_vertex[0], d1.facet_vertex[3]
+    i, j = d1.facet.vertex[0], d1.facet.vertex[3]
     p = difference(m1, d1, i, j)
-    if d1.facet_kind[0] == FIRST:
-        q, r = difference(m1, d1, d1.facet_vertex[1], j), difference(m1, d1, d1.facet_vertex[2], j)
+    if d1.facet.kind[0] == FIRST:
+        q, r = difference(m1, d1, d1.facet.vertex[1], j), difference(m1, d1, d1.facet.vertex[2], j)
     else:
-        q, r = difference(m1, d1, i, d1.facet_vertex[4]), difference(m1, d1, i, d1.facet_vertex[5])
+        q, r = difference(m1, d1, i, d1.facet.vertex[4]), difference(m1, d1, i, d1.facet.vertex[5])
     e, f, g = sub3(q, p), sub3(r, p), sub3(r, q)
     normal = cross(e, f)
     nn, inside = dot3(normal, normal), 0.0 * size
@@ -76,8 +76,8 @@ def measure_triangle(m1, d1, size):
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
-            if d1.facet_kind[0] == FIRST:
-                b, c = vertex_of(m1, d1, 0, d1.facet_vertex[1]), vertex_of(m1, d1, 0, d1.facet_vertex[2])
+            if d1.facet.kind[0] == FIRST:
+                b, c = vertex_of(m1, d1, 0, d1.facet.vertex[1]), vertex_of(m1, d1, 0, d1.facet.vertex[2])
                 a = axpy3(y, sub3(b, a), axpy3(z, sub3(c, a), a))
             store_facet(d1, n, depth, a)
     return inside
@@ -86,9 +86,9 @@ def measure_triangle(m1, d1, size):
 @kernel
 def measure_crossing(m1, d1, size):
     """As `measure_facet`, of two edges."""
-    i, j = d1.facet_vertex[0], d1.facet_vertex[3]
+    i, j = d1.facet.vertex[0], d1.facet.vertex[3]
     p = difference(m1, d1, i, j)
-    e, f = sub3(difference(m1, d1, d1.facet_vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet_vertex[4]))
+    e, f = sub3(difference(m1, d1, d1.facet.vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet.vertex[4]))
     normal = cross(e, f)
     nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
@@ -100,16 +100,16 @@ def measure_crossing(m1, d1, size):
         if least > INSIDE * size:
             inside = least
             a = vertex_of(m1, d1, 0, i)
-            store_facet(d1, n, dot3(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet_vertex[1]), a), a))
+            store_facet(d1, n, dot3(n, p), axpy3(s, sub3(vertex_of(m1, d1, 0, d1.facet.vertex[1]), a), a))
     return inside
 
 
 @kernel
 def is_over_face(m1, d1, side, n, y, border):
     """Is the point's foot on the facet's face, and not nearer to its border?  All in the frame of the face's shape."""
-    f, over = d1.facet_vertex[3 * side], True
-    if d1.shape_type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+    f, over = d1.facet.vertex[3 * side], True
+    if d1.shape.type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shape.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
             q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
@@ -121,7 +121,7 @@ def is_over_face(m1, d1, side, n, y, border):
             p = q
     else:
         for k in range(3):
-            if k != f // 2 and not fabs(y[k]) < d1.shape_size[3 * side + k] - border:
+            if k != f // 2 and not fabs(y[k]) < d1.shape.size[3 * side + k] - border:
                 over = False
     return over
 
@@ -130,8 +130,8 @@ def is_over_face(m1, d1, side, n, y, border):
 def measure_face(m1, d1, side, size):
     """As `measure_facet`, of a face of one core and a vertex of the other."""
     n, offset = plane_of_face(m1, d1, side)
-    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
-    x = vertex_of(m1, d1, 1 - side, d1.facet_vertex[3 - 3 * side])
+    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[3 - 3 * side])
     if side == 0:
         y = add3(mat_mul_vec(R, x), p)
     else:
@@ -154,10 +154,10 @@ def part_over_face(m1, d1, side, n, y, z, border):
 
     The end of none is not above its beginning.  All in the frame of the face's shape.
     """
-    f, zero = d1.facet_vertex[3 * side], 0.0 * border
+    f, zero = d1.facet.vertex[3 * side], 0.0 * border
     lo, hi = zero, zero + 1.0
-    if d1.shape_type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape_data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+    if d1.shape.type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shape.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
             q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
@@ -168,7 +168,7 @@ def part_over_face(m1, d1, side, n, y, z, border):
     else:
         for k in range(3):
             if k != f // 2:
-                half = d1.shape_size[3 * side + k] - border
+                half = d1.shape.size[3 * side + k] - border
                 lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
                 lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
     return lo, hi
@@ -194,9 +194,9 @@ def cut_part(here, there, lo, hi):
 def measure_edge(m1, d1, side, size):
     """As `measure_facet`, of a face of one core and an edge of the other that is parallel to it, and over it."""
     n, offset = plane_of_face(m1, d1, side)
-    R, p, k = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0), 3 - 3 * side
+    R, p, k = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0), 3 - 3 * side
     inside, border = 0.0 * size, WELL_INSIDE * size
-    a, b = vertex_of(m1, d1, 1 - side, d1.facet_vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet_vertex[k + 2])
+    a, b = vertex_of(m1, d1, 1 - side, d1.facet.vertex[k]), vertex_of(m1, d1, 1 - side, d1.facet.vertex[k + 2])
     if side == 0:
         y, z = add3(mat_mul_vec(R, a), p), add3(mat_mul_vec(R, b), p)
     else:
@@ -220,8 +220,8 @@ def measure_edge(m1, d1, side, size):
 @kernel
 def corner_of_face(m1, d1, side, k):
     """Corner k of the facet's face, in the frame of its shape."""
-    f = d1.facet_vertex[3 * side]
-    if d1.shape_type[side] == MESH:
+    f = d1.facet.vertex[3 * side]
+    if d1.shape.type[side] == MESH:
         i = m1.hull_outline[m1.hull_outlineadr[f] + k]
     else:
         # the face's own bit, and two others
@@ -234,8 +234,8 @@ def corner_of_face(m1, d1, side, k):
 def corners_of_face(m1, d1, side):
     """How many corners the facet's face has."""
     n = 4
-    if d1.shape_type[side] == MESH:
-        n = m1.hull_outlinenum[d1.facet_vertex[3 * side]]
+    if d1.shape.type[side] == MESH:
+        n = m1.hull_outlinenum[d1.facet.vertex[3 * side]]
     return n
 
 
@@ -248,7 +248,7 @@ def measure_faces(m1, d1, size):
     """
     n, offset = plane_of_face(m1, d1, 0)
     v, _ = plane_of_face(m1, d1, 1)
-    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
+    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
     turned = add3(n, mat_mul_vec(R, v))
     error, drop = error_and_drop(m1, d1, 0)
     other_error, other_drop = error_and_drop(m1, d1, 1)
@@ -287,9 +287,9 @@ def measure_faces(m1, d1, size):
 @kernel
 def store_facet(d1, n, depth, a):
     """What is known of two cores by their facet."""
-    d1.convex_dist[0] = -depth
-    store3(d1.convex_normal, 0, n)
-    store3(d1.convex_witness, 0, a)
+    d1.convex.dist[0] = -depth
+    store3(d1.convex.normal, 0, n)
+    store3(d1.convex.witness, 0, a)
 
 
 @kernel
@@ -299,8 +299,8 @@ def measure_facet(m1, d1):
     Returns how far at least the foot of the origin is from the facet's border [m]; 0 if it is outside, or near to the
     border: then nothing is written.
     """
-    inside = 0.0 * d1.convex_pos[0]
-    kind, size = d1.facet_kind[0], size_of_pair(m1, d1) if d1.facet_kind[0] != NO_FACET else inside
+    inside = 0.0 * d1.convex.pos[0]
+    kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside
     if kind == CROSSING:
         inside = measure_crossing(m1, d1, size)
     elif kind == FACE_FIRST:

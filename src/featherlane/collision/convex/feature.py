@@ -25,8 +25,8 @@ RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 @kernel
 def contact_frames(d1, side):
     """(R, T, p) that take a point x of a shape from its frame to the coordinates of the contact, T (R x + p)."""
-    p = sub3(load3(d1.shape_pos, 3 * side), load3(d1.contact_axes, 9))
-    return load9(d1.shape_mat, 9 * side), load9(d1.contact_axes, 0), p
+    p = sub3(load3(d1.shape.pos, 3 * side), load3(d1.feature.axes, 9))
+    return load9(d1.shape.mat, 9 * side), load9(d1.feature.axes, 0), p
 
 
 @kernel
@@ -41,21 +41,21 @@ def to_contact(frames, x):
 def load_corner(d1, side, k):
     """Corner k of a feature; for each coordinate there is a run of its own."""
     o = 3 * RUN * side + k
-    return d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN]
+    return d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN]
 
 
 @kernel
 def store_corner(d1, side, k, x):
     """Set corner k of a feature."""
     o = 3 * RUN * side + k
-    d1.feature_point[o], d1.feature_point[o + RUN], d1.feature_point[o + 2 * RUN] = x
+    d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN] = x
 
 
 @kernel
 def set_plane(d1, side, u):
     """The normal of the feature's plane, given in the shape's frame."""
-    v = mat_mul_vec(load9(d1.shape_mat, 9 * side), u)
-    store3(d1.feature_normal, 3 * side, mat_mul_vec(load9(d1.contact_axes, 0), v))
+    v = mat_mul_vec(load9(d1.shape.mat, 9 * side), u)
+    store3(d1.feature.normal, 3 * side, mat_mul_vec(load9(d1.feature.axes, 0), v))
 
 
 @kernel
@@ -64,10 +64,10 @@ def set_plane_of_corners(d1, side):
     zero = real(d1, 0.0)
     a, n = load_corner(d1, side, 0), (zero, zero, zero)
     e = sub3(load_corner(d1, side, 1), a)
-    for k in range(2, d1.feature_count[side]):
+    for k in range(2, d1.feature.count[side]):
         f = sub3(load_corner(d1, side, k), a)
         n, e = add3(n, cross(e, f)), f
-    store3(d1.feature_normal, 3 * side, normalize3(n)[0])
+    store3(d1.feature.normal, 3 * side, normalize3(n)[0])
 
 
 @kernel
@@ -76,13 +76,13 @@ def store_segment(d1, side, a, b):
     frames = contact_frames(d1, side)
     store_corner(d1, side, 0, to_contact(frames, a))
     store_corner(d1, side, 1, to_contact(frames, b))
-    d1.feature_count[side] = SEGMENT
+    d1.feature.count[side] = SEGMENT
 
 
 @kernel
 def move_corners(d1, side, n):
     """Corners of the feature from the shape's frame to the coordinates of the contact, eight at once."""
-    P, frames, run = eights(d1.feature_point), contact_frames(d1, side), RUN // 8
+    P, frames, run = eights(d1.feature.point), contact_frames(d1, side), RUN // 8
     for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
         P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
 
@@ -93,25 +93,25 @@ def lay_edges(d1, side, n):
 
     How far beyond an edge a point is on it is kept times the edge's length.
     """
-    E, o, last, run = eights(d1.feature_edge), 3 * RUN * side, n - 1, RUN // 8
+    E, o, last, run = eights(d1.feature.edge), 3 * RUN * side, n - 1, RUN // 8
     zero = real(d1, 0.0)
     E[(o + last) // 8], E[(o + RUN + last) // 8] = zero, zero
     x, y, _ = load_corner(d1, side, last)
     for k in range(n):
         p, q, _ = load_corner(d1, side, k)
         ex, ey = p - x, q - y
-        d1.feature_edge[o + last], d1.feature_edge[o + last + RUN] = ex, ey
+        d1.feature.edge[o + last], d1.feature.edge[o + last + RUN] = ex, ey
         x, y, last = p, q, k
     for i in range(o // 8, o // 8 + (n + 7) // 8):
         E[i + 2 * run] = ON_EDGE * sqrt(E[i] * E[i] + E[i + run] * E[i + run])
-    d1.feature_count[side] = n
+    d1.feature.count[side] = n
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def box_feature(d1, side, u, corner):
     """A face, an edge or nothing; `corner` is where the box is highest."""
-    size = load3(d1.shape_size, 3 * side)
+    size = load3(d1.shape.size, 3 * side)
     a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
     one = 0.0 * a[0] + 1.0
     steep, flat = 0, 0
@@ -177,12 +177,12 @@ def mesh_feature(m1, d1, side, u):
     Where the facet is known (`facet`), so is the face, if it has one.  If it has an edge or a triangle, the face is one
     of those that meet there: others at the same vertex lie beside the contact.
     """
-    mesh, vertex, face = d1.shape_data[side], 0, NO_FACE
+    mesh, vertex, face = d1.shape.data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
-    i, j, k = d1.facet_vertex[3 * side], d1.facet_vertex[3 * side + 1], d1.facet_vertex[3 * side + 2]
-    if d1.facet_kind[0] != NO_FACET and has_face(d1, side):
+    i, j, k = d1.facet.vertex[3 * side], d1.facet.vertex[3 * side + 1], d1.facet.vertex[3 * side + 2]
+    if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
         face = i
-    elif d1.facet_kind[0] != NO_FACET and i != k:
+    elif d1.facet.kind[0] != NO_FACET and i != k:
         vertex, face = i, face_at(m1, mesh, u, i, j, k)
     else:
         # of two that are equally high the support point's: the facet's first one may have no face that lies flat
@@ -221,7 +221,7 @@ def mesh_feature(m1, d1, side, u):
 @kernel
 def cylinder_feature(d1, side, u):
     """A cap with points around its rim, a line of the side, or nothing."""
-    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
     zero = 0.0 * r
     if fabs(u[2]) > FACE:
         s = zero + 1.0
@@ -234,7 +234,7 @@ def cylinder_feature(d1, side, u):
         move_corners(d1, side, RIM)
         store_corner(d1, side, RIM, to_contact(contact_frames(d1, side), (zero, zero, s * half)))
         set_plane(d1, side, (zero, zero, s))
-        d1.feature_count[side] = DISC
+        d1.feature.count[side] = DISC
     elif fabs(u[2]) < EDGE:
         s = r / sqrt(u[0] * u[0] + u[1] * u[1])
         store_segment(d1, side, (s * u[0], s * u[1], half), (s * u[0], s * u[1], -half))
@@ -243,7 +243,7 @@ def cylinder_feature(d1, side, u):
 @kernel
 def capsule_feature(d1, side, u):
     """The side's line, as far as the capsule is a cylinder, or nothing."""
-    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
+    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
     if fabs(u[2]) < EDGE:
         p = scale3(r, u)
         store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
@@ -253,14 +253,14 @@ def capsule_feature(d1, side, u):
 def find_feature(m1, d1, side):
     """How a shape meets the plane square to the contact's normal.
 
-    Reads:  shape_*, contact_axes, facet_*.   Writes: feature_count, feature_point, feature_normal of this side.
+    Reads:  shape.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
     """
-    d1.feature_count[side] = 0
-    n = load3(d1.contact_axes, 6)
+    d1.feature.count[side] = 0
+    n = load3(d1.feature.axes, 6)
     if side == 1:
         n = scale3(-1.0, n)
-    u = mat_t_mul_vec(load9(d1.shape_mat, 9 * side), n)
-    kind = d1.shape_type[side]
+    u = mat_t_mul_vec(load9(d1.shape.mat, 9 * side), n)
+    kind = d1.shape.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, u)
         box_feature(d1, side, u, corner)
@@ -270,5 +270,5 @@ def find_feature(m1, d1, side):
         cylinder_feature(d1, side, u)
     elif kind == CAPSULE:
         capsule_feature(d1, side, u)
-    if d1.feature_count[side] == 0:
-        d1.feature_count[side] = POINT
+    if d1.feature.count[side] == 0:
+        d1.feature.count[side] = POINT

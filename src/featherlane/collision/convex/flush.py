@@ -14,16 +14,16 @@ from featherlane.collision.convex.support import core_limit, is_convex, is_curve
 @kernel
 def flush(m1, d1):
     """By how much the two shapes may overlap without touching [m]: 0 unless both are polytopes and one is a hull."""
-    slack = 0.0 * d1.shape_limit[0]
+    slack = 0.0 * d1.shape.limit[0]
     if not is_curved(d1) and is_convex(m1, d1, 0) and is_convex(m1, d1, 1):
         for side in range(2):
-            if d1.shape_type[side] == MESH:
-                slack = slack + 2.0 * m1.hull_error[d1.shape_data[side]]
+            if d1.shape.type[side] == MESH:
+                slack = slack + 2.0 * m1.hull_error[d1.shape.data[side]]
     return slack
 
 
 @kernel
 def is_decided(d1, dist, error):
     """Is it the same for all distances of the cores, from one to what is farther by an error, whether they touch?"""
-    limit, slack = core_limit(d1), d1.convex_flush[0]
+    limit, slack = core_limit(d1), d1.convex.flush[0]
     return slack == 0.0 or dist > limit - slack or dist + error <= limit - 0.5 * slack

@@ -81,7 +81,7 @@ def is_beyond(a, b, c, d):
 @kernel
 def set_weights(d1, wa, wb, wc, wd):
     """Parts of the four points."""
-    d1.simplex_weight[0], d1.simplex_weight[1], d1.simplex_weight[2], d1.simplex_weight[3] = wa, wb, wc, wd
+    d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = wa, wb, wc, wd
 
 
 @kernel
@@ -121,51 +121,51 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
 def nearest_on_simplex(m1, d1):
     """The point of the simplex that is nearest to the origin, into `gjk_nearest`; only the points that hold it stay.
 
-    Reads:  simplex_*.   Writes: gjk_nearest (3,) [m], simplex_*.
+    Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """
-    n = d1.simplex_count[0]
-    a, zero = load3(d1.simplex_point, 0), 0.0 * d1.simplex_point[0]
+    n = d1.simplex.count[0]
+    a, zero = load3(d1.simplex.point, 0), 0.0 * d1.simplex.point[0]
     v = a
     if n == 1:
         set_weights(d1, zero + 1.0, zero, zero, zero)
     elif n == 2:
-        _, v, w = nearest_on_edge(a, load3(d1.simplex_point, 3))
+        _, v, w = nearest_on_edge(a, load3(d1.simplex.point, 3))
         set_weights(d1, w[0], w[1], zero, zero)
     elif n == 3:
-        _, v, w3 = nearest_on_triangle(a, load3(d1.simplex_point, 3), load3(d1.simplex_point, 6))
+        _, v, w3 = nearest_on_triangle(a, load3(d1.simplex.point, 3), load3(d1.simplex.point, 6))
         set_weights(d1, w3[0], w3[1], w3[2], zero)
     else:
         _, v = nearest_on_tetrahedron(
-            d1, a, load3(d1.simplex_point, 3), load3(d1.simplex_point, 6), load3(d1.simplex_point, 9)
+            d1, a, load3(d1.simplex.point, 3), load3(d1.simplex.point, 6), load3(d1.simplex.point, 9)
         )
-    store3(d1.gjk_nearest, 0, v)
+    store3(d1.gjk.nearest, 0, v)
     kept = 0
     for i in range(n):
-        if d1.simplex_weight[i] > 0.0:
-            store3(d1.simplex_point, 3 * kept, load3(d1.simplex_point, 3 * i))
-            store3(d1.simplex_first, 3 * kept, load3(d1.simplex_first, 3 * i))
-            d1.simplex_vertex[2 * kept] = d1.simplex_vertex[2 * i]
-            d1.simplex_vertex[2 * kept + 1] = d1.simplex_vertex[2 * i + 1]
-            d1.simplex_weight[kept] = d1.simplex_weight[i]
+        if d1.simplex.weight[i] > 0.0:
+            store3(d1.simplex.point, 3 * kept, load3(d1.simplex.point, 3 * i))
+            store3(d1.simplex.first, 3 * kept, load3(d1.simplex.first, 3 * i))
+            d1.simplex.vertex[2 * kept] = d1.simplex.vertex[2 * i]
+            d1.simplex.vertex[2 * kept + 1] = d1.simplex.vertex[2 * i + 1]
+            d1.simplex.weight[kept] = d1.simplex.weight[i]
             kept = kept + 1
-    d1.simplex_count[0] = kept
+    d1.simplex.count[0] = kept
 
 
 # ---- the search ------------------------------------------------------------------------------------------------------
 @kernel
 def add_support(d1):
     """The support point just found, as the simplex's last."""
-    k = d1.simplex_count[0]
-    store3(d1.simplex_point, 3 * k, load3(d1.support_point, 0))
-    store3(d1.simplex_first, 3 * k, load3(d1.support_first, 0))
-    d1.simplex_vertex[2 * k], d1.simplex_vertex[2 * k + 1] = d1.support_vertex[0], d1.support_vertex[1]
-    d1.simplex_count[0] = k + 1
+    k = d1.simplex.count[0]
+    store3(d1.simplex.point, 3 * k, load3(d1.support.point, 0))
+    store3(d1.simplex.first, 3 * k, load3(d1.support.first, 0))
+    d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
+    d1.simplex.count[0] = k + 1
 
 
 @kernel
 def size_of_point(d1, k):
     """The square of how far a point of the simplex, or what it is the difference of, lies from the first's centre."""
-    w, a = load3(d1.simplex_point, 3 * k), load3(d1.simplex_first, 3 * k)
+    w, a = load3(d1.simplex.point, 3 * k), load3(d1.simplex.first, 3 * k)
     b = sub3(a, w)
     size2, aa, bb = dot3(w, w), dot3(a, a), dot3(b, b)
     if aa > size2:
@@ -179,11 +179,11 @@ def size_of_point(d1, k):
 def is_known(d1):
     """Is the support point just found a point of the simplex?"""
     known = False
-    for k in range(d1.simplex_count[0]):
-        i, j = d1.simplex_vertex[2 * k], d1.simplex_vertex[2 * k + 1]
-        if i == d1.support_vertex[0] and j == d1.support_vertex[1] and i != NO_VERTEX and j != NO_VERTEX:
+    for k in range(d1.simplex.count[0]):
+        i, j = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
+        if i == d1.support.vertex[0] and j == d1.support.vertex[1] and i != NO_VERTEX and j != NO_VERTEX:
             known = True
-        e = sub3(load3(d1.simplex_point, 3 * k), load3(d1.support_point, 0))
+        e = sub3(load3(d1.simplex.point, 3 * k), load3(d1.support.point, 0))
         if dot3(e, e) == 0.0:
             known = True
     return known
@@ -193,18 +193,17 @@ def is_known(d1):
 def gjk(m1, d1):
     """Where the difference of the two cores is nearest to the origin.
 
-    Reads:  shape_*, convex_mat, convex_pos; gjk_reach, beyond which nothing is asked; gjk_gap, by how much of |v|^2
-            this and v . w differ in the end; support_dir, where it begins.
-    Writes: gjk_state; gjk_nearest (3,) [m]; simplex_*, the points that hold it, and their weights; support_dir for
-            itself.
+    Reads:  shape.*, convex.mat, convex.pos; gjk.reach, beyond which nothing is asked; gjk.gap, by how much of |v|^2
+            this and v . w differ in the end; support.dir, where it begins.
+    Writes: gjk.*; gjk.nearest (3,) [m]; simplex.*, the points that hold it, and their weights; support.* for itself.
     Frame:  the first shape's.      Cost: a support point and about 50 ns for each of up to ITERATIONS steps.
     """
-    d1.simplex_count[0] = 0
-    v = support_along(m1, d1, load3(d1.support_dir, 0))
+    d1.simplex.count[0] = 0
+    v = support_along(m1, d1, load3(d1.support.dir, 0))
     add_support(d1)
-    d1.simplex_weight[0] = real(d1, 1.0)
-    store3(d1.gjk_nearest, 0, v)
-    vv, reach = dot3(v, v), d1.gjk_reach[0]
+    d1.simplex.weight[0] = real(d1, 1.0)
+    store3(d1.gjk.nearest, 0, v)
+    vv, reach = dot3(v, v), d1.gjk.reach[0]
     size2, state = size_of_point(d1, 0), APART
     for _ in range(ITERATIONS):
         if vv <= TOUCH * TOUCH * size2:
@@ -217,15 +216,15 @@ def gjk(m1, d1):
         if vw > 0.0 and vw * vw > vv * (reach * reach):
             state = FAR
             break
-        if vv - vw <= d1.gjk_gap[0] * vv + ROUNDING * sqrt(vv * size2) or is_known(d1):
+        if vv - vw <= d1.gjk.gap[0] * vv + ROUNDING * sqrt(vv * size2) or is_known(d1):
             break
         add_support(d1)
         nearest_on_simplex(m1, d1)
-        v = load3(d1.gjk_nearest, 0)
+        v = load3(d1.gjk.nearest, 0)
         last, vv = vv, dot3(v, v)
-        if d1.simplex_count[0] == 4:
+        if d1.simplex.count[0] == 4:
             state = OVERLAP
             break
         if not vv < last:
             break
-    d1.gjk_state[0] = state
+    d1.gjk.state[0] = state

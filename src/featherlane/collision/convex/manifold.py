@@ -31,7 +31,7 @@ EQUAL = 1e-9  # m distances that differ by less are equal
 @kernel
 def load_candidate(d1, i):
     """Position of a candidate."""
-    return d1.clip_point[i], d1.clip_point[i + ROOM], d1.clip_point[i + 2 * ROOM]
+    return d1.clip.point[i], d1.clip.point[i + ROOM], d1.clip.point[i + 2 * ROOM]
 
 
 @kernel
@@ -47,16 +47,16 @@ def bring_forward(d1, first, least):
 
     Of equal ones, give or take `least`, the first; nothing is looked at in eights of which none is larger.
     """
-    n, best, most, V, W = d1.clip_count[0], first, real(d1, -FAR), d1.clip_place, eights(d1.clip_place)
+    n, best, most, V, W = d1.clip.count[0], first, real(d1, -FAR), d1.clip.place, eights(d1.clip.place)
     for i in range(first // 8, (n + 7) // 8):
         if any_(W[i] > most + least):
             for k in range(max(first, 8 * i), min(n, 8 * i + 8)):
                 if V[k] > most + least:
                     most, best = V[k], k
-    a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip_dist[first], d1.clip_dist[best]
-    d1.clip_point[first], d1.clip_point[first + ROOM], d1.clip_point[first + 2 * ROOM] = b
-    d1.clip_point[best], d1.clip_point[best + ROOM], d1.clip_point[best + 2 * ROOM] = a
-    d1.clip_dist[first], d1.clip_dist[best] = y, x
+    a, b, x, y = load_candidate(d1, first), load_candidate(d1, best), d1.clip.dist[first], d1.clip.dist[best]
+    d1.clip.point[first], d1.clip.point[first + ROOM], d1.clip.point[first + 2 * ROOM] = b
+    d1.clip.point[best], d1.clip.point[best + ROOM], d1.clip.point[best + 2 * ROOM] = a
+    d1.clip.dist[first], d1.clip.dist[best] = y, x
 
 
 @kernel
@@ -65,7 +65,7 @@ def choose(d1):
 
     The deepest, the farthest from it, the one that spans the largest triangle with them, and the one that adds most.
     """
-    n, C, D, V, run = d1.clip_count[0], eights(d1.clip_point), eights(d1.clip_dist), eights(d1.clip_place), ROOM // 8
+    n, C, D, V, run = d1.clip.count[0], eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place), ROOM // 8
     if n > KEPT:
         rows = (n + 7) // 8
         for i in range(rows):
@@ -96,13 +96,13 @@ def choose(d1):
 @kernel
 def store_candidates(d1, n):
     """The first candidates as points."""
-    R, c = load9(d1.contact_axes, 0), load3(d1.contact_axes, 9)
+    R, c = load9(d1.feature.axes, 0), load3(d1.feature.axes, 9)
     for k in range(n):
         p = mat_t_mul_vec(R, load_candidate(d1, k))
-        store3(d1.manifold_pos, 3 * k, (p[0] + c[0], p[1] + c[1], p[2] + c[2]))
-        d1.manifold_dist[k] = d1.clip_dist[k]
-        store3(d1.manifold_normal, 3 * k, (R[6], R[7], R[8]))
-    d1.manifold_count[0] = n
+        store3(d1.manifold.pos, 3 * k, (p[0] + c[0], p[1] + c[1], p[2] + c[2]))
+        d1.manifold.dist[k] = d1.clip.dist[k]
+        store3(d1.manifold.normal, 3 * k, (R[6], R[7], R[8]))
+    d1.manifold.count[0] = n
 
 
 @kernel
@@ -110,16 +110,16 @@ def add_candidates(m1, d1):
     """Candidates for contact points; returns the least distance."""
     least = real(d1, FAR)
     find_feature(m1, d1, 0)
-    p = d1.feature_count[0]
+    p = d1.feature.count[0]
     if p != POINT:
         find_feature(m1, d1, 1)
-        q = d1.feature_count[1]
+        q = d1.feature.count[1]
         side = 0 if p == SEGMENT or q == DISC else 1
         if p == SEGMENT and q == SEGMENT:
             least = segment_with_segment(d1)
         elif p == DISC and q == DISC:
             least = disc_with_disc(d1)
-        elif q != POINT and d1.feature_count[side] == SEGMENT:
+        elif q != POINT and d1.feature.count[side] == SEGMENT:
             least = segment_with_face(d1, side)
         elif q != POINT:
             least = edges_and_corners(d1, side)
@@ -132,32 +132,32 @@ def add_nearest(d1):
 
     One that stands there gives way: a face whose corners leave its plane has its corner at another depth.
     """
-    place, n, zero = d1.clip_count[0], d1.clip_count[0], real(d1, 0.0)
+    place, n, zero = d1.clip.count[0], d1.clip.count[0], real(d1, 0.0)
     for k in range(n):
         x, y, _ = load_candidate(d1, k)
         if x * x + y * y < SAME * SAME:
             place = k
     if place < ROOM:
-        d1.clip_count[0] = place
-        add_candidate(d1, zero, zero, zero, d1.convex_dist[0])
-        d1.clip_count[0] = max(n, place + 1)
+        d1.clip.count[0] = place
+        add_candidate(d1, zero, zero, zero, d1.convex.dist[0])
+        d1.clip.count[0] = max(n, place + 1)
 
 
 @stage
 def contact_points(m1, d1):
     """Contact points of two convex shapes whose distance is known and within the limit.
 
-    Reads:  shape_*, shape_limit; convex_dist, convex_normal, convex_witness; facet_kind, facet_vertex.
-    Writes: manifold_*, up to KEPT points; contact_axes, feature_*, clip_* for itself.
+    Reads:  shape.*, shape.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
+    Writes: manifold.*, up to KEPT points; feature.*, clip.* for itself.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
-    R = frame_of(load3(d1.convex_normal, 0))
-    a, b = load3(d1.convex_witness, 0), load3(d1.convex_witness, 3)
+    R = frame_of(load3(d1.convex.normal, 0))
+    a, b = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3)
     for i in range(3):
-        d1.contact_axes[i], d1.contact_axes[3 + i], d1.contact_axes[6 + i] = R[3 + i], R[6 + i], R[i]
-        d1.contact_axes[9 + i] = 0.5 * (a[i] + b[i])
-    d1.clip_count[0] = 0
+        d1.feature.axes[i], d1.feature.axes[3 + i], d1.feature.axes[6 + i] = R[3 + i], R[6 + i], R[i]
+        d1.feature.axes[9 + i] = 0.5 * (a[i] + b[i])
+    d1.clip.count[0] = 0
     least = add_candidates(m1, d1)
-    if d1.convex_dist[0] < least - EQUAL:
+    if d1.convex.dist[0] < least - EQUAL:
         add_nearest(d1)
     store_candidates(d1, choose(d1))

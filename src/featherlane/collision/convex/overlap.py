@@ -22,18 +22,18 @@ SAME = 1e-7  # m places nearer than this are one
 def heights(d1, side, x, y):
     """How high the feature is at places: on its plane, or on its line."""
     base = 0
-    if d1.feature_count[side] == DISC:
+    if d1.feature.count[side] == DISC:
         base = RIM
     p = load_corner(d1, side, base)
     z = p[2] + 0.0 * x
-    if d1.feature_count[side] == SEGMENT:
+    if d1.feature.count[side] == SEGMENT:
         q = load_corner(d1, side, 1)
         ex, ey = q[0] - p[0], q[1] - p[1]
         ee = ex * ex + ey * ey
         if ee > 0.0:
             z = p[2] + (q[2] - p[2]) * (((x - p[0]) * ex + (y - p[1]) * ey) / ee)
     else:
-        n = load3(d1.feature_normal, 3 * side)
+        n = load3(d1.feature.normal, 3 * side)
         z = p[2] - (n[0] * (x - p[0]) + n[1] * (y - p[1])) / n[2]
     return z
 
@@ -46,14 +46,14 @@ def measure(d1, x, y):
     """
     low, high = heights(d1, 0, x, y), heights(d1, 1, x, y)
     dist = high - low
-    dist = where(dist < d1.convex_dist[0], d1.convex_dist[0], dist)
-    return 0.5 * (low + high), where(dist <= d1.shape_limit[0], dist, FAR)
+    dist = where(dist < d1.convex.dist[0], d1.convex.dist[0], dist)
+    return 0.5 * (low + high), where(dist <= d1.shape.limit[0], dist, FAR)
 
 
 @kernel
 def measure_places(d1, rows):
     """Height and distance at each place, FAR where it is none."""
-    Q = eights(d1.clip_place)
+    Q = eights(d1.clip.place)
     for i in range(rows):
         z, dist = measure(d1, Q[i], Q[i + ROWS])
         Q[i + 2 * ROWS], Q[i + 3 * ROWS] = z, where(Q[i + 3 * ROWS] < FAR, dist, FAR)
@@ -62,15 +62,15 @@ def measure_places(d1, rows):
 @kernel
 def add_candidate(d1, x, y, z, dist):
     """One more candidate."""
-    k = d1.clip_count[0]
-    d1.clip_point[k], d1.clip_point[k + ROOM], d1.clip_point[k + 2 * ROOM], d1.clip_dist[k] = x, y, z, dist
-    d1.clip_count[0] = k + 1
+    k = d1.clip.count[0]
+    d1.clip.point[k], d1.clip.point[k + ROOM], d1.clip.point[k + 2 * ROOM], d1.clip.dist[k] = x, y, z, dist
+    d1.clip.count[0] = k + 1
 
 
 @kernel
 def is_new(d1, x, y):
     """Is the place apart from all candidates?"""
-    k, C, E = d1.clip_count[0], d1.clip_point, eights(d1.clip_point)
+    k, C, E = d1.clip.count[0], d1.clip.point, eights(d1.clip.point)
     # the last ones first: where edges meet, one of these it is
     for i in range(k - 1, 8 * (k // 8) - 1, -1):
         a, b = C[i] - x, C[i + ROOM] - y
@@ -86,7 +86,7 @@ def is_new(d1, x, y):
 @kernel
 def add_place(d1, x, y, z, dist, least):
     """A candidate at a place, if it is near enough and new; returns the least distance so far."""
-    if dist < FAR and d1.clip_count[0] < ROOM and is_new(d1, x, y):
+    if dist < FAR and d1.clip.count[0] < ROOM and is_new(d1, x, y):
         add_candidate(d1, x, y, z, dist)
         if dist < least:
             least = dist
@@ -97,7 +97,7 @@ def add_place(d1, x, y, z, dist, least):
 def add_row_place(d1, i, least):
     """The same of place i of `clip_place`."""
     o = 8 * ROWS
-    x, y, z, dist = d1.clip_place[i], d1.clip_place[i + o], d1.clip_place[i + 2 * o], d1.clip_place[i + 3 * o]
+    x, y, z, dist = d1.clip.place[i], d1.clip.place[i + o], d1.clip.place[i + 2 * o], d1.clip.place[i + 3 * o]
     return add_place(d1, x, y, z, dist, least)
 
 
@@ -132,7 +132,7 @@ def add_ends(d1, ax, ay, bx, by):
 def turn(d1, side):
     """1 if the polygon runs counterclockwise, -1 if not."""
     s = real(d1, 1.0)
-    if d1.feature_normal[3 * side + 2] < 0.0:
+    if d1.feature.normal[3 * side + 2] < 0.0:
         s = -s
     return s
 
@@ -150,10 +150,10 @@ def meet_edge(sign, p, g, a, e):
 @kernel
 def cut_by_polygon(d1, side, sign, a, e):
     """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the polygon covers; the end of none is below."""
-    o, P, E = 3 * RUN * side, d1.feature_point, d1.feature_edge
+    o, P, E = 3 * RUN * side, d1.feature.point, d1.feature.edge
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
-    for k in range(o, o + d1.feature_count[side]):
+    for k in range(o, o + d1.feature.count[side]):
         t, enters, leaves, beside = meet_edge(sign, (P[k], P[k + RUN]), (E[k], E[k + RUN], E[k + 2 * RUN]), a, e)
         lo, hi = where(enters & (t > lo), t, lo), where(leaves & (t < hi), t, hi)
         misses = misses | beside
@@ -164,7 +164,7 @@ def cut_by_polygon(d1, side, sign, a, e):
 def cut_by_disc(d1, side, a, e):
     """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the disc covers; the end of none is below."""
     cx, cy, _ = load_corner(d1, side, RIM)
-    r = d1.shape_size[3 * side]
+    r = d1.shape.size[3 * side]
     gx, gy = a[0] - cx, a[1] - cy
     ee, ge = e[0] * e[0] + e[1] * e[1], gx * e[0] + gy * e[1]
     root = ge * ge - ee * (gx * gx + gy * gy - r * r)
@@ -179,13 +179,13 @@ def cut_by_disc(d1, side, a, e):
 def cut_edges(d1, side):
     """Places where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc."""
     other, i, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
-    P, E, Q = eights(d1.feature_point), eights(d1.feature_edge), eights(d1.clip_place)
+    P, E, Q = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
     sign = real(d1, 1.0)
-    if d1.feature_count[other] != DISC:
+    if d1.feature.count[other] != DISC:
         sign = turn(d1, other)
-    for k in range((d1.feature_count[side] + 7) // 8):
+    for k in range((d1.feature.count[side] + 7) // 8):
         a, e = (P[i + k], P[i + k + run]), (E[i + k], E[i + k + run])
-        if d1.feature_count[other] == DISC:
+        if d1.feature.count[other] == DISC:
             lo, hi = cut_by_disc(d1, other, a, e)
         else:
             lo, hi = cut_by_polygon(d1, other, sign, a, e)
@@ -198,12 +198,12 @@ def cut_edges(d1, side):
 def add_covered(d1, side, n, first):
     """Places that are corners of a polygon, or on the rim of a disc, and that the other feature, a polygon, covers."""
     other, i, run, o = 1 - side, 3 * RUN // 8 * side, RUN // 8, 3 * RUN * (1 - side)
-    C, E, P, Q = d1.feature_point, d1.feature_edge, eights(d1.feature_point), eights(d1.clip_place)
+    C, E, P, Q = d1.feature.point, d1.feature.edge, eights(d1.feature.point), eights(d1.clip.place)
     sign = turn(d1, other)
     for k in range((n + 7) // 8):
         x, y = P[i + k], P[i + k + run]
         beyond = x < x
-        for j in range(o, o + d1.feature_count[other]):
+        for j in range(o, o + d1.feature.count[other]):
             beyond = beyond | (sign * (E[j] * (y - C[j + RUN]) - E[j + RUN] * (x - C[j])) < -E[j + 2 * RUN])
         Q[first + k], Q[first + k + ROWS], Q[first + k + 3 * ROWS] = x, y, where(beyond, FAR, 0.0)
 
@@ -212,8 +212,8 @@ def add_covered(d1, side, n, first):
 def add_rim(d1, side, first):
     """Places on the rim of a disc that the other feature, a disc, covers."""
     cx, cy, _ = load_corner(d1, 1 - side, RIM)
-    r = d1.shape_size[3 * (1 - side)] + ON_EDGE
-    i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature_point), eights(d1.clip_place)
+    r = d1.shape.size[3 * (1 - side)] + ON_EDGE
+    i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
     for k in range(RIM // 8):
         x, y = P[i + k], P[i + k + run]
         away = where((x - cx) * (x - cx) + (y - cy) * (y - cy) <= r * r, 0.0, FAR)
@@ -224,17 +224,17 @@ def add_rim(d1, side, first):
 def part_over_polygon(d1, side, a, e):
     """(from, to): the part of the line a + t e, 0 <= t <= 1, that the polygon covers, by eight of its edges at once."""
     run, sign, misses = RUN // 8, turn(d1, side), False
-    P, E, Q, i = eights(d1.feature_point), eights(d1.feature_edge), eights(d1.clip_place), 3 * RUN // 8 * side
+    P, E, Q, i = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place), 3 * RUN // 8 * side
     los, his = where(P[i] < P[i], P[i], 0.0), where(P[i] < P[i], P[i], 1.0)
-    for k in range(i, i + (d1.feature_count[side] + 7) // 8):
+    for k in range(i, i + (d1.feature.count[side] + 7) // 8):
         t, enters, leaves, beside = meet_edge(sign, (P[k], P[k + run]), (E[k], E[k + run], E[k + 2 * run]), a, e)
         los, his = where(enters & (t > los), t, los), where(leaves & (t < his), t, his)
         if any_(beside):
             misses = True
     Q[0], Q[1] = los, his
-    lo, hi = d1.clip_place[0], d1.clip_place[8]
+    lo, hi = d1.clip.place[0], d1.clip.place[8]
     for k in range(1, 8):
-        lo, hi = fmax(d1.clip_place[k], lo), fmin(d1.clip_place[8 + k], hi)
+        lo, hi = fmax(d1.clip.place[k], lo), fmin(d1.clip.place[8 + k], hi)
     if misses:
         hi = lo - 1.0
     return lo, hi
@@ -247,9 +247,9 @@ def segment_with_face(d1, side):
     ax, ay, _ = load_corner(d1, side, 0)
     bx, by, _ = load_corner(d1, side, 1)
     a, e = (ax, ay), (bx - ax, by - ay)
-    if d1.feature_count[other] == DISC:
+    if d1.feature.count[other] == DISC:
         lo, hi = cut_by_disc(d1, other, a, e)
-    elif d1.feature_count[other] <= FEW:
+    elif d1.feature.count[other] <= FEW:
         lo, hi = cut_by_polygon(d1, other, turn(d1, other), a, e)
     else:
         lo, hi = part_over_polygon(d1, other, a, e)
@@ -287,7 +287,7 @@ def disc_with_disc(d1):
     """Where two rims cross, and points of each that the other covers; returns the least distance."""
     ax, ay, _ = load_corner(d1, 0, RIM)
     bx, by, _ = load_corner(d1, 1, RIM)
-    r, s = d1.shape_size[0], d1.shape_size[3]
+    r, s = d1.shape.size[0], d1.shape.size[3]
     ex, ey = bx - ax, by - ay
     ee, least = ex * ex + ey * ey, real(d1, FAR)
     if ee > SAME * SAME:
@@ -310,8 +310,8 @@ def edges_and_corners(d1, side):
     first within the second; of a disc and a polygon where edges cross the rim, and points of the rim.  Returns the
     least distance.
     """
-    n = d1.feature_count[side]
-    corners = d1.feature_count[1 - side]
+    n = d1.feature.count[side]
+    corners = d1.feature.count[1 - side]
     if corners == DISC:
         corners = RIM
     cut_edges(d1, side)

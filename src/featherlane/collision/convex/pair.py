@@ -38,43 +38,43 @@ EPA_FINE = 1e-10
 @kernel
 def first_witness(d1):
     """The weighted point of the first core, in its frame."""
-    a = scale3(d1.simplex_weight[0], load3(d1.simplex_first, 0))
-    for k in range(1, d1.simplex_count[0]):
-        a = axpy3(d1.simplex_weight[k], load3(d1.simplex_first, 3 * k), a)
+    a = scale3(d1.simplex.weight[0], load3(d1.simplex.first, 0))
+    for k in range(1, d1.simplex.count[0]):
+        a = axpy3(d1.simplex.weight[k], load3(d1.simplex.first, 3 * k), a)
     return a
 
 
 @kernel
 def vertices_of_simplex(d1, side):
     """Which vertices of a core the points of the simplex are of; of two the second one twice."""
-    i, j = d1.simplex_vertex[side], d1.simplex_vertex[2 + side]
-    k = d1.simplex_vertex[4 + side] if d1.simplex_count[0] == 3 else j
+    i, j = d1.simplex.vertex[side], d1.simplex.vertex[2 + side]
+    k = d1.simplex.vertex[4 + side] if d1.simplex.count[0] == 3 else j
     return i, j, k
 
 
 @kernel
 def search(m1, d1):
     """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
-    d1.gjk_reach[0] = core_limit(d1)
-    p = load3(d1.convex_pos, 0)
+    d1.gjk.reach[0] = core_limit(d1)
+    p = load3(d1.convex.pos, 0)
     if dot3(p, p) > 0.0:
-        store3(d1.support_dir, 0, p)
+        store3(d1.support.dir, 0, p)
     else:
-        d1.support_dir[0], d1.support_dir[1], d1.support_dir[2] = 1.0, 0.0, 0.0
+        d1.support.dir[0], d1.support.dir[1], d1.support.dir[2] = 1.0, 0.0, 0.0
     gjk(m1, d1)
-    if d1.gjk_state[0] == FAR:
-        d1.convex_dist[0] = NO_DISTANCE
-    elif d1.gjk_state[0] == APART:
-        v = load3(d1.gjk_nearest, 0)
+    if d1.gjk.state[0] == FAR:
+        d1.convex.dist[0] = NO_DISTANCE
+    elif d1.gjk.state[0] == APART:
+        v = load3(d1.gjk.nearest, 0)
         n, length = normalize3((-v[0], -v[1], -v[2]))
-        d1.facet_kind[0], d1.facet_apart[0] = NO_FACET, 1
-        if d1.simplex_count[0] > 1:
+        d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 1
+        if d1.simplex.count[0] > 1:
             settle_on_facet(m1, d1, vertices_of_simplex(d1, 0), vertices_of_simplex(d1, 1), n)
-        if d1.facet_kind[0] == NO_FACET:
-            d1.convex_dist[0] = length
-            store3(d1.convex_normal, 0, n)
-            store3(d1.convex_witness, 0, first_witness(d1))
-        if length <= d1.gjk_reach[0]:
+        if d1.facet.kind[0] == NO_FACET:
+            d1.convex.dist[0] = length
+            store3(d1.convex.normal, 0, n)
+            store3(d1.convex.witness, 0, first_witness(d1))
+        if length <= d1.gjk.reach[0]:
             keep_proof(m1, d1)
     else:
         epa(m1, d1)
@@ -85,31 +85,31 @@ def search(m1, d1):
 def tell(d1):
     """From cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
-    R, dist = load9(d1.shape_mat, 0), d1.convex_dist[0]
-    n, a = mat_mul_vec(R, load3(d1.convex_normal, 0)), mat_mul_vec(R, load3(d1.convex_witness, 0))
-    a = a[0] + d1.shape_pos[0], a[1] + d1.shape_pos[1], a[2] + d1.shape_pos[2]
-    d1.convex_dist[0] = dist - (r + s)
-    store3(d1.convex_normal, 0, n)
-    store3(d1.convex_witness, 0, axpy3(r, n, a))
-    store3(d1.convex_witness, 3, axpy3(dist - s, n, a))
+    R, dist = load9(d1.shape.mat, 0), d1.convex.dist[0]
+    n, a = mat_mul_vec(R, load3(d1.convex.normal, 0)), mat_mul_vec(R, load3(d1.convex.witness, 0))
+    a = a[0] + d1.shape.pos[0], a[1] + d1.shape.pos[1], a[2] + d1.shape.pos[2]
+    d1.convex.dist[0] = dist - (r + s)
+    store3(d1.convex.normal, 0, n)
+    store3(d1.convex.witness, 0, axpy3(r, n, a))
+    store3(d1.convex.witness, 3, axpy3(dist - s, n, a))
 
 
 @kernel
 def nearest(m1, d1):
     """What `closest` says, once the second shape's pose in the frame of the first is known."""
     curved = is_curved(d1)
-    d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_EXACT
+    d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_EXACT
     if curved:
-        d1.gjk_gap[0], d1.epa_gap[0] = GJK_ROUGH, EPA_ROUGH
+        d1.gjk.gap[0], d1.epa.gap[0] = GJK_ROUGH, EPA_ROUGH
     search(m1, d1)
-    if curved and d1.convex_dist[0] < NO_DISTANCE:
+    if curved and d1.convex.dist[0] < NO_DISTANCE:
         polish(m1, d1)
-        if d1.convex_way[0] == 0:
-            d1.gjk_gap[0], d1.epa_gap[0] = GJK_EXACT, EPA_FINE
+        if d1.convex.way[0] == 0:
+            d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_FINE
             search(m1, d1)
-            if d1.convex_dist[0] < NO_DISTANCE:
+            if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
-    if d1.convex_dist[0] < NO_DISTANCE:
+    if d1.convex.dist[0] < NO_DISTANCE:
         tell(d1)
 
 
@@ -118,14 +118,13 @@ def closest(m1, d1):
     """Signed distance, normal and nearest points of the two shapes.
 
     Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
-    the second.  Distances above shape_limit are given as NO_DISTANCE, without a normal or points.
+    the second.  Distances above shape.limit are given as NO_DISTANCE, without a normal or points.
     Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
-    Reads:  shape_*, prism_vert.
-    Writes: convex_dist [m], convex_normal (3,), convex_witness [m], world axes; convex_mat, convex_pos, support_dir,
-            support_vertex, gjk_reach, gjk_gap, epa_gap, facet_kind, facet_apart, facet_vertex, pair_recall and
-            convex_flush for itself.
+    Reads:  shape.*, shape.prism.
+    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; convex.*, support.*, gjk.*, epa.*,
+            facet.*, recall.* and convex.* for itself.
     """
-    d1.pair_recall[0], d1.convex_flush[0] = 0, 0.0
+    d1.recall.pair[0], d1.convex.flush[0] = 0, 0.0
     look_from_first(d1)
     nearest(m1, d1)
 
@@ -134,12 +133,12 @@ def closest(m1, d1):
 def convex(m1, d1):
     """Contact points of two convex shapes, hulls if they overlap by more than their vertices' rounding (`flush`).
 
-    Reads:  shape_*, prism_vert; pair_recall, pair_key: what is remembered of the pair.
-    Writes: manifold_*, and that memory; convex_*, support_* and the rest of what `closest` writes for itself.
+    Reads:  shape.*, shape.prism; recall.pair, recall.key: what is remembered of the pair.
+    Writes: manifold.*, and that memory; convex.*, support.* and the rest of what `closest` writes for itself.
     """
-    d1.manifold_count[0] = 0
-    d1.convex_flush[0] = flush(m1, d1)
-    limit = d1.shape_limit[0] - d1.convex_flush[0]
+    d1.manifold.count[0] = 0
+    d1.convex.flush[0] = flush(m1, d1)
+    limit = d1.shape.limit[0] - d1.convex.flush[0]
     if is_apart_as_before(m1, d1):
         count(d1, BY_DIRECTION)
     else:
@@ -150,9 +149,9 @@ def convex(m1, d1):
         else:
             count(d1, BY_SEARCH)
             nearest(m1, d1)
-            if d1.convex_dist[0] == NO_DISTANCE:
-                remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk_nearest, 0)))
-            elif d1.convex_dist[0] > limit:
-                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shape_mat, 0), load3(d1.convex_normal, 0)))
-        if d1.convex_dist[0] <= limit:
+            if d1.convex.dist[0] == NO_DISTANCE:
+                remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk.nearest, 0)))
+            elif d1.convex.dist[0] > limit:
+                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shape.mat, 0), load3(d1.convex.normal, 0)))
+        if d1.convex.dist[0] <= limit:
             contact_points(m1, d1)

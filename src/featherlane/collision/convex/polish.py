@@ -31,14 +31,14 @@ BETTER = 1e-14  # by which part of the size a less constrained way has to be low
 def to_shape(d1, side, v):
     """A vector of the first shape's frame in the frame of a shape."""
     if side == 1:
-        v = mat_t_mul_vec(load9(d1.convex_mat, 0), v)
+        v = mat_t_mul_vec(load9(d1.convex.mat, 0), v)
     return v
 
 
 @kernel
 def curvature(d1, side, n, s, t):
     """(s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
-    kind, size = d1.shape_type[side], load3(d1.shape_size, 3 * side)
+    kind, size = d1.shape.type[side], load3(d1.shape.size, 3 * side)
     zero = 0.0 * size[0]
     ss, st, tt = zero, zero, zero
     if kind in (ELLIPSOID, CYLINDER):
@@ -112,9 +112,9 @@ def descend(m1, d1, n, e, bound):
 @kernel
 def core_point(d1, side, k):
     """Point k of the simplex on one of the cores, in the frame of the first shape."""
-    a = load3(d1.simplex_first, 3 * k)
+    a = load3(d1.simplex.first, 3 * k)
     if side == 1:
-        a = sub3(a, load3(d1.simplex_point, 3 * k))
+        a = sub3(a, load3(d1.simplex.point, 3 * k))
     return a
 
 
@@ -124,7 +124,7 @@ def axis_of(d1, side):
     one, zero = real(d1, 1.0), real(d1, 0.0)
     z = (zero, zero, one)
     if side == 1:
-        z = (d1.convex_mat[2], d1.convex_mat[5], d1.convex_mat[8])
+        z = (d1.convex.mat[2], d1.convex.mat[5], d1.convex.mat[8])
     return z
 
 
@@ -133,8 +133,8 @@ def has_both_rims(d1, side):
     """Do points of the simplex lie on both rims of the cylinder?"""
     z = axis_of(d1, side)
     both, first = False, dot3(core_point(d1, side, 0), z)
-    for k in range(1, d1.simplex_count[0]):
-        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shape_size[3 * side + 1]:
+    for k in range(1, d1.simplex.count[0]):
+        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shape.size[3 * side + 1]:
             both = True
     return both
 
@@ -145,14 +145,14 @@ def edges_of(d1, side):
     zero = real(d1, 0.0)
     none = (zero, zero, zero)
     n, e, f = 0, none, none
-    kind = d1.shape_type[side]
+    kind = d1.shape.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, scale3(2.0 * d1.shape_size[3 * side + 1], axis_of(d1, side))
+            n, e = 1, scale3(2.0 * d1.shape.size[3 * side + 1], axis_of(d1, side))
     elif kind != ELLIPSOID:
-        i, j = d1.simplex_vertex[side], -2
-        for k in range(1, d1.simplex_count[0]):
-            v = d1.simplex_vertex[2 * k + side]
+        i, j = d1.simplex.vertex[side], -2
+        for k in range(1, d1.simplex.count[0]):
+            v = d1.simplex.vertex[2 * k + side]
             if v != i and v != j and n < 2:
                 x = sub3(core_point(d1, side, k), core_point(d1, side, 0))
                 if n == 0:
@@ -181,14 +181,14 @@ def depth_along(m1, d1, n):
 
 @kernel
 def try_way(m1, d1, n, settled, way, slack):
-    """Take n if it ends lower than what there is, or as low as the search; convex_way says which way that was."""
+    """Take n if it ends lower than what there is, or as low as the search; convex.way says which way that was."""
     h = depth_along(m1, d1, n)
-    if d1.convex_way[0] == 0:
+    if d1.convex.way[0] == 0:
         slack = -slack
-    if settled == 1 and h < -d1.convex_dist[0] - slack:
-        d1.convex_dist[0] = -h
-        store3(d1.convex_normal, 0, n)
-        d1.convex_way[0] = way
+    if settled == 1 and h < -d1.convex.dist[0] - slack:
+        d1.convex.dist[0] = -h
+        store3(d1.convex.normal, 0, n)
+        d1.convex.way[0] = way
 
 
 # ---- the nearest points ----------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 @kernel
 def is_point(m1, d1, side, n):
     """Does the core touch with a single point, not with an edge, a side or a face?  Its support has just been asked."""
-    kind, point = d1.shape_type[side], True
+    kind, point = d1.shape.type[side], True
     if side == 1:
         n = scale3(-1.0, n)
     u = to_shape(d1, side, n)
@@ -209,17 +209,17 @@ def is_point(m1, d1, side, n):
     elif kind == CYLINDER:
         point = fabs(u[2]) > STRAIGHT and u[0] * u[0] + u[1] * u[1] > STRAIGHT * STRAIGHT
     elif kind == MESH:
-        start, vertex = m1.hull_vertadr[d1.shape_data[side]], d1.support_vertex[side]
+        start, vertex = m1.hull_vertadr[d1.shape.data[side]], d1.support.vertex[side]
         at = start + vertex
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), load3(m1.hull_vert, 3 * at))
             if dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
                 point = False
     elif kind == PRISM:
-        p = load3(d1.prism_vert, 3 * d1.support_vertex[side])
+        p = load3(d1.shape.prism, 3 * d1.support.vertex[side])
         for k in range(6):
-            e = sub3(load3(d1.prism_vert, 3 * k), p)
-            if k != d1.support_vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
+            e = sub3(load3(d1.shape.prism, 3 * k), p)
+            if k != d1.support.vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
                 point = False
     return point
 
@@ -238,32 +238,32 @@ def place_witness(m1, d1, e, f, size):
     A core that touches with a point has it where its support is; else the other's does.  Two edges that cross have it
     where they cross.  Elsewhere what the search found is moved into the plane that touches the first core.
     """
-    n, h, a = load3(d1.convex_normal, 0), -d1.convex_dist[0], load3(d1.convex_witness, 0)
+    n, h, a = load3(d1.convex.normal, 0), -d1.convex.dist[0], load3(d1.convex.witness, 0)
     p = support_along(m1, d1, n)
-    first = load3(d1.support_first, 0)
+    first = load3(d1.support.first, 0)
     second = axpy3(h, n, sub3(first, p))
     a = axpy3(dot3(sub3(first, a), n), n, a)
     if is_point(m1, d1, 0, n):
         a = first
     elif is_point(m1, d1, 1, n):
         a = second
-    elif d1.convex_way[0] == CROSSED:
+    elif d1.convex.way[0] == CROSSED:
         # first + x e - (second + y f) = h n
         g = cross(f, n)
         c = axpy3(-dot3(p, g) / dot3(e, g), e, first)
         if is_close(c, a, size):
             a = c
-    store3(d1.convex_witness, 0, a)
+    store3(d1.convex.witness, 0, a)
 
 
 @kernel
 def cap_holds(m1, d1, side, z):
     """May the normal be the cylinder's axis z?  Not if the other core's one nearest point is beside the cap."""
     p = support_along(m1, d1, z)
-    r, half = d1.shape_size[3 * side], d1.shape_size[3 * side + 1]
-    q = axpy3(-half, z, sub3(load3(d1.support_first, 0), p))
+    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
+    q = axpy3(-half, z, sub3(load3(d1.support.first, 0), p))
     if side == 1:
-        q = sub3(axpy3(half, z, load3(d1.support_first, 0)), load3(d1.convex_pos, 0))
+        q = sub3(axpy3(half, z, load3(d1.support.first, 0)), load3(d1.convex.pos, 0))
     across2 = dot3(q, q) - dot3(q, z) * dot3(q, z)
     return across2 <= r * r or not is_point(m1, d1, 1 - side, z)
 
@@ -272,15 +272,14 @@ def cap_holds(m1, d1, side, z):
 def polish(m1, d1):
     """Distance, normal and nearest point of two cores, one of them curved, to rounding.
 
-    Reads:  shape_*, convex_mat, convex_pos; where it begins: simplex_*, convex_dist, convex_normal, convex_witness, in
+    Reads:  shape.*, convex.mat, convex.pos; where it begins: simplex.*, convex.dist, convex.normal, convex.witness, in
             the frame of the first shape.
-    Writes: convex_dist, convex_normal, convex_witness; convex_way, 0 where no way was better than where it began;
-            support_* for itself.
+    Writes: convex.*; 0 where no way was better than where it began; support.* for itself.
     """
-    d1.convex_way[0] = 0
-    start = load3(d1.convex_normal, 0)
-    size = sqrt(dot3(load3(d1.simplex_first, 0), load3(d1.simplex_first, 0))) + fabs(d1.convex_dist[0])
-    d1.convex_dist[0] = -depth_along(m1, d1, start)
+    d1.convex.way[0] = 0
+    start = load3(d1.convex.normal, 0)
+    size = sqrt(dot3(load3(d1.simplex.first, 0), load3(d1.simplex.first, 0))) + fabs(d1.convex.dist[0])
+    d1.convex.dist[0] = -depth_along(m1, d1, start)
     slack = BETTER * size
     ne, e, f = edges_of(d1, 0)
     ng, g, q = edges_of(d1, 1)
@@ -296,7 +295,7 @@ def polish(m1, d1):
         if good:
             try_way(m1, d1, u, 1, FACE_SECOND, slack)
     for side in range(2):
-        if d1.shape_type[side] == CYLINDER:
+        if d1.shape.type[side] == CYLINDER:
             z = axis_of(d1, side)
             along = dot3(z, start)
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:

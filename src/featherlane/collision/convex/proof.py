@@ -47,7 +47,7 @@ def live_faces(d1, nface):
     """How many of the faces that were made are left."""
     n = 0
     for f in range(nface):
-        if d1.epa_key[f] < DEAD:
+        if d1.epa.key[f] < DEAD:
             n += 1
     return n
 
@@ -55,7 +55,7 @@ def live_faces(d1, nface):
 @kernel
 def vertex_code(d1, k):
     """One number of the vertices that vertex k of the polytope is the difference of."""
-    return (d1.epa_vertex[2 * k] << CODE_BITS) | d1.epa_vertex[2 * k + 1]
+    return (d1.epa.vertex[2 * k] << CODE_BITS) | d1.epa.vertex[2 * k + 1]
 
 
 @kernel
@@ -64,7 +64,7 @@ def fits_record(d1, nvertex, nface):
     fits = nvertex <= VERTICES and nface <= FACES
     if fits:
         for k in range(2 * nvertex):
-            fits = fits and d1.epa_vertex[k] < CODES
+            fits = fits and d1.epa.vertex[k] < CODES
     return fits
 
 
@@ -72,20 +72,20 @@ def fits_record(d1, nvertex, nface):
 def write_proof(d1, nvertex, nface):
     """The polytope and the facet as they are packed."""
     record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
-    record[0] = one * d1.pair_key[0]
+    record[0] = one * d1.recall.key[0]
     record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
-    record[4] = one * (2 * d1.facet_kind[0] + d1.facet_apart[0])
+    record[4] = one * (2 * d1.facet.kind[0] + d1.facet.apart[0])
     for k in range(6):
-        record[FIRST_OF_FACET + k] = one * d1.facet_vertex[k]
+        record[FIRST_OF_FACET + k] = one * d1.facet.vertex[k]
     for k in range((nvertex + 1) // 2):
         word = vertex_code(d1, 2 * k)
         if 2 * k + 1 < nvertex:
             word = (word << (2 * CODE_BITS)) | vertex_code(d1, 2 * k + 1)
         record[FIRST_VERTEX + k] = one * word
     n, word = 0, 0
-    for f in range(d1.epa_count[1] if nface > 0 else 0):
-        if d1.epa_key[f] < DEAD:
-            a, b, c = d1.epa_corner[3 * f], d1.epa_corner[3 * f + 1], d1.epa_corner[3 * f + 2]
+    for f in range(d1.epa.count[1] if nface > 0 else 0):
+        if d1.epa.key[f] < DEAD:
+            a, b, c = d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2]
             word = (((((word << CORNER_BITS) | a) << CORNER_BITS) | b) << CORNER_BITS) | c
             n += 1
             if n % 3 == 0 or n == nface:
@@ -96,10 +96,10 @@ def write_proof(d1, nvertex, nface):
 @kernel
 def keep_proof(m1, d1):
     """Keep the facet that a search ended with, where it will do as a proof; of an overlap the polytope, too."""
-    if d1.pair_recall[0] != 0 and d1.facet_kind[0] != NO_FACET:
+    if d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET:
         nvertex, nface = 0, 0
-        if d1.facet_apart[0] == 0:
-            nvertex, nface = d1.epa_count[0], live_faces(d1, d1.epa_count[1])
+        if d1.facet.apart[0] == 0:
+            nvertex, nface = d1.epa.count[0], live_faces(d1, d1.epa.count[1])
         if fits_record(d1, nvertex, nface) and stands_alone(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
             write_proof(d1, nvertex, nface)
 
@@ -108,27 +108,27 @@ def keep_proof(m1, d1):
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
     """The polytope's vertices, where they are now."""
-    R, p = load9(d1.convex_mat, 0), load3(d1.convex_pos, 0)
-    hulls, first, second = d1.shape_type[0] == MESH and d1.shape_type[1] == MESH, 0, 0
+    R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
+    hulls, first, second = d1.shape.type[0] == MESH and d1.shape.type[1] == MESH, 0, 0
     if hulls:
-        first, second = m1.hull_vertadr[d1.shape_data[0]], m1.hull_vertadr[d1.shape_data[1]]
+        first, second = m1.hull_vertadr[d1.shape.data[0]], m1.hull_vertadr[d1.shape.data[1]]
     for word in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + word])
         for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):
             i, j = (codes >> CODE_BITS) & (CODES - 1), codes & (CODES - 1)
             codes = codes >> (2 * CODE_BITS)
-            d1.epa_vertex[2 * k], d1.epa_vertex[2 * k + 1] = i, j
+            d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = i, j
             if hulls:
                 a, b = load3(m1.hull_vert, 3 * (first + i)), load3(m1.hull_vert, 3 * (second + j))
             else:
                 a, b = vertex_of(m1, d1, 0, i), vertex_of(m1, d1, 1, j)
-            store3(d1.epa_point, 3 * k, sub3(sub3(a, mat_mul_vec(R, b)), p))
+            store3(d1.epa.point, 3 * k, sub3(sub3(a, mat_mul_vec(R, b)), p))
 
 
 @kernel
 def is_on_facet(m1, d1, k):
     """Is vertex k of the polytope one of the facet's?"""
-    return is_of_facet(m1, d1, 0, d1.epa_vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa_vertex[2 * k + 1])
+    return is_of_facet(m1, d1, 0, d1.epa.vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa.vertex[2 * k + 1])
 
 
 @kernel
@@ -141,7 +141,7 @@ def polytope_holds(m1, d1, record, nface, depth):
             i = (faces >> (2 * CORNER_BITS)) & (CORNERS - 1)
             j, k = (faces >> CORNER_BITS) & (CORNERS - 1), faces & (CORNERS - 1)
             faces = faces >> (3 * CORNER_BITS)
-            a, b, c = load3(d1.epa_point, 3 * i), load3(d1.epa_point, 3 * j), load3(d1.epa_point, 3 * k)
+            a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
             n3 = cross(sub3(b, a), sub3(c, a))
             height = dot3(n3, a)
             if not (height > 0.0 and height * height > (depth * depth) * dot3(n3, n3)):
@@ -159,13 +159,13 @@ def is_proved(m1, d1):
     if address != 0:
         record = scalars(d1, address)
         if record[1] == real(d1, 1.0) * shapes_code(d1):
-            d1.facet_kind[0], d1.facet_apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
+            d1.facet.kind[0], d1.facet.apart[0] = whole(record[4]) // 2, whole(record[4]) % 2
             for k in range(6):
-                d1.facet_vertex[k] = whole(record[FIRST_OF_FACET + k])
+                d1.facet.vertex[k] = whole(record[FIRST_OF_FACET + k])
             inside = measure_facet(m1, d1)
             if inside > 0.0:
-                size, depth = size_of_pair(m1, d1), -d1.convex_dist[0]
-                if d1.facet_apart[0] == 1:
+                size, depth = size_of_pair(m1, d1), -d1.convex.dist[0]
+                if d1.facet.apart[0] == 1:
                     proved = depth < -LEAST * size and stands_alone(m1, d1, size, inside)
                 elif depth > LEAST * size:
                     farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))

@@ -50,37 +50,37 @@ def memory_of_world(nrecall: int, nproof: int) -> int:
 def remember_in_tile(arrays: dict[str, np.ndarray], numbers: int, width: int) -> None:
     """Let the worlds of a tile remember their pairs in the tile's own memory: as long as the tile is, so is that."""
     if numbers:
-        arrays["recall_address"][:width] = address(arrays["recall_memory"]) + 8 * numbers * np.arange(width)
+        arrays["recall_address"][:width] = address(arrays["recall.memory"]) + 8 * numbers * np.arange(width)
 
 
 def forget_all(arrays: dict[str, np.ndarray]) -> None:
     """Forget what the tile's own memory holds: numbers of vertices mean something in one model alone."""
-    arrays["recall_memory"][...] = 0.0
+    arrays["recall.memory"][...] = 0.0
 
 
 @kernel
 def find_entry(d, lane, number):
-    """Where the world remembers a pair: pair_recall <- address of its entry, and of the memory; 0: it has none."""
+    """Where the world remembers a pair: recall.pair <- address of its entry, and of the memory; 0: it has none."""
     memory = d.recall_address[lane]
     entry = 0
     if memory != 0 and d.nrecall > 0:
         entry = memory + 8 * (HEADER + ENTRY * (number & (d.nrecall - 1)))
-    d.pair_recall[0], d.pair_recall[1] = entry, memory
+    d.recall.pair[0], d.recall.pair[1] = entry, memory
 
 
 @kernel
 def count(d1, what):
     """Note which way was enough for the pair at hand."""
-    if d1.pair_recall[0] != 0:
-        memory = scalars(d1, d1.pair_recall[1])
+    if d1.recall.pair[0] != 0:
+        memory = scalars(d1, d1.recall.pair[1])
         memory[what] = memory[what] + 1.0
 
 
 @kernel
 def shapes_code(d1):
     """One number of the kinds and meshes of two shapes."""
-    code = (d1.shape_type[0] * 16 + d1.shape_type[1]) * 1048576 + (d1.shape_data[0] + 1)
-    return code * 1048576 + (d1.shape_data[1] + 1)
+    code = (d1.shape.type[0] * 16 + d1.shape.type[1]) * 1048576 + (d1.shape.data[0] + 1)
+    return code * 1048576 + (d1.shape.data[1] + 1)
 
 
 # ---- apart -----------------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def first_reach(m1, d1, u):
 @kernel
 def second_support(m1, d1, v, vertex):
     """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
-    if vertex >= 0 and d1.shape_type[1] == MESH and is_convex(m1, d1, 1):
-        mesh = d1.shape_data[1]
+    if vertex >= 0 and d1.shape.type[1] == MESH and is_convex(m1, d1, 1):
+        mesh = d1.shape.data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, start, n, v, vertex)
         b = load3(m1.hull_vert, 3 * (start + vertex))
@@ -111,21 +111,21 @@ def is_apart_as_before(m1, d1):
     It is fixed to the first shape, and so is how far a hull reaches along it.
     """
     apart = False
-    if d1.pair_recall[0] != 0:
-        entry = scalars(d1, d1.pair_recall[0])
-        if entry[0] == real(d1, 1.0) * d1.pair_key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
+    if d1.recall.pair[0] != 0:
+        entry = scalars(d1, d1.recall.pair[0])
+        if entry[0] == real(d1, 1.0) * d1.recall.key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
             u = entry[1], entry[2], entry[3]
             height, size = entry[HEIGHT], entry[SIZE]
-            if d1.shape_type[0] != MESH:
+            if d1.shape.type[0] != MESH:
                 height, size = first_reach(m1, d1, u)
-            n = mat_mul_vec(load9(d1.shape_mat, 0), u)
-            v = mat_t_mul_vec(load9(d1.shape_mat, 9), (-n[0], -n[1], -n[2]))
+            n = mat_mul_vec(load9(d1.shape.mat, 0), u)
+            v = mat_t_mul_vec(load9(d1.shape.mat, 9), (-n[0], -n[1], -n[2]))
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
             entry[VERTEX] = real(d1, 1.0) * vertex
-            p = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+            p = sub3(load3(d1.shape.pos, 3), load3(d1.shape.pos, 0))
             gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
-            if d1.convex_flush[0] > 0.0:
-                apart = gap > reach - 0.5 * d1.convex_flush[0]
+            if d1.convex.flush[0] > 0.0:
+                apart = gap > reach - 0.5 * d1.convex.flush[0]
             else:
                 size = 2.0 * (size + sqrt(dot3(p, p))) + sqrt(dot3(b, b))
                 apart = gap > reach + CLEAR * size and reach >= 0.0
@@ -135,10 +135,10 @@ def is_apart_as_before(m1, d1):
 @kernel
 def remember_apart(m1, d1, u):
     """Keep a direction along which the shapes were apart, in the frame of the first."""
-    if d1.pair_recall[0] != 0:
-        entry, one = scalars(d1, d1.pair_recall[0]), real(d1, 1.0)
+    if d1.recall.pair[0] != 0:
+        entry, one = scalars(d1, d1.recall.pair[0]), real(d1, 1.0)
         u, _ = normalize3(u)
-        entry[0] = one * d1.pair_key[0]
+        entry[0] = one * d1.recall.key[0]
         entry[1], entry[2], entry[3] = u
         entry[HEIGHT], entry[SIZE] = first_reach(m1, d1, u)
         entry[KINDS], entry[VERTEX] = one * shapes_code(d1), one * NO_VERTEX
@@ -148,15 +148,15 @@ def remember_apart(m1, d1, u):
 @kernel
 def proof_at(d1, place):
     """The address of a proof."""
-    return d1.pair_recall[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
+    return d1.recall.pair[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
 
 
 @kernel
 def known_proof(d1):
     """The address of the pair's proof, 0: there is none."""
     address = 0
-    if d1.pair_recall[0] != 0:
-        entry, key = scalars(d1, d1.pair_recall[0]), real(d1, 1.0) * d1.pair_key[0]
+    if d1.recall.pair[0] != 0:
+        entry, key = scalars(d1, d1.recall.pair[0]), real(d1, 1.0) * d1.recall.key[0]
         if entry[0] == -key:
             place = proof_at(d1, whole(entry[1]))
             proof = scalars(d1, place)
@@ -170,9 +170,9 @@ def new_proof(d1):
     """The address where the pair's proof may be written: where it was, or the next place."""
     address = known_proof(d1)
     if address == 0:
-        memory, entry = scalars(d1, d1.pair_recall[1]), scalars(d1, d1.pair_recall[0])
+        memory, entry = scalars(d1, d1.recall.pair[1]), scalars(d1, d1.recall.pair[0])
         place = whole(memory[NEXT])
         memory[NEXT] = real(d1, 1.0) * ((place + 1) % d1.nproof)
-        entry[0], entry[1] = -(real(d1, 1.0) * d1.pair_key[0]), real(d1, 1.0) * place
+        entry[0], entry[1] = -(real(d1, 1.0) * d1.recall.key[0]), real(d1, 1.0) * place
         address = proof_at(d1, place)
     return address

@@ -49,17 +49,17 @@ def best_face(d1, R, p, q, size1, size2, slack):
 @kernel
 def lay_columns(d1, R):
     """The second box's axes in the frame of the first, side by side, with zeros behind the third."""
-    E, zero = eights(d1.box_axis), real(d1, 0.0)
+    E, zero = eights(d1.box.axis), real(d1, 0.0)
     for k in range(3):
         E[k] = zero
     for k in range(9):
-        d1.box_axis[8 * (k // 3) + k % 3] = R[k]
+        d1.box.axis[8 * (k // 3) + k % 3] = R[k]
 
 
 @kernel
 def lay_gaps(d1, R, p, size1, size2):
     """Axes of each edge of the first box with the three of the second, and the separation along them."""
-    E = eights(d1.box_axis)
+    E = eights(d1.box.axis)
     columns = load3(E, 0)
     for i in (0, 1, 2):
         u, sine = normalize3(cross(axis(d1, i), columns))
@@ -70,7 +70,7 @@ def lay_gaps(d1, R, p, size1, size2):
 @kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
     """(code, separation, axis) of the best of all axes, given the best face's code and separation."""
-    code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box_axis), d1.box_axis
+    code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box.axis), d1.box.axis
     lay_gaps(d1, R, p, size1, size2)
     for i in range(3):
         gaps = E[3 + 4 * i]
@@ -108,16 +108,16 @@ def box_box(m1, d1):
     """Up to eight points of two boxes.
 
     Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
-    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_axis, box_polygon for itself.
+    Reads:  shape.pos, shape.mat, shape.size, shape.limit.   Writes: manifold.*; box.axis, box.polygon for itself.
     Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
     """
-    R1, R2 = load9(d1.shape_mat, 0), load9(d1.shape_mat, 9)
-    offset = sub3(load3(d1.shape_pos, 3), load3(d1.shape_pos, 0))
+    R1, R2 = load9(d1.shape.mat, 0), load9(d1.shape.mat, 9)
+    offset = sub3(load3(d1.shape.pos, 3), load3(d1.shape.pos, 0))
     R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
-    size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
-    slack = d1.shape_limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
+    size1, size2 = load3(d1.shape.size, 0), load3(d1.shape.size, 3)
+    slack = d1.shape.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 
-    d1.manifold_count[0] = 0
+    d1.manifold.count[0] = 0
     code, n = separating_axis(d1, R, p, q, size1, size2, slack)
     if code >= EDGES:
         edge_point(d1, R, p, n, (code - EDGES) // 3, (code - EDGES) % 3, slack)

@@ -45,11 +45,11 @@ def edge_point(d1, R, p, n, i, j, slack):
     """The point halfway between edge i of the first box and edge j of the second, which the axis n separates.
 
     All in the first box's frame; R and p are the second box in it.
-    Writes: manifold_*.
+    Writes: manifold.*.
     """
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
-    size1, size2 = load3(d1.shape_size, 0), load3(d1.shape_size, 3)
+    size1, size2 = load3(d1.shape.size, 0), load3(d1.shape.size, 3)
     u, v = axis(d1, i), column(R, j)
 
     # of up to four pairs of edges, the closest
@@ -66,8 +66,8 @@ def edge_point(d1, R, p, n, i, j, slack):
 
     dist = plain_dot3(sub3(b, a), n)
     if dist <= slack:
-        R1 = load9(d1.shape_mat, 0)
-        d1.manifold_count[0] = 1
-        d1.manifold_dist[0] = dist
-        store3(d1.manifold_pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shape_pos, 0)))
-        store3(d1.manifold_normal, 0, mat_mul_vec(R1, n))
+        R1 = load9(d1.shape.mat, 0)
+        d1.manifold.count[0] = 1
+        d1.manifold.dist[0] = dist
+        store3(d1.manifold.pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shape.pos, 0)))
+        store3(d1.manifold.normal, 0, mat_mul_vec(R1, n))

@@ -8,7 +8,7 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_frame import column
 
-ROOM = 12  # corners in one half of box_polygon: eight, and what rounding may add
+ROOM = 12  # corners in one half of box.polygon: eight, and what rounding may add
 MOST = 8  # points
 NEAR = 1e-14  # squared distance, in half diagonals of the face, within which two corners are one
 
@@ -23,7 +23,7 @@ def along(o, R, size, r, b, turn, su, sv, sign, level):
 
 @kernel
 def lay_face(d1, o, R, size, level, a, up):
-    """Lay the incident box's face that looks at the reference's into box_polygon: coordinates a + 1, a + 2 and height.
+    """Lay the incident box's face that looks at the reference's into box.polygon: coordinates a + 1, a + 2 and height.
 
     o, R and size are the incident box in the reference box's frame; the reference's face is at `level` along `up` a.
     """
@@ -36,9 +36,9 @@ def lay_face(d1, o, R, size, level, a, up):
     turn = -one if up * R[3 * a + b] > 0.0 else one
     for k in range(4):
         su, sv = -one if k in (1, 2) else one, -one if k >= 2 else one
-        d1.box_polygon[3 * k] = along(o, R, size, (a + 1) % 3, b, turn, su, sv, one, 0.0 * one)
-        d1.box_polygon[3 * k + 1] = along(o, R, size, (a + 2) % 3, b, turn, su, sv, one, 0.0 * one)
-        d1.box_polygon[3 * k + 2] = along(o, R, size, a, b, turn, su, sv, up, level)
+        d1.box.polygon[3 * k] = along(o, R, size, (a + 1) % 3, b, turn, su, sv, one, 0.0 * one)
+        d1.box.polygon[3 * k + 1] = along(o, R, size, (a + 2) % 3, b, turn, su, sv, one, 0.0 * one)
+        d1.box.polygon[3 * k + 2] = along(o, R, size, a, b, turn, su, sv, up, level)
 
 
 @kernel
@@ -47,15 +47,15 @@ def cut(d1, source, target, n, c, sign, limit):
     kept = 0
     for k in range(n):
         i, j = source + 3 * k, source + 3 * (k + 1 if k + 1 < n else 0)
-        here, there = sign * d1.box_polygon[i + c] - limit, sign * d1.box_polygon[j + c] - limit
-        p, q = load3(d1.box_polygon, i), load3(d1.box_polygon, j)
+        here, there = sign * d1.box.polygon[i + c] - limit, sign * d1.box.polygon[j + c] - limit
+        p, q = load3(d1.box.polygon, i), load3(d1.box.polygon, j)
         if (here <= 0.0) & (kept < ROOM):
-            store3(d1.box_polygon, target + 3 * kept, p)
+            store3(d1.box.polygon, target + 3 * kept, p)
             kept += 1
         if (((here < 0.0) & (there > 0.0)) | ((here > 0.0) & (there < 0.0))) & (kept < ROOM):
             t = here / (here - there)
             x, y, z = p[0] + t * (q[0] - p[0]), p[1] + t * (q[1] - p[1]), p[2] + t * (q[2] - p[2])
-            store3(d1.box_polygon, target + 3 * kept, (x, y, z))
+            store3(d1.box.polygon, target + 3 * kept, (x, y, z))
             kept += 1
     return kept
 
@@ -64,8 +64,8 @@ def cut(d1, source, target, n, c, sign, limit):
 def is_new(d1, k, n, radius2):
     """Is corner k of the polygon apart from the first n, seen along the normal?"""
     for i in range(n):
-        x = d1.box_polygon[3 * i] - d1.box_polygon[3 * k]
-        y = d1.box_polygon[3 * i + 1] - d1.box_polygon[3 * k + 1]
+        x = d1.box.polygon[3 * i] - d1.box.polygon[3 * k]
+        y = d1.box.polygon[3 * i + 1] - d1.box.polygon[3 * k + 1]
         if x * x + y * y < radius2:
             return False
     return True
@@ -76,8 +76,8 @@ def keep_near(d1, n, radius2):
     """Keep the corners within the limit that are apart from those before; returns how many."""
     kept = 0
     for k in range(n):
-        if kept < MOST and d1.box_polygon[3 * k + 2] <= d1.shape_limit[0] and is_new(d1, k, kept, radius2):
-            store3(d1.box_polygon, 3 * kept, load3(d1.box_polygon, 3 * k))
+        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shape.limit[0] and is_new(d1, k, kept, radius2):
+            store3(d1.box.polygon, 3 * kept, load3(d1.box.polygon, 3 * k))
             kept += 1
     return kept
 
@@ -87,12 +87,12 @@ def face_points(d1, R, o, ref, a):
     """Points over a face across axis a of box `ref`, the reference; R and o are the other box in its frame.
 
     A point is halfway between the face and a corner of the polygon.
-    Reads:  shape_*.   Writes: manifold_*, box_polygon.
+    Reads:  shape.*.   Writes: manifold.*, box.polygon.
     """
     one = real(d1, 1.0)
     up = one if o[a] >= 0.0 else -one
     inc, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
-    size, half = load3(d1.shape_size, 3 * inc), load3(d1.shape_size, 3 * ref)
+    size, half = load3(d1.shape.size, 3 * inc), load3(d1.shape.size, 3 * ref)
     lay_face(d1, o, R, size, half[a], a, up)
 
     n, other = 4, 3 * ROOM
@@ -102,13 +102,13 @@ def face_points(d1, R, o, ref, a):
     n = cut(d1, other, 0, n, 1, -one, half[y])
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
-    M, centre = load9(d1.shape_mat, 9 * ref), load3(d1.shape_pos, 3 * ref)
+    M, centre = load9(d1.shape.mat, 9 * ref), load3(d1.shape.pos, 3 * ref)
     normal = scale3(up if ref == 0 else -up, column(M, a))
     for k in range(n):
-        height = d1.box_polygon[3 * k + 2]
-        pos = axpy3(d1.box_polygon[3 * k], column(M, x), centre)
-        pos = axpy3(d1.box_polygon[3 * k + 1], column(M, y), pos)
-        d1.manifold_dist[k] = height
-        store3(d1.manifold_pos, 3 * k, axpy3(up * (half[a] + 0.5 * height), column(M, a), pos))
-        store3(d1.manifold_normal, 3 * k, normal)
-    d1.manifold_count[0] = n
+        height = d1.box.polygon[3 * k + 2]
+        pos = axpy3(d1.box.polygon[3 * k], column(M, x), centre)
+        pos = axpy3(d1.box.polygon[3 * k + 1], column(M, y), pos)
+        d1.manifold.dist[k] = height
+        store3(d1.manifold.pos, 3 * k, axpy3(up * (half[a] + 0.5 * height), column(M, a), pos))
+        store3(d1.manifold.normal, 3 * k, normal)
+    d1.manifold.count[0] = n

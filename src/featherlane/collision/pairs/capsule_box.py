@@ -52,10 +52,10 @@ def none_nearer(p, h, half, size, what, k, x, best):
 def corner_signs(d1):
     """(x, y, z) of the corners of a cube from -1 to 1, eight at once; the bits of a corner's number say which."""
     for i in range(8):
-        d1.box_corner[i] = real(d1, 2 * (i & 1) - 1)
-        d1.box_corner[8 + i] = real(d1, (i & 2) - 1)
-        d1.box_corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
-    return load3(eights(d1.box_corner), 0)
+        d1.box.corner[i] = real(d1, 2 * (i & 1) - 1)
+        d1.box.corner[8 + i] = real(d1, (i & 2) - 1)
+        d1.box.corner[16 + i] = real(d1, (i >> 1 & 2) - 1)
+    return load3(eights(d1.box.corner), 0)
 
 
 @kernel
@@ -96,7 +96,7 @@ def lay_edges(d1, signs, p, h, half, size, k):
 
     Each stands where its lower corner does, and there is none at upper ones.
     """
-    E, zero = eights(d1.box_edge), real(d1, 0.0)
+    E, zero = eights(d1.box.edge), real(d1, 0.0)
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
@@ -121,15 +121,15 @@ def nearest_edge(d1, p, h, half, size, what, axis, x, best):
         lay_edges(d1, signs, p, h, half, size, k)
     place = real(d1, -1.0)
     for k in range(3):
-        if any_(eights(d1.box_edge)[4 * k] < best - MINVAL):
+        if any_(eights(d1.box.edge)[4 * k] < best - MINVAL):
             for j in range(4):
                 i = 32 * k + lower_corner(j, k)
-                square = d1.box_edge[i]
+                square = d1.box.edge[i]
                 nearer = square < best - MINVAL
                 place, best = where(nearer, i, place), where(nearer, square, best)
     e, corner, i = real(d1, 0.0), 0, whole(place)
     if i >= 0:
-        axis, corner, x, e, end = i >> 5, i & 7, d1.box_edge[i + 8], d1.box_edge[i + 16], d1.box_edge[i + 24]
+        axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         what = CORNER
         if end == 0.0:
             what = EDGE
@@ -208,16 +208,16 @@ def along_face(d1, p, h, size, k, x):
 @kernel
 def add_sphere(d1, p):
     """Add the point of the capsule's sphere about p, in the box's frame, if it touches."""
-    R, c = load9(d1.shape_mat, 9), load3(d1.shape_pos, 3)
+    R, c = load9(d1.shape.mat, 9), load3(d1.shape.pos, 3)
     # out of the frame and in again, because that is the point whose rounding decides what is inside
     centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
-    touch, dist, pos, n = sphere_box(centre, d1.shape_size[0], load3(d1.shape_size, 3), d1.shape_limit[0])
+    touch, dist, pos, n = sphere_box(centre, d1.shape.size[0], load3(d1.shape.size, 3), d1.shape.limit[0])
     if touch:
-        i = d1.manifold_count[0]
-        d1.manifold_dist[i] = dist
-        store3(d1.manifold_pos, 3 * i, add3(turned_by(R, pos), c))
-        store3(d1.manifold_normal, 3 * i, turned_by(R, n))
-        d1.manifold_count[0] = i + 1
+        i = d1.manifold.count[0]
+        d1.manifold.dist[i] = dist
+        store3(d1.manifold.pos, 3 * i, add3(turned_by(R, pos), c))
+        store3(d1.manifold.normal, 3 * i, turned_by(R, n))
+        d1.manifold.count[0] = i + 1
 
 
 @stage
@@ -225,12 +225,12 @@ def capsule_box(m1, d1):
     """Up to two points of a capsule and a box.
 
     Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shape_pos, shape_mat, shape_size, shape_limit.   Writes: manifold_*; box_corner, box_edge for itself.
+    Reads:  shape.pos, shape.mat, shape.size, shape.limit.   Writes: manifold.*; box.corner, box.edge for itself.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
-    R, size, half = load9(d1.shape_mat, 9), load3(d1.shape_size, 3), d1.shape_size[1]
-    p = seen_from(R, sub3(load3(d1.shape_pos, 0), load3(d1.shape_pos, 3)))
-    z = seen_from(R, (d1.shape_mat[2], d1.shape_mat[5], d1.shape_mat[8]))
+    R, size, half = load9(d1.shape.mat, 9), load3(d1.shape.size, 3), d1.shape.size[1]
+    p = seen_from(R, sub3(load3(d1.shape.pos, 0), load3(d1.shape.pos, 3)))
+    z = seen_from(R, (d1.shape.mat[2], d1.shape.mat[5], d1.shape.mat[8]))
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)
@@ -245,7 +245,7 @@ def capsule_box(m1, d1):
     elif what == CORNER:
         way = along_corner(d1, z, h, size, corner, x)
 
-    d1.manifold_count[0] = 0
+    d1.manifold.count[0] = 0
     if what != NOWHERE:
         add_sphere(d1, add3(p, scale3(x, h)))
         if way > NO_SECOND:

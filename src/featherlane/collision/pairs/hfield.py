@@ -18,9 +18,9 @@ from featherlane.collision.pairs.sphere_prism import meets_sphere
 @kernel
 def reach(m1, d1, u):
     """How far the second shape reaches along the unit vector u from the origin of the first one's frame."""
-    v = mat_t_mul_vec(load9(d1.convex_mat, 0), u)
+    v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
     a, _ = core_support(m1, d1, 1, v)
-    return dot3(a, v) + dot3(load3(d1.convex_pos, 0), u) + core_radius(d1, 1)
+    return dot3(a, v) + dot3(load3(d1.convex.pos, 0), u) + core_radius(d1, 1)
 
 
 @kernel
@@ -34,18 +34,18 @@ def set_corner(m1, d1, field, k, r, c):
     """Corner k of the prism: a sample, and the bottom of the base below it."""
     x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
-    store3(d1.prism_vert, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
-    store3(d1.prism_vert, 9 + 3 * k, (x, y, height(m1, field, r, c)))
+    store3(d1.shape.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
+    store3(d1.shape.prism, 9 + 3 * k, (x, y, height(m1, field, r, c)))
 
 
 @kernel
 def append_point(d1):
     """What `closest` found as one more point of the manifold."""
-    k = d1.manifold_count[0]
-    d1.manifold_count[0] = k + 1
-    d1.manifold_dist[k] = d1.convex_dist[0]
-    store3(d1.manifold_pos, 3 * k, scale3(0.5, add3(load3(d1.convex_witness, 0), load3(d1.convex_witness, 3))))
-    store3(d1.manifold_normal, 3 * k, load3(d1.convex_normal, 0))
+    k = d1.manifold.count[0]
+    d1.manifold.count[0] = k + 1
+    d1.manifold.dist[k] = d1.convex.dist[0]
+    store3(d1.manifold.pos, 3 * k, scale3(0.5, add3(load3(d1.convex.witness, 0), load3(d1.convex.witness, 3))))
+    store3(d1.manifold.normal, 3 * k, load3(d1.convex.normal, 0))
 
 
 @kernel
@@ -75,11 +75,11 @@ def top(m1, field, r, c, half):
 def meet_cell(m1, d1, field, r, c, lowest):
     """The points of the two prisms of a cell, but of one whose top is all below the shape."""
     for half in range(2):
-        if top(m1, field, r, c, half) >= lowest and d1.manifold_count[0] < d1.nmanifold:
+        if top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
             set_prism(m1, d1, field, r, c, half)
             if not meets_sphere(d1):
                 closest(m1, d1)
-            if d1.convex_dist[0] <= d1.shape_limit[0]:
+            if d1.convex.dist[0] <= d1.shape.limit[0]:
                 append_point(d1)
 
 
@@ -109,13 +109,13 @@ def last_cell(high, half, n):
 def height_field(m1, d1):
     """Points of the height field `shape_data` and the second shape, at most nmanifold.
 
-    Reads:  shape_*, hfield_*.
-    Writes: manifold_*; prism_vert, shape_type, convex_*, support_vertex for itself.
+    Reads:  shape.*, hfield_*.
+    Writes: manifold.*; shape.*, convex.*, support.* for itself.
     Cost:   O(cells under the shape's bounding box).
     """
-    field, limit = d1.shape_data[0], d1.shape_limit[0]
+    field, limit = d1.shape.data[0], d1.shape.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
-    d1.manifold_count[0] = 0
+    d1.manifold.count[0] = 0
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, wider by the limit
     zero, one = 0.0 * sx, 0.0 * sx + 1.0
@@ -126,12 +126,12 @@ def height_field(m1, d1):
     above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
     if not (beside | above | below):
         ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-        d1.shape_type[0] = PRISM
+        d1.shape.type[0] = PRISM
         rows = first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)
         columns = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
         if rises_to(m1, field, rows, columns, z0):
             for r in range(rows[0], rows[1]):
                 for c in range(columns[0], columns[1]):
                     meet_cell(m1, d1, field, r, c, z0)
-                if d1.manifold_count[0] >= d1.nmanifold:
+                if d1.manifold.count[0] >= d1.nmanifold:
                     break

@@ -12,9 +12,9 @@ from featherlane.collision.convex.pair import NO_DISTANCE, tell
 @kernel
 def keep_nearer(d1, depth, n):
     """Take a face, outward unit normal n, if the sphere's centre is less deep below it than below those before."""
-    if depth < -d1.convex_dist[0]:
-        d1.convex_dist[0] = -depth
-        store3(d1.convex_normal, 0, n)
+    if depth < -d1.convex.dist[0]:
+        d1.convex.dist[0] = -depth
+        store3(d1.convex.normal, 0, n)
 
 
 @kernel
@@ -27,10 +27,10 @@ def holds_centre(d1, a, b, c):
     if inside:
         up, _ = normalize3(up)
         zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0
-        d1.convex_dist[0] = -NO_DISTANCE
+        d1.convex.dist[0] = -NO_DISTANCE
         keep_nearer(d1, dot3(up, a), up)
-        keep_nearer(d1, d1.convex_pos[2] - d1.prism_vert[2], (zero, zero, -one))
-        inside = -d1.convex_dist[0] >= 0.0
+        keep_nearer(d1, d1.convex.pos[2] - d1.shape.prism[2], (zero, zero, -one))
+        inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
             # counterclockwise from above: the wall's normal is to the right of its edge
             out, _ = normalize3((b[1] - a[1], a[0] - b[0], zero))
@@ -48,20 +48,20 @@ def meets_sphere(d1):
     Above: the way from the centre down to the nearest point of the triangle leads away from all that is below that.
     """
     met = False
-    if d1.shape_type[1] == SPHERE:
-        p = load3(d1.convex_pos, 0)
-        a, b, c = load3(d1.prism_vert, 9), load3(d1.prism_vert, 12), load3(d1.prism_vert, 15)
+    if d1.shape.type[1] == SPHERE:
+        p = load3(d1.convex.pos, 0)
+        a, b, c = load3(d1.shape.prism, 9), load3(d1.shape.prism, 12), load3(d1.shape.prism, 15)
         size2, a, b, c = fmax(dot3(p, p), dot3(a, a)), sub3(a, p), sub3(b, p), sub3(c, p)
         if holds_centre(d1, a, b, c):
             met = True
-            store3(d1.convex_witness, 0, axpy3(-d1.convex_dist[0], load3(d1.convex_normal, 0), p))
+            store3(d1.convex.witness, 0, axpy3(-d1.convex.dist[0], load3(d1.convex.normal, 0), p))
         else:
             vv, v, _ = nearest_on_triangle(a, b, c)
             if v[2] <= 0.0 and vv > TOUCH * TOUCH * size2:
                 met, length = True, sqrt(vv)
-                d1.convex_dist[0] = length
-                store3(d1.convex_normal, 0, scale3(-1.0 / length, v))
-                store3(d1.convex_witness, 0, add3(p, v))
+                d1.convex.dist[0] = length
+                store3(d1.convex.normal, 0, scale3(-1.0 / length, v))
+                store3(d1.convex.witness, 0, add3(p, v))
         if met:
             tell(d1)
     return met

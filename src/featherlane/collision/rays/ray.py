@@ -19,13 +19,13 @@ SLACK = 1.01  # bounding spheres are tested a little larger, so that rounding lo
 @kernel
 def comes_near(m, d, g, p, v):
     """Mask: does the ray meet the geom's bounding sphere before what it has met so far, and may it meet its body?"""
-    met = d.ray_exclude[0] != m.geom_bodyid[g]
+    met = d.ray.exclude[0] != m.geom_bodyid[g]
     if m.geom_type[g] not in (PLANE, SPHERE):
         r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
         c = sub3(p, load3(d.geom_xpos, 3 * g))
         b = dot3(c, v)
         q = axpy3(-b, v, c)
-        met = met & (dot3(q, q) <= r * r) & (b <= r) & (-b - r < d.ray_distance[0])
+        met = met & (dot3(q, q) <= r * r) & (b <= r) & (-b - r < d.ray.distance[0])
     return met
 
 
@@ -39,11 +39,11 @@ def meet_in_lanes(m, d, g, near, p, v):
         met, x, n = meet_plane(p, v, size)
     else:
         met, x, n = meet_shape(kind, p, v, size)
-    met = near & met & (x < d.ray_distance[0])
+    met = near & met & (x < d.ray.distance[0])
     if any_(met):
-        d.ray_distance[0] = where(met, x, d.ray_distance[0])
-        d.ray_geom[0] = where(met, g, d.ray_geom[0])
-        store3(d.ray_normal, 0, select3(met, mat_mul_vec(R, n), load3(d.ray_normal, 0)))
+        d.ray.distance[0] = where(met, x, d.ray.distance[0])
+        d.ray.geom[0] = where(met, g, d.ray.geom[0])
+        store3(d.ray.normal, 0, select3(met, mat_mul_vec(R, n), load3(d.ray.normal, 0)))
 
 
 @kernel
@@ -52,25 +52,25 @@ def meet_by_world(m, d, g, near):
     for lane in range(width(d)):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
-            R = load9(d.shape_mat, 0)
+            R = load9(d.shape.mat, 0)
             for i in range(3):
-                d.line_point[i] = read_lane(d.ray_point, i, lane) - d.shape_pos[i]
-                d.line_direction[i] = read_lane(d.ray_direction, i, lane)
-            store3(d.line_point, 0, mat_t_mul_vec(R, load3(d.line_point, 0)))
-            store3(d.line_direction, 0, mat_t_mul_vec(R, load3(d.line_direction, 0)))
-            d.line_distance[0] = read_lane(d.ray_distance, 0, lane)
-            d.line_hit[0] = 0
+                d.line.point[i] = read_lane(d.ray.point, i, lane) - d.shape.pos[i]
+                d.line.direction[i] = read_lane(d.ray.direction, i, lane)
+            store3(d.line.point, 0, mat_t_mul_vec(R, load3(d.line.point, 0)))
+            store3(d.line.direction, 0, mat_t_mul_vec(R, load3(d.line.direction, 0)))
+            d.line.distance[0] = read_lane(d.ray.distance, 0, lane)
+            d.line.hit[0] = 0
             if m.geom_type[g] == MESH:
                 meet_mesh(m, d)
             else:
                 meet_heights(m, d)
-            if d.line_hit[0] == 1:
-                write_lane(d.ray_distance, 0, lane, d.line_distance[0])
-                write_lane(d.ray_geom, 0, lane, 1.0 * g)
-                n = mat_mul_vec(R, load3(d.line_normal, 0))
-                write_lane(d.ray_normal, 0, lane, n[0])
-                write_lane(d.ray_normal, 1, lane, n[1])
-                write_lane(d.ray_normal, 2, lane, n[2])
+            if d.line.hit[0] == 1:
+                write_lane(d.ray.distance, 0, lane, d.line.distance[0])
+                write_lane(d.ray.geom, 0, lane, 1.0 * g)
+                n = mat_mul_vec(R, load3(d.line.normal, 0))
+                write_lane(d.ray.normal, 0, lane, n[0])
+                write_lane(d.ray.normal, 1, lane, n[1])
+                write_lane(d.ray.normal, 2, lane, n[2])
 
 
 @stage
@@ -78,21 +78,21 @@ def cast(m, d):
     """The first surface that each world's ray meets, of the geoms in `ray_seen`.
 
     Source: MuJoCo mj_ray.
-    Reads:  ray_point [m], ray_direction (unit), ray_exclude, ray_cutoff, ray_ngeom, ray_seen, geom_xpos, geom_xmat.
-    Writes: ray_distance [m], ray_geom, -1 where nothing is met, and ray_normal, zero there; shape_*, line_* for itself.
+    Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
+    Writes: ray.distance [m], ray.*, -1 where nothing is met, and ray.*, zero there; shape.*, line.* for itself.
     Frame: world.   Cost: O(ngeom).
     """
     zero = real(d, 0.0)
-    p, v = load3(d.ray_point, 0), load3(d.ray_direction, 0)
-    d.ray_distance[0] = real(d, d.ray_cutoff[0])
-    d.ray_geom[0] = real(d, -1.0)
-    store3(d.ray_normal, 0, (zero, zero, zero))
-    for k in range(d.ray_ngeom[0]):
-        g = d.ray_seen[k]
+    p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
+    d.ray.distance[0] = real(d, d.ray.cutoff[0])
+    d.ray.geom[0] = real(d, -1.0)
+    store3(d.ray.normal, 0, (zero, zero, zero))
+    for k in range(d.ray.ngeom[0]):
+        g = d.ray.seen[k]
         near = comes_near(m, d, g, p, v)
         if any_(near):
             if m.geom_type[g] in (HFIELD, MESH):
                 meet_by_world(m, d, g, near)
             else:
                 meet_in_lanes(m, d, g, near, p, v)
-    d.ray_distance[0] = where(d.ray_geom[0] < 0.0, -1.0, d.ray_distance[0])
+    d.ray.distance[0] = where(d.ray.geom[0] < 0.0, -1.0, d.ray.distance[0])

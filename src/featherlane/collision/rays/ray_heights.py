@@ -61,7 +61,7 @@ def meet_surface(m1, d1, field, dx, dy, enter, leave, p, v):
         if fabs(vy) > MINVAL:
             u, w = (r - PADDING - py) / vy, (r + 1.0 + PADDING - py) / vy
             a, b = fmax(a, fmin(u, w)), fmin(b, fmax(u, w))
-        if a > d1.line_distance[0]:
+        if a > d1.line.distance[0]:
             break
         x0, x1, z0, z1 = fma(a, vx, px), fma(b, vx, px), fma(a, v[2], p[2]), fma(b, v[2], p[2])
         low, high = fmin(z0, z1) - slack, fmax(z0, z1) + slack
@@ -72,10 +72,10 @@ def meet_surface(m1, d1, field, dx, dy, enter, leave, p, v):
 @kernel
 def take(d1, x, n):
     """Take over a nearer surface."""
-    if (x >= 0.0) & (x < d1.line_distance[0]):
-        d1.line_distance[0] = x
-        d1.line_hit[0] = 1
-        store3(d1.line_normal, 0, n)
+    if (x >= 0.0) & (x < d1.line.distance[0]):
+        d1.line.distance[0] = x
+        d1.line.hit[0] = 1
+        store3(d1.line.normal, 0, n)
 
 
 @kernel
@@ -116,11 +116,11 @@ def meet_wall(m1, d1, field, p, v, side, across):
 def meet_heights(m1, d1):
     """The nearest surface of the height field `shape_data` that is nearer than `line_distance`.
 
-    Reads:  line_point, line_direction (unit), in the field's frame.
-    Writes: line_distance, line_normal, line_hit where there is one.   Cost: O(cells under the ray).
+    Reads:  line.point, line.direction (unit), in the field's frame.
+    Writes: line.*, line.* where there is one.   Cost: O(cells under the ray).
     """
-    p, v = load3(d1.line_point, 0), load3(d1.line_direction, 0)
-    field = d1.shape_data[0]
+    p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
+    field = d1.shape.data[0]
     sx, sy, top, base = (
         m1.hfield_size[4 * field],
         m1.hfield_size[4 * field + 1],

@@ -24,7 +24,7 @@ def reciprocal(x):
 def entry(m1, d1, node, p, inverse):
     """Where the ray enters a node's box; FAR if it does not before `line_distance`."""
     k = 6 * node
-    enter, leave = real(d1, 0.0), d1.line_distance[0]
+    enter, leave = real(d1, 0.0), d1.line.distance[0]
     for i in range(3):
         a, b = (m1.meshnode_box[k + i] - p[i]) * inverse[i], (m1.meshnode_box[k + 3 + i] - p[i]) * inverse[i]
         enter, leave = fmax(fmin(a, b), enter), fmin(fmax(a, b), leave)
@@ -47,33 +47,33 @@ def meet_triangle(d1, a, b, c, p, v, s, t):
     det = e0 + e1 + e2
     if ((lowest >= 0.0) | (highest <= 0.0)) & (fabs(det) > 0.0):
         x = (e0 * dot3(v, a) + e1 * dot3(v, b) + e2 * dot3(v, c)) / det
-        if (x >= 0.0) & (x < d1.line_distance[0]):
-            d1.line_distance[0] = x
-            d1.line_hit[0] = 1
-            store3(d1.line_normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
+        if (x >= 0.0) & (x < d1.line.distance[0]):
+            d1.line.distance[0] = x
+            d1.line.hit[0] = 1
+            store3(d1.line.normal, 0, normalize3(cross(sub3(b, a), sub3(c, a)))[0])
 
 
 @stage
 def meet_mesh(m1, d1):
     """The nearest triangle of the mesh `shape_data` that is nearer than `line_distance`.
 
-    Reads:  line_point, line_direction (unit), in the mesh's frame.
-    Writes: line_distance, line_normal, line_hit where there is one; line_node, line_enter for itself.
+    Reads:  line.point, line.direction (unit), in the mesh's frame.
+    Writes: line.*, line.* where there is one; line.* for itself.
     Cost: O(log triangles) and those near the ray.
     """
-    p, v = load3(d1.line_point, 0), load3(d1.line_direction, 0)
-    mesh = d1.shape_data[0]
+    p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
+    mesh = d1.shape.data[0]
     root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]
     inverse = (reciprocal(v[0]), reciprocal(v[1]), reciprocal(v[2]))
     frame = frame_of(v)
     s, t = (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
-    d1.line_node[0] = root
-    d1.line_enter[0] = entry(m1, d1, root, p, inverse)
+    d1.line.node[0] = root
+    d1.line.enter[0] = entry(m1, d1, root, p, inverse)
     n = 1
     while n > 0:
         n -= 1
-        node = d1.line_node[n]
-        if d1.line_enter[n] < d1.line_distance[0]:
+        node = d1.line.node[n]
+        if d1.line.enter[n] < d1.line.distance[0]:
             triangle = m1.meshnode_triangle[node]
             if triangle >= 0:
                 k = 3 * (first + triangle)
@@ -92,6 +92,6 @@ def meet_mesh(m1, d1):
                 enter, later = entry(m1, d1, near, p, inverse), entry(m1, d1, far, p, inverse)
                 if later < enter:
                     near, far, enter, later = far, near, later, enter
-                d1.line_node[n], d1.line_enter[n] = far, later
-                d1.line_node[n + 1], d1.line_enter[n + 1] = near, enter
+                d1.line.node[n], d1.line.enter[n] = far, later
+                d1.line.node[n + 1], d1.line.enter[n + 1] = near, enter
                 n += 2

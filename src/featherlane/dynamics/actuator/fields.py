@@ -1,51 +1,29 @@
 """Fields of actuators: controls that act, lengths, activations, forces."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_transmission_output = Declare("transmission", "output")
+_output_velocities_output = Declare("output_velocities", "output")
+_read_controls_output = Declare("read_controls", "output")
+_read_controls_detail = Declare("read_controls", "detail")
+_activation_output = Declare("activation", "output")
+_address = Declare("", "address")
+_scratch = Declare("actuation", "scratch")
+_actuation_output = Declare("actuation", "output")
+_actuation_detail = Declare("actuation", "detail")
+_actuator_rates_detail = Declare("actuator_rates", "detail")
 
 FIELDS = (
-    Field("actuator_length", "real", ("nout",), "m, rad", "actuator length", "transmission", "output"),
-    Field(
-        "actuator_moment",
-        "real",
-        ("nmoment",),
-        "1, m",
-        "actuator moments, rows of moment_colind",
-        "transmission",
-        "output",
-    ),
-    Field("actuator_velocity", "real", ("nout",), "m/s, rad/s", "actuator velocity", "output_velocities", "output"),
-    Field(
-        "actuator_input", "real", ("nu",), "1", "control that acts: delayed, clamped, slewed", "read_controls", "output"
-    ),
-    Field("badctrl", "real", (1,), "1", "1: a control was no number, all counted as 0", "read_controls", "detail"),
-    Field("act_dot", "real", ("na",), "1/s", "rate of the activation", "activation", "output"),
-    Field(
-        "user_actuator",
-        "long",
-        ("nactuator", 3),
-        "1",
-        "addresses of the user's activation, gain, bias; 0: none",
-        role="address",
-    ),
-    Field("user_term", "real", (1,), "N, N m", "gain or bias that a function of the user gave", "actuation", "scratch"),
-    Field("actuator_force", "real", ("nout",), "N, N m", "actuator force before gearing", "actuation", "output"),
-    Field(
-        "tendon_actuatorfrc",
-        "real",
-        ("ntendon",),
-        "N",
-        "sum of actuator forces on a limited tendon",
-        "actuation",
-        "detail",
-    ),
-    Field("qfrc_actuator", "real", ("nv",), "N, N m", "actuator force in joint space", "actuation", "output"),
-    Field(
-        "actuator_rate",
-        "real",
-        ("nactuator", 2),
-        "N/m, N s/m",
-        "slope of the force in length, rate",
-        "actuator_rates",
-        "detail",
-    ),
+    _transmission_output.real("actuator_length", "nout", "m, rad", "actuator length"),
+    _transmission_output.real("actuator_moment", "nmoment", "1, m", "actuator moments, rows of moment_colind"),
+    _output_velocities_output.real("actuator_velocity", "nout", "m/s, rad/s", "actuator velocity"),
+    _read_controls_output.real("actuator_input", "nu", "1", "control that acts: delayed, clamped, slewed"),
+    _read_controls_detail.real("badctrl", "1", "1", "1: a control was no number, all counted as 0"),
+    _activation_output.real("act_dot", "na", "1/s", "rate of the activation"),
+    _address.long("user_actuator", "nactuator 3", "1", "addresses of the user's activation, gain, bias; 0: none"),
+    _scratch.real("user_term", "1", "N, N m", "gain or bias that a function of the user gave"),
+    _actuation_output.real("actuator_force", "nout", "N, N m", "actuator force before gearing"),
+    _actuation_detail.real("tendon_actuatorfrc", "ntendon", "N", "sum of actuator forces on a limited tendon"),
+    _actuation_output.real("qfrc_actuator", "nv", "N, N m", "actuator force in joint space"),
+    _actuator_rates_detail.real("actuator_rate", "nactuator 2", "N/m, N s/m", "slope of the force in length, rate"),
 )

@@ -1,86 +1,40 @@
 """Fields of bodies, joints and frames: where they are, how they move, which forces act between them."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_kinematics_output = Declare("kinematics", "output")
+_com_pos_output = Declare("com_pos", "output", asked="want_all")
+_frames_output = Declare("frames", "output", asked="want_frames")
+_com_pos_output_always = Declare("com_pos", "output")
+_link_positions_output = Declare("link_positions", "output")
+_com_vel_output = Declare("com_vel", "output")
+_com_vel_output_asked = Declare("com_vel", "output", asked="want_all")
+_rne_output = Declare("rne", "output")
+_rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches want_all")
+_detail = Declare("rne", "detail", asked="want_all")
+_scratch = Declare("rne_vel", "scratch")
 
 FIELDS = (
-    Field("xpos", "real", ("nbody", 3), "m", "position of the body frame", "kinematics", "output"),
-    Field("xquat", "real", ("nbody", 4), "1", "orientation of the body frame", "kinematics", "output"),
-    Field("xmat", "real", ("nbody", 9), "1", "orientation of the body frame", "kinematics", "output"),
-    Field("xipos", "real", ("nbody", 3), "m", "position of the body's com", "kinematics", "output"),
-    Field(
-        "ximat",
-        "real",
-        ("nbody", 9),
-        "1",
-        "orientation of the body's principal axes",
-        "com_pos",
-        "output",
-        asked="want_all",
-    ),
-    Field("xanchor", "real", ("njnt", 3), "m", "position of the joint anchor", "kinematics", "output"),
-    Field("xaxis", "real", ("njnt", 3), "1", "joint axis in world coordinates", "kinematics", "output"),
-    Field("geom_xpos", "real", ("ngeom", 3), "m", "position of the geom", "frames", "output", asked="want_frames"),
-    Field("geom_xmat", "real", ("ngeom", 9), "1", "orientation of the geom", "frames", "output", asked="want_frames"),
-    Field("site_xpos", "real", ("nsite", 3), "m", "position of the site", "frames", "output", asked="want_frames"),
-    Field("site_xmat", "real", ("nsite", 9), "1", "orientation of the site", "frames", "output", asked="want_frames"),
-    Field("subtree_com", "real", ("nbody", 3), "m", "center of mass of each subtree", "com_pos", "output"),
-    Field(
-        "cdof",
-        "real",
-        ("nv", 6),
-        "1, m",
-        "motion axis of each dof at the tree's com, rotation first",
-        "com_pos",
-        "output",
-    ),
-    Field("cinert", "real", ("nbody", 10), "kg m^2, kg m, kg", "body inertia at the tree's com", "com_pos", "output"),
-    Field(
-        "link_position",
-        "real",
-        ("nlink",),
-        "m, rad",
-        "angle of a hinge, position of a slider",
-        "link_positions",
-        "output",
-    ),
-    Field(
-        "cvel",
-        "real",
-        ("nbody", 6),
-        "rad/s, m/s",
-        "body velocity at the tree's com, rotation first",
-        "com_vel",
-        "output",
-    ),
-    Field("cdof_dot", "real", ("nv", 6), "1/s, m/s", "rate of cdof", "com_vel", "output", asked="want_all"),
-    Field("qfrc_bias", "real", ("nv",), "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)", "rne", "output"),
-    Field(
-        "cacc",
-        "real",
-        ("nbody", 6),
-        "rad/s^2, m/s^2",
-        "body acceleration at the tree's com",
-        "rne_post_constraint",
-        "output",
-        asked="want_wrenches want_all",
-    ),
-    Field("cfrc", "real", ("nbody", 6), "N m, N", "body force at the tree's com", "rne", "detail", asked="want_all"),
-    Field(
-        "crb_rate",
-        "real",
-        ("nbody", 12),
-        "kg m^2/s",
-        "composite: rate of inertia (6), momentum (6)",
-        "rne_vel",
-        "scratch",
-    ),
-    Field(
-        "cdof_rate",
-        "real",
-        ("nv", 6),
-        "1/s, m/s",
-        "d acceleration / d qvel, less the body's part",
-        "rne_vel",
-        "scratch",
-    ),
+    _kinematics_output.real("xpos", "nbody 3", "m", "position of the body frame"),
+    _kinematics_output.real("xquat", "nbody 4", "1", "orientation of the body frame"),
+    _kinematics_output.real("xmat", "nbody 9", "1", "orientation of the body frame"),
+    _kinematics_output.real("xipos", "nbody 3", "m", "position of the body's com"),
+    _com_pos_output.real("ximat", "nbody 9", "1", "orientation of the body's principal axes"),
+    _kinematics_output.real("xanchor", "njnt 3", "m", "position of the joint anchor"),
+    _kinematics_output.real("xaxis", "njnt 3", "1", "joint axis in world coordinates"),
+    _frames_output.real("geom_xpos", "ngeom 3", "m", "position of the geom"),
+    _frames_output.real("geom_xmat", "ngeom 9", "1", "orientation of the geom"),
+    _frames_output.real("site_xpos", "nsite 3", "m", "position of the site"),
+    _frames_output.real("site_xmat", "nsite 9", "1", "orientation of the site"),
+    _com_pos_output_always.real("subtree_com", "nbody 3", "m", "center of mass of each subtree"),
+    _com_pos_output_always.real("cdof", "nv 6", "1, m", "motion axis of each dof at the tree's com, rotation first"),
+    _com_pos_output_always.real("cinert", "nbody 10", "kg m^2, kg m, kg", "body inertia at the tree's com"),
+    _link_positions_output.real("link_position", "nlink", "m, rad", "angle of a hinge, position of a slider"),
+    _com_vel_output.real("cvel", "nbody 6", "rad/s, m/s", "body velocity at the tree's com, rotation first"),
+    _com_vel_output_asked.real("cdof_dot", "nv 6", "1/s, m/s", "rate of cdof"),
+    _rne_output.real("qfrc_bias", "nv", "N, N m", "Coriolis, centrifugal and gravity forces C(q, v)"),
+    _rne_post_constraint_output.real("cacc", "nbody 6", "rad/s^2, m/s^2", "body acceleration at the tree's com"),
+    _detail.real("cfrc", "nbody 6", "N m, N", "body force at the tree's com"),
+    _scratch.real("crb_rate", "nbody 12", "kg m^2/s", "composite: rate of inertia (6), momentum (6)"),
+    _scratch.real("cdof_rate", "nv 6", "1/s, m/s", "d acceleration / d qvel, less the body's part"),
 )

@@ -1,49 +1,21 @@
 """Fields of the inertia matrix M, its factor, and the articulated inertias that need neither."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_crb_detail = Declare("crb", "detail", asked="want_all")
+_output = Declare("crb", "output", asked="want_all")
+_factor_m_detail = Declare("factor_m", "detail", asked="want_all")
+_aba_scratch = Declare("aba", "scratch")
+_solve_m_scratch = Declare("solve_m", "scratch")
+_mul_m_scratch = Declare("mul_m", "scratch")
 
 FIELDS = (
-    Field(
-        "crb",
-        "real",
-        ("nbody", 10),
-        "kg m^2, kg m, kg",
-        "composite rigid body inertia",
-        "crb",
-        "detail",
-        asked="want_all",
-    ),
-    Field(
-        "M",
-        "real",
-        ("nC",),
-        "kg, kg m, kg m^2",
-        "joint-space inertia matrix, lower triangle by rows (CSR)",
-        "crb",
-        "output",
-        asked="want_all",
-    ),
-    Field(
-        "qLD",
-        "real",
-        ("nC",),
-        "1",
-        "M = L^T D L: strict lower rows of L, D on the diagonal",
-        "factor_m",
-        "detail",
-        asked="want_all",
-    ),
-    Field("qLDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D", "factor_m", "detail", asked="want_all"),
-    Field(
-        "aba_inertia",
-        "real",
-        ("nbody", 21),
-        "kg m^2, kg m, kg",
-        "articulated inertia, lower triangle",
-        "aba",
-        "scratch",
-    ),
-    Field("aba_axis", "real", ("nv", 6), "1", "articulated inertia times axis, over D", "aba", "scratch"),
-    Field("qvec", "real", ("nv",), "1", "right-hand side or product of one call from Python", "solve_m", "scratch"),
-    Field("qproduct", "real", ("nv",), "1", "product M qvec", "mul_m", "scratch"),
+    _crb_detail.real("crb", "nbody 10", "kg m^2, kg m, kg", "composite rigid body inertia"),
+    _output.real("M", "nC", "kg, kg m, kg m^2", "joint-space inertia matrix, lower triangle by rows (CSR)"),
+    _factor_m_detail.real("qLD", "nC", "1", "M = L^T D L: strict lower rows of L, D on the diagonal"),
+    _factor_m_detail.real("qLDiagInv", "nv", "1/(kg m^2)", "1 / D"),
+    _aba_scratch.real("aba_inertia", "nbody 21", "kg m^2, kg m, kg", "articulated inertia, lower triangle"),
+    _aba_scratch.real("aba_axis", "nv 6", "1", "articulated inertia times axis, over D"),
+    _solve_m_scratch.real("qvec", "nv", "1", "right-hand side or product of one call from Python"),
+    _mul_m_scratch.real("qproduct", "nv", "1", "product M qvec"),
 )

@@ -1,85 +1,49 @@
 """Fields of the integrators: forces without constraints, derivatives by velocity, matrices of a step."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_energy_output = Declare("energy", "output", asked="want_energy want_all")
+_smooth_acceleration_output = Declare("smooth_acceleration", "output")
+_smooth_vel_detail = Declare("smooth_vel", "detail")
+_implicit_detail = Declare("implicit", "detail")
+_euler_scratch = Declare("euler", "scratch")
+_discrete_metric_scratch = Declare("discrete_metric", "scratch")
+_discrete_smooth_scratch = Declare("discrete_smooth", "scratch")
+_implicitfast_scratch = Declare("implicitfast", "scratch")
+_euler_detail = Declare("euler", "detail")
+_rk = Declare("rk4_start", "scratch", record="rk")
+_rk_scratch = Declare("rk4_stage", "scratch", record="rk")
 
 FIELDS = (
-    Field(
+    _energy_output.real(
         "energy",
-        "real",
-        (2,),
+        "2",
         "J",
         "potential and kinetic energy; `fl.energy` right after a step would mix old positions with new velocities",
-        "energy",
-        "output",
-        asked="want_energy want_all",
     ),
-    Field("qfrc_smooth", "real", ("nv",), "N, N m", "force without constraints", "smooth_acceleration", "output"),
-    Field(
-        "qacc_smooth",
-        "real",
-        ("nv",),
-        "m/s^2, rad/s^2",
-        "acceleration without constraints",
-        "smooth_acceleration",
-        "output",
+    _smooth_acceleration_output.real("qfrc_smooth", "nv", "N, N m", "force without constraints"),
+    _smooth_acceleration_output.real("qacc_smooth", "nv", "m/s^2, rad/s^2", "acceleration without constraints"),
+    _smooth_vel_detail.real("qDeriv", "nD", "N s/m, N m s/rad", "d (passive + actuator - bias force) / d qvel"),
+    _implicit_detail.real("qLU", "nD", "1", "M - h qDeriv = U L, L with ones on the diagonal"),
+    _euler_scratch.real("qH", "nC", "1", "L^T D L of the inertia with implicit damping"),
+    _euler_scratch.real("qHDiagInv", "nv", "1/(kg m^2)", "1 / D of qH"),
+    _discrete_metric_scratch.real("Mhat", "nC", "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern"),
+    _discrete_smooth_scratch.real(
+        "qfrc_step", "nv", "N, N m", "under discrete: force without constraints at the end of the step, to first order"
     ),
-    Field(
-        "qDeriv",
-        "real",
-        ("nD",),
-        "N s/m, N m s/rad",
-        "d (passive + actuator - bias force) / d qvel",
-        "smooth_vel",
-        "detail",
-    ),
-    Field("qLU", "real", ("nD",), "1", "M - h qDeriv = U L, L with ones on the diagonal", "implicit", "detail"),
-    Field("qH", "real", ("nC",), "1", "L^T D L of the inertia with implicit damping", "euler", "scratch"),
-    Field("qHDiagInv", "real", ("nv",), "1/(kg m^2)", "1 / D of qH", "euler", "scratch"),
-    Field("Mhat", "real", ("nC",), "kg, kg m, kg m^2", "M + h D + h^2 K, on M's pattern", "discrete_metric", "scratch"),
-    Field(
-        "qfrc_step",
-        "real",
-        ("nv",),
-        "N, N m",
-        "under discrete: force without constraints at the end of the step, to first order",
-        "discrete_smooth",
-        "scratch",
-    ),
-    Field("block", "real", (36,), "1", "inertia with implicit forces of one free body", "implicitfast", "scratch"),
-    Field("qacc_step", "real", ("nv",), "m/s^2, rad/s^2", "acceleration that the integrator takes", "euler", "detail"),
+    _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body"),
+    _euler_detail.real("qacc_step", "nv", "m/s^2, rad/s^2", "acceleration that the integrator takes"),
     # the fourth-order step
-    Field(
-        "rk_qpos", "real", ("nq",), "m, rad, quaternion", "position at the start of the step", "rk4_start", "scratch"
-    ),
-    Field("rk_qvel", "real", ("nv",), "m/s, rad/s", "velocity at the start of the step", "rk4_start", "scratch"),
-    Field("rk_act", "real", ("na",), "1", "activation at the start of the step", "rk4_start", "scratch"),
-    Field("rk_act_dot", "real", ("na",), "1/s", "weighted sum of the stages' act_dot", "rk4_stage", "scratch"),
-    Field("rk_length", "real", ("nout",), "m, rad", "actuator length at the start of the step", "rk4_start", "scratch"),
-    Field("rk_rate_of_length", "real", ("nout",), "m/s, rad/s", "its rate there", "rk4_start", "scratch"),
-    Field("rk_time", "real", (1,), "s", "time at the start of the step", "rk4_start", "scratch", dtype="float64"),
-    Field(
-        "rk_ten_length",
-        "real",
-        ("ntendon",),
-        "m",
-        "tendon length at the start, where springs yield",
-        "rk4_start",
-        "scratch",
-    ),
-    Field("rk_ten_J", "real", ("nJten",), "1, m", "Jacobian of the lengths there", "rk4_start", "scratch"),
-    Field(
-        "rk_velocity", "real", ("nv",), "m/s, rad/s", "weighted sum of the stages' velocities", "rk4_stage", "scratch"
-    ),
-    Field(
-        "rk_acceleration", "real", ("nv",), "m/s^2, rad/s^2", "weighted sum of the stages' qacc", "rk4_stage", "scratch"
-    ),
-    Field(
-        "rk_rate",
-        "real",
-        ("nv",),
-        "m/s, rad/s",
-        "velocity of one stage, seen from the start of the step",
-        "rk4_stage",
-        "scratch",
-    ),
+    _rk.real("qpos", "nq", "m, rad, quaternion", "position at the start of the step"),
+    _rk.real("qvel", "nv", "m/s, rad/s", "velocity at the start of the step"),
+    _rk.real("act", "na", "1", "activation at the start of the step"),
+    _rk_scratch.real("act_dot", "na", "1/s", "weighted sum of the stages' act_dot"),
+    _rk.real("length", "nout", "m, rad", "actuator length at the start of the step"),
+    _rk.real("rate_of_length", "nout", "m/s, rad/s", "its rate there"),
+    _rk.real("time", "1", "s", "time at the start of the step", dtype="float64"),
+    _rk.real("ten_length", "ntendon", "m", "tendon length at the start, where springs yield"),
+    _rk.real("ten_J", "nJten", "1, m", "Jacobian of the lengths there"),
+    _rk_scratch.real("velocity", "nv", "m/s, rad/s", "weighted sum of the stages' velocities"),
+    _rk_scratch.real("acceleration", "nv", "m/s^2, rad/s^2", "weighted sum of the stages' qacc"),
+    _rk_scratch.real("rate", "nv", "m/s, rad/s", "velocity of one stage, seen from the start of the step"),
 )

@@ -47,10 +47,10 @@ def rotation_rate(u, w):
 def _add_stage(m, d, weight):
     """Add the last stage's rates and acceleration to the weighted sums."""
     for i in range(m.nv):
-        d.rk_velocity[i] = fma(weight, d.rk_rate[i], d.rk_velocity[i])
-        d.rk_acceleration[i] = fma(weight, d.qacc[i], d.rk_acceleration[i])
+        d.rk.velocity[i] = fma(weight, d.rk.rate[i], d.rk.velocity[i])
+        d.rk.acceleration[i] = fma(weight, d.qacc[i], d.rk.acceleration[i])
     for a in range(m.na):
-        d.rk_act_dot[a] = fma(weight, d.act_dot[a], d.rk_act_dot[a])
+        d.rk.act_dot[a] = fma(weight, d.act_dot[a], d.rk.act_dot[a])
 
 
 @stage
@@ -58,42 +58,41 @@ def rk4_start(m, d):
     """Remember the state at which the first acceleration was evaluated.
 
     Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
-    Writes: rk_qpos, rk_qvel, rk_act, rk_length, rk_rate_of_length, rk_ten_length, rk_ten_J, rk_time, rk_rate; zeros in
-        rk_velocity, rk_acceleration, rk_act_dot.
+    Writes: rk.*; zeros in rk.*.
     """
     for i in range(m.nq):
-        d.rk_qpos[i] = d.qpos[i]
+        d.rk.qpos[i] = d.qpos[i]
     for i in range(m.nv):
-        d.rk_qvel[i] = d.qvel[i]
-        d.rk_rate[i] = d.qvel[i]
-        d.rk_velocity[i] = real(d, 0.0)
-        d.rk_acceleration[i] = real(d, 0.0)
+        d.rk.qvel[i] = d.qvel[i]
+        d.rk.rate[i] = d.qvel[i]
+        d.rk.velocity[i] = real(d, 0.0)
+        d.rk.acceleration[i] = real(d, 0.0)
     for a in range(m.na):
-        d.rk_act[a] = d.act[a]
-        d.rk_act_dot[a] = real(d, 0.0)
+        d.rk.act[a] = d.act[a]
+        d.rk.act_dot[a] = real(d, 0.0)
     for o in range(m.nout):
-        d.rk_length[o] = d.actuator_length[o]
-        d.rk_rate_of_length[o] = d.actuator_velocity[o]
-    d.rk_time[0] = d.time[0]
+        d.rk.length[o] = d.actuator_length[o]
+        d.rk.rate_of_length[o] = d.actuator_velocity[o]
+    d.rk.time[0] = d.time[0]
     if m.nplastic > 0:
         for i in range(m.ntendon):
-            d.rk_ten_length[i] = d.ten_length[i]
+            d.rk.ten_length[i] = d.ten_length[i]
         for e in range(m.nJten):
-            d.rk_ten_J[e] = d.ten_J[e]
+            d.rk.ten_J[e] = d.ten_J[e]
 
 
 @kernel
 def _set_rates(m, d, h):
-    """rk_rate <- rate of the coordinates at the new velocity, h rk_rate away from the start."""
+    """rk_rate <- rate of the coordinates at the new velocity, h rk.rate away from the start."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            store3(d.rk_rate, v, load3(d.qvel, v))
+            store3(d.rk.rate, v, load3(d.qvel, v))
             v += 3
         if has_quaternion(kind):
-            store3(d.rk_rate, v, rotation_rate(scale3(h, load3(d.rk_rate, v)), load3(d.qvel, v)))
+            store3(d.rk.rate, v, rotation_rate(scale3(h, load3(d.rk.rate, v)), load3(d.qvel, v)))
         else:
-            d.rk_rate[v] = d.qvel[v]
+            d.rk.rate[v] = d.qvel[v]
 
 
 @stage
@@ -101,7 +100,7 @@ def rk4_stage(m, d, k):
     """Take up the acceleration of stage k - 1 and move to the state of stage k = 1, 2, 3.
 
     q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the stage before.
-    Reads:  qacc, act_dot, rk_*.   Writes: qpos, qvel, act, time, rk_rate, rk_velocity, rk_acceleration, rk_act_dot.
+    Reads:  qacc, act_dot, rk.*.   Writes: qpos, qvel, act, time, rk.rate, rk.velocity, rk.acceleration, rk.act_dot.
     """
     part = 0.5 if k < 3 else 1.0
     h = part * timestep(m)
@@ -109,25 +108,25 @@ def rk4_stage(m, d, k):
         _add_stage(m, d, 1.0 / 6.0)
     else:
         _add_stage(m, d, 1.0 / 3.0)
-    integrate_pos(m, d.qpos, d.rk_rate, d.rk_qpos, h, FINITE)
+    integrate_pos(m, d.qpos, d.rk.rate, d.rk.qpos, h, FINITE)
     for i in range(m.nv):
-        d.qvel[i] = fma(h, d.qacc[i], d.rk_qvel[i])
+        d.qvel[i] = fma(h, d.qacc[i], d.rk.qvel[i])
     for a in range(m.na):
-        d.act[a] = fma(h, d.act_dot[a], d.rk_act[a])
+        d.act[a] = fma(h, d.act_dot[a], d.rk.act[a])
     _set_rates(m, d, h)
-    d.time[0] = d.rk_time[0] + part * m.opt_timestep[0]
+    d.time[0] = d.rk.time[0] + part * m.opt_timestep[0]
 
 
 @kernel
 def _finish_activations(m, d):
     """act after the step: by the weighted rates, and by length and velocity of actuators at its start."""
     for a in range(m.na):
-        d.act[a] = d.rk_act[a]
+        d.act[a] = d.rk.act[a]
     if m.na > 0:
         for o in range(m.nout):
-            d.actuator_length[o] = d.rk_length[o]
-            d.actuator_velocity[o] = d.rk_rate_of_length[o]
-    advance_activations(m, d, d.rk_act_dot)
+            d.actuator_length[o] = d.rk.length[o]
+            d.actuator_velocity[o] = d.rk.rate_of_length[o]
+    advance_activations(m, d, d.rk.act_dot)
 
 
 @stage
@@ -135,18 +134,18 @@ def rk4_finish(m, d):
     """The step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the remembered state.
 
     Source: MuJoCo mj_RungeKutta.
-    Reads:  qacc, ctrl, rk_*.
-    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk_*; with activations actuator_length and
+    Reads:  qacc, ctrl, rk.*.
+    Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk.*; with activations actuator_length and
             actuator_velocity of the step's start.
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)
-    d.time[0] = d.rk_time[0]
+    d.time[0] = d.rk.time[0]
     insert_controls(m, d)
     _finish_activations(m, d)
-    integrate_pos(m, d.qpos, d.rk_velocity, d.rk_qpos, h, FINITE)
-    yield_springs(m, d, d.rk_ten_length, d.rk_ten_J, d.rk_velocity)
+    integrate_pos(m, d.qpos, d.rk.velocity, d.rk.qpos, h, FINITE)
+    yield_springs(m, d, d.rk.ten_length, d.rk.ten_J, d.rk.velocity)
     for i in range(m.nv):
-        d.qvel[i] = fma(h, d.rk_acceleration[i], d.rk_qvel[i])
+        d.qvel[i] = fma(h, d.rk.acceleration[i], d.rk.qvel[i])
         d.qacc_warmstart[i] = d.qacc[i]
-    d.time[0] = d.rk_time[0] + m.opt_timestep[0]
+    d.time[0] = d.rk.time[0] + m.opt_timestep[0]

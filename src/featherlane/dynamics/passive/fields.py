@@ -1,30 +1,19 @@
 """Fields of passive forces: springs, dampers, gravity compensation, media, adhesion."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_passive_output = Declare("passive", "output")
+_passive_output_asked = Declare("passive", "output", asked="want_all")
+_scratch = Declare("passive", "scratch")
+_room = Declare("smooth_vel", "room")
 
 FIELDS = (
-    Field("qfrc_spring", "real", ("nv",), "N, N m", "joint spring force", "passive", "output"),
-    Field("qfrc_damper", "real", ("nv",), "N, N m", "joint damper force", "passive", "output"),
-    Field("qfrc_gravcomp", "real", ("nv",), "N, N m", "gravity compensation", "passive", "output"),
-    Field("qfrc_fluid", "real", ("nv",), "N, N m", "fluid force", "passive", "output", asked="want_all"),
-    Field("qfrc_adhesion", "real", ("nv",), "N, N m", "pull of adhesive contacts", "passive", "output"),
-    Field("qfrc_passive", "real", ("nv",), "N, N m", "total passive force", "passive", "output"),
-    Field(
-        "cfrc_fluid",
-        "real",
-        ("nbody", 6),
-        "N m, N",
-        "composite: wrench of the medium, at the tree's com",
-        "passive",
-        "scratch",
-    ),
-    Field(
-        "crb_drag",
-        "real",
-        ("nbody", 36),
-        "N s/m, N m s/rad",
-        "composite: its rates by the velocity",
-        "smooth_vel",
-        "room",
-    ),
+    _passive_output.real("qfrc_spring", "nv", "N, N m", "joint spring force"),
+    _passive_output.real("qfrc_damper", "nv", "N, N m", "joint damper force"),
+    _passive_output.real("qfrc_gravcomp", "nv", "N, N m", "gravity compensation"),
+    _passive_output_asked.real("qfrc_fluid", "nv", "N, N m", "fluid force"),
+    _passive_output.real("qfrc_adhesion", "nv", "N, N m", "pull of adhesive contacts"),
+    _passive_output.real("qfrc_passive", "nv", "N, N m", "total passive force"),
+    _scratch.real("cfrc_fluid", "nbody 6", "N m, N", "composite: wrench of the medium, at the tree's com"),
+    _room.real("crb_drag", "nbody 36", "N s/m, N m s/rad", "composite: its rates by the velocity"),
 )

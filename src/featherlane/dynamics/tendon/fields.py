@@ -1,11 +1,12 @@
 """Fields of tendons."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_tendon_output = Declare("tendon", "output")
+_tendon_velocity_output = Declare("tendon_velocity", "output")
 
 FIELDS = (
-    Field("ten_length", "real", ("ntendon",), "m", "tendon length", "tendon", "output"),
-    Field(
-        "ten_J", "real", ("nJten",), "1, m", "Jacobian of the tendon lengths, rows of ten_J_colind", "tendon", "output"
-    ),
-    Field("ten_velocity", "real", ("ntendon",), "m/s", "rate of the tendon length", "tendon_velocity", "output"),
+    _tendon_output.real("ten_length", "ntendon", "m", "tendon length"),
+    _tendon_output.real("ten_J", "nJten", "1, m", "Jacobian of the tendon lengths, rows of ten_J_colind"),
+    _tendon_velocity_output.real("ten_velocity", "ntendon", "m/s", "rate of the tendon length"),
 )

@@ -23,12 +23,15 @@ INVARIANT = ", !invariant.load !0"  # tables and models never change while a sta
 
 # ---- fields --------------------------------------------------------------------------------------------------------
 def field(w: Writer, record: Thing, name: str, node) -> Thing:
-    """A field of a record: a view, or the number that a size is.
+    """A field of a record: a view, the number that a size is, or a record within it.
 
     Raises:
         KernelLanguageError: the layout has no such field, or the stage may not see it.
     """
     t: Record = record.type
+    if not t.prefix and name in t.layout.records:
+        return Thing(t.within(name), record.operands)
+    name = t.prefix + name
     if name not in t.layout:
         names = [f.name for f in t.layout.fields]
         raise w.broken(node, f"{t.layout.name} has no field {name}{near(name, names)}")

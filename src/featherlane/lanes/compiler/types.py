@@ -124,17 +124,34 @@ class Record(Type):
         checked: are its views?
         shared: is only what all worlds of a tile share in view?
         access: what may be read and written; None: everything that is not constant.
+        prefix: `primal.` of the record `primal` within the record, empty of the record itself.
     """
 
     operands = ("ptr",)
 
     def __init__(
-        self, layout, width: int, base: str, constant: bool, checked: bool, shared: bool, access: Access | None = None
+        self,
+        layout,
+        width: int,
+        base: str,
+        constant: bool,
+        checked: bool,
+        shared: bool,
+        access: Access | None = None,
+        prefix: str = "",
     ):
         self.layout, self.width, self.base = layout, width, base
-        self.constant, self.checked, self.shared, self.access = constant, checked, shared, access
-        self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}"
+        self.constant, self.checked, self.shared, self.access, self.prefix = constant, checked, shared, access, prefix
+        self.key = f"{layout.name}{width}{base}{constant:d}{checked:d}{shared:d}{prefix}"
         self.says = f"a record ({layout.name})"
+        self._within: dict[str, Record] = {}
+
+    def within(self, name: str) -> Record:
+        """The type of the record of that name within this one, which has the same address."""
+        if name not in self._within:
+            form = self.layout, self.width, self.base, self.constant, self.checked, self.shared, self.access
+            self._within[name] = Record(*form, prefix=f"{name}.")
+        return self._within[name]
 
     @property
     def value(self) -> Value:

@@ -24,7 +24,7 @@ from featherlane.simulation.tile.transfer import Plan, Transfer
 
 EACH = 16  # steps at a time: what follows a step that formulas do not serve is taken anew, to the end of the part
 FEW = 4  # worlds below that go one by one
-COSTATE, DIRECT = ("rk_rate", "rk_velocity", "rk_act_dot"), ("grad", "qfrc_inverse", "rk_act")
+COSTATE, DIRECT = ("rk.rate", "rk.velocity", "rk.act_dot"), ("grad", "qfrc_inverse", "rk.act")
 
 
 def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:

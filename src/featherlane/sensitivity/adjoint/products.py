@@ -53,34 +53,34 @@ def pull_tangent(m, d, velocity, h, position, out):
 
 @kernel
 def add_loss(m, d):
-    """Costates (rk_rate, rk_velocity, rk_act_dot) += how the loss moves with this state directly."""
+    """Costates (rk.rate, rk.velocity, rk.act_dot) += how the loss moves with this state directly."""
     for i in range(m.nv):
-        d.rk_rate[i] = d.rk_rate[i] + d.grad[i]
-        d.rk_velocity[i] = d.rk_velocity[i] + d.qfrc_inverse[i]
+        d.rk.rate[i] = d.rk.rate[i] + d.primal.grad[i]
+        d.rk.velocity[i] = d.rk.velocity[i] + d.qfrc_inverse[i]
     for a in range(m.na):
-        d.rk_act_dot[a] = d.rk_act_dot[a] + d.rk_act[a]
+        d.rk.act_dot[a] = d.rk.act_dot[a] + d.rk.act[a]
 
 
 @kernel
 def solve_costate(m, d, damped):
-    """rk_acceleration <- y, qacc_step <- z, rk_rate and rk_velocity <- what x' has of q and v directly."""
+    """rk_acceleration <- y, qacc_step <- z, rk.rate and rk.velocity <- what x' has of q and v directly."""
     h = timestep(m)
-    pull_tangent(m, d, d.rk_qvel, h, d.rk_rate, d.rk_velocity)
+    pull_tangent(m, d, d.rk.qvel, h, d.rk.rate, d.rk.velocity)
     for i in range(m.nv):
-        d.qvec[i] = h * d.rk_velocity[i]
+        d.qvec[i] = h * d.rk.velocity[i]
         d.qacc_step[i] = real(d, 0.0)
     if is_implicit(m):
         for i in range(m.nv):
             d.qfrc_smooth[i] = d.qvec[i]
             d.qfrc_constraint[i] = real(d, 0.0)
         implicit_rates(m, d, d.qfrc_smooth, d.qvec, damped)
-        inertia_times(m, d, d.qacc_step, d.Ma)
+        inertia_times(m, d, d.qacc_step, d.primal.Ma)
         for i in range(m.nv):
-            d.qvec[i] = where(damped, d.Ma[i], d.qvec[i])
+            d.qvec[i] = where(damped, d.primal.Ma[i], d.qvec[i])
             d.qacc_step[i] = where(damped, d.qacc_step[i], 0.0)
     substitute(m, d, d.qvec)
     for i in range(m.nv):
-        d.rk_acceleration[i] = d.qvec[i]
+        d.rk.acceleration[i] = d.qvec[i]
 
 
 @kernel
@@ -100,17 +100,17 @@ def reach(m, d, c):
 
 @kernel
 def product(m, d, t, c):
-    """l_c: the gradient by coordinate c, of which dof_g, dof_p and rk_act have the rates."""
+    """l_c: the gradient by coordinate c, of which dof_g, dof_p and rk.act have the rates."""
     x = real(d, 0.0)
     for i in range(m.nv):
-        x = fma(d.qacc_step[i], t.dof_p[i], fma(-d.rk_acceleration[i], t.dof_g[i], x))
+        x = fma(d.qacc_step[i], t.dof_p[i], fma(-d.rk.acceleration[i], t.dof_g[i], x))
     if c < m.nv:
-        x = x + d.rk_rate[c]
+        x = x + d.rk.rate[c]
     elif c < 2 * m.nv:
-        x = x + d.rk_velocity[c - m.nv]
+        x = x + d.rk.velocity[c - m.nv]
     else:
         for a in range(m.na):
-            x = fma(d.rk_act_dot[a], d.rk_act[a], x)
+            x = fma(d.rk.act_dot[a], d.rk.act[a], x)
     return x
 
 
@@ -128,12 +128,12 @@ def adjoint_steps_of_tile(m, d, b, t, thread, tile):
     What comes from the call for each step: the state, the costate after it, the loss's own gradient there.  What goes
     back, number by number: gradients by positions, velocities, activations and controls; whether formulas serve; how
     near a switch is.
-    Reads:  the rows that the transfers of b bring in, among them rk_rate, rk_velocity, rk_act_dot, grad, qfrc_inverse,
-            rk_act.
-    Writes: those that they take back; qacc_smooth[0], part, rk_qvel, rk_rate, rk_velocity, rk_act_dot (costates),
-            rk_acceleration (y), qacc_step (z), rk_act; act_upper, body_*, dof_*, geom_*, slot_* and all else of t; what
-            `base_tiles` writes; act, ctrl, which are put back; grad, qfrc_smooth, qfrc_constraint, con_wrench,
-            crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv, search for itself.
+    Reads:  the rows that the transfers of b bring in, among them rk.rate, rk.velocity, rk.act_dot, primal.grad,
+            qfrc_inverse, rk.act.
+    Writes: those that they take back; qacc_smooth[0], part, rk.*, rk.act_dot (costates), rk.acceleration (y), qacc_step
+            (z); act_upper, body_*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which
+            are put back; primal.*, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*
+            for itself.
     """
     W, n = width(d), 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):

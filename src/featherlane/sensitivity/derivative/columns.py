@@ -87,23 +87,23 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 @kernel
 def keep_upper(m, d):
     """g, p and the next activations at the upper point."""
-    store_residual(m, d, d.rk_acceleration, d.rk_velocity)
+    store_residual(m, d, d.rk.acceleration, d.rk.velocity)
     advance_activations(m, d, d.act_dot)
     for a in range(m.na):
-        d.rk_act[a] = d.act[a]
+        d.rk.act[a] = d.act[a]
 
 
 @kernel
 def difference_quotient(m, d, span):
     """What was kept, less the same at the lower point, over the span between them."""
-    store_residual(m, d, d.rk_rate, d.rk_qvel)
+    store_residual(m, d, d.rk.rate, d.rk.qvel)
     advance_activations(m, d, d.act_dot)
     s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
-        d.rk_acceleration[i] = (d.rk_acceleration[i] - d.rk_rate[i]) * s
-        d.rk_velocity[i] = (d.rk_velocity[i] - d.rk_qvel[i]) * s
+        d.rk.acceleration[i] = (d.rk.acceleration[i] - d.rk.rate[i]) * s
+        d.rk.velocity[i] = (d.rk.velocity[i] - d.rk.qvel[i]) * s
     for a in range(m.na):
-        d.rk_act[a] = (d.rk_act[a] - d.act[a]) * s
+        d.rk.act[a] = (d.rk.act[a] - d.act[a]) * s
 
 
 @stage
@@ -112,9 +112,9 @@ def position_columns_of_tile(m, d, b, thread, tile):
 
     Contacts are found anew at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
-            con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mv, Mgrad, Mhat, block, cacc,
-            cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qpos, act, primal.*, con_fresh,
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
+            qproduct, qvec for itself.
     """
     W = width(d)
     for s in range(b.nstep):
@@ -150,9 +150,9 @@ def force_columns_of_tile(m, d, b, thread, tile):
 
     Bodies and contacts stay where they are.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, act, ctrl,
-            grad, con_fresh, con_overflow, active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc,
-            qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qvel, act, ctrl, primal.*, con_fresh,
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
+            qproduct, qvec for itself.
     """
     W = width(d)
     overflow = place(m, d)
@@ -178,9 +178,9 @@ def parameter_points_of_tile(m, d, b, thread, tile):
     """The residual of worlds that have each a number of its model moved, and their next activations.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act; act, grad, con_fresh, con_overflow,
-            active, and all else of this thread's workspace; Ma, Mhat, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
-            for itself.
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; act, primal.*, con_fresh,
+            con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
+            qproduct, qvec for itself.
     """
     W = width(d)
     push(m, d, place(m, d))
@@ -196,34 +196,34 @@ parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
 def solve_column(m, d):
     """rk_acceleration <- da = -H^-1 dg of the column in `grad`; free bodies that turn by themselves by their own."""
     for i in range(m.nv):
-        x = -d.grad[i]
+        x = -d.primal.grad[i]
         d.qvec[i] = x
-        d.rk_velocity[i] = x
+        d.rk.velocity[i] = x
     substitute(m, d, d.qvec)
     if has_metric(m):
-        solve_untouched_bodies(m, d, metric(m, d), d.rk_velocity, d.qvec)
+        solve_untouched_bodies(m, d, metric(m, d), d.rk.velocity, d.qvec)
     for i in range(m.nv):
-        d.rk_acceleration[i] = d.qvec[i]
+        d.rk.acceleration[i] = d.qvec[i]
 
 
 @kernel
 def step_column(m, d, at, damped):
-    """qacc_step <- da*, rk_rate <- dq', rk_velocity <- dv' of the column of coordinate `at`; damped as `is_damped`."""
+    """qacc_step <- da*, rk.rate <- dq', rk.velocity <- dv' of the column of coordinate `at`; damped as `is_damped`."""
     h = timestep(m)
     if is_implicit(m):
         # K da* = M da + dp
-        inertia_times(m, d, d.rk_acceleration, d.Ma)
+        inertia_times(m, d, d.rk.acceleration, d.primal.Ma)
         for i in range(m.nv):
-            d.qfrc_smooth[i] = d.Ma[i] + d.qfrc_inverse[i]
+            d.qfrc_smooth[i] = d.primal.Ma[i] + d.qfrc_inverse[i]
             d.qfrc_constraint[i] = real(d, 0.0)
-        implicit_rates(m, d, d.qfrc_smooth, d.rk_acceleration, damped)
+        implicit_rates(m, d, d.qfrc_smooth, d.rk.acceleration, damped)
     else:
         for i in range(m.nv):
-            d.qacc_step[i] = d.rk_acceleration[i]
+            d.qacc_step[i] = d.rk.acceleration[i]
     for i in range(m.nv):
         d.qvec[i] = where(at == 1.0 * i, 1.0, 0.0)
-        d.rk_velocity[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
-    advance_tangent(m, d, d.qvec, d.rk_velocity, d.rk_qvel, h, d.rk_rate)
+        d.rk.velocity[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
+    advance_tangent(m, d, d.qvec, d.rk.velocity, d.rk.qvel, h, d.rk.rate)
 
 
 @stage
@@ -231,16 +231,17 @@ def solve_columns_of_tile(m, d, b, thread, tile):
     """From rates of the residual to those of the acceleration and of the next state, column by column.
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
-    Reads:  the rows that the transfers of b bring in: dg in grad, dp in qfrc_inverse, room for da in rk_acceleration.
-    Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv');
+    Reads:  the rows that the transfers of b bring in: dg in primal.grad, dp in qfrc_inverse, room for da in
+            rk.acceleration.
+    Writes: those that they take back; part, rk.*, rk.acceleration (da), qacc_step, rk.rate (dq'), rk.velocity (dv');
             qvec, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace;
-            Ma, Mv, search, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
+            primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
     W = width(d)
     accelerate(m, d)
     h = timestep(m)
     for i in range(m.nv):
-        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        d.rk.qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     damped = is_damped(m, d)
     if d.con_overflow[0] == 0:
         factor_hessian(m, d)

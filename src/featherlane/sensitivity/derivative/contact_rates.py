@@ -30,7 +30,7 @@ def _set(t, k, r, c, x):
 
 @kernel
 def _pyramid_curvature(d, t, k):
-    y = load3(d.con_y, 3 * k)
+    y = load3(d.primal.con_y, 3 * k)
     nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
     _set(t, k, 0, 1, n1)
     _set(t, k, 1, 1, w1)
@@ -52,10 +52,10 @@ def _cone_curvature(d, t, k):
     r = 3 * turn(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
-        ti = d.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
+        ti = d.primal.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
         _set(t, k, 0, i, -(e * ti))
         for j in range(1, i + 1):
-            tj = d.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
+            tj = d.primal.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
             x = q * ti * tj
             _set(t, k, i, j, x + b if i == j else x)
 
@@ -104,7 +104,7 @@ def contact_laws(m, d, t, shortest):
         for e in range(36 * k, 36 * k + 36):
             t.slot_curvature[e] = real(d, 0.0)
         if d.con_dim[k] == 1:
-            _set(t, k, 0, 0, where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
+            _set(t, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
         elif m.opt_cone == PYRAMIDAL:
             _pyramid_curvature(d, t, k)
         else:

@@ -58,7 +58,7 @@ def _motors(m, d, t):
 def _rows(m, d, t):
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.dofrow_x[k]
+        i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k]
             stiffer, pull, B = impedance_slopes(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), r, shortest)

@@ -59,7 +59,7 @@ def _forces(m, d, b, thread, tile, W, at, step, q):
 def _add_part(m, d, weight):
     """rk_acceleration += weight (Mv - Mgrad)."""
     for i in range(m.nv):
-        d.rk_acceleration[i] = fma(weight, d.Mv[i] - d.Mgrad[i], d.rk_acceleration[i])
+        d.rk.acceleration[i] = fma(weight, d.primal.Mv[i] - d.primal.Mgrad[i], d.rk.acceleration[i])
 
 
 @kernel
@@ -70,9 +70,9 @@ def refine_equalities(m, d, b, thread, tile, W, at, up, down):
     """
     span = up + down
     scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
-    _forces(m, d, b, thread, tile, W, at, up, d.Mv)
-    _forces(m, d, b, thread, tile, W, at, -down, d.Mgrad)
+    _forces(m, d, b, thread, tile, W, at, up, d.primal.Mv)
+    _forces(m, d, b, thread, tile, W, at, -down, d.primal.Mgrad)
     _add_part(m, d, scale)
-    _forces(m, d, b, thread, tile, W, at, 2.0 * up, d.Mv)
-    _forces(m, d, b, thread, tile, W, at, -2.0 * down, d.Mgrad)
+    _forces(m, d, b, thread, tile, W, at, 2.0 * up, d.primal.Mv)
+    _forces(m, d, b, thread, tile, W, at, -2.0 * down, d.primal.Mgrad)
     _add_part(m, d, -0.5 * scale)

@@ -197,7 +197,7 @@ def _act(m, d, x, i, value):
     x[i] = value
     control_and_actuate(m, d)
     for a in range(m.na):
-        d.rk_act[a] = d.act[a]
+        d.rk.act[a] = d.act[a]
     advance_activations(m, d, d.act_dot)
 
 
@@ -210,7 +210,7 @@ def _motor(m, d, t, x, i, up, down):
         t.dof_g[k] = d.qfrc_actuator[k]
     for a in range(m.na):
         t.act_upper[a] = d.act[a]
-        d.act[a] = d.rk_act[a]
+        d.act[a] = d.rk.act[a]
     _act(m, d, x, i, value - down)
     span = up + down
     scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
@@ -218,8 +218,8 @@ def _motor(m, d, t, x, i, up, down):
         t.dof_g[k] = -(scale * (t.dof_g[k] - d.qfrc_actuator[k]))
     for a in range(m.na):
         y = d.act[a]
-        d.act[a] = d.rk_act[a]
-        d.rk_act[a] = scale * (t.act_upper[a] - y)
+        d.act[a] = d.rk.act[a]
+        d.rk.act[a] = scale * (t.act_upper[a] - y)
     x[i] = value
 
 
@@ -254,7 +254,7 @@ def clear_rates(m, d, t):
         t.dof_p[i] = real(d, 0.0)
     if not t.rate_rest:
         for a in range(m.na):
-            d.rk_act[a] = real(d, 0.0)
+            d.rk.act[a] = real(d, 0.0)
 
 
 @kernel
@@ -262,7 +262,7 @@ def add_brought(m, d, t):
     """dg and dp += rates by differences that the call brought, where it does."""
     if t.rate_rest:
         for i in range(m.nv):
-            t.dof_g[i] = t.dof_g[i] + d.grad[i]
+            t.dof_g[i] = t.dof_g[i] + d.primal.grad[i]
             t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
 
 
@@ -313,7 +313,7 @@ def begin_step(m, d, t):
     h = timestep(m)
     accelerate(m, d)
     for i in range(m.nv):
-        d.rk_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        d.rk.qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, t)
         factor_hessian(m, d)
@@ -325,7 +325,7 @@ def formula_columns_of_tile(m, d, b, t, thread, tile):
     """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, part; act_upper, body_*, dof_*,
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*, part; act_upper, body_*, dof_*,
             geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which are put back; con_wrench,
             crb_rate, cvel, cacc, cfrc, qvec for itself.
     """
@@ -336,8 +336,8 @@ def formula_columns_of_tile(m, d, b, t, thread, tile):
         for s in range(b.nstep):
             _next_column(m, d, b, t, thread, tile, W, s)
             for i in range(m.nv):
-                d.rk_acceleration[i] = t.dof_g[i]
-                d.rk_velocity[i] = t.dof_p[i]
+                d.rk.acceleration[i] = t.dof_g[i]
+                d.rk.velocity[i] = t.dof_p[i]
             write_records(b, thread, tile, W, s)
     else:
         d.part[KNOWN] = real(d, 0.0)
@@ -353,10 +353,10 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
 
     Not for models that go by recursion, whose factors lie where these formulas keep forces.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, rk_qvel, rk_acceleration (da), qacc_step, rk_rate (dq'), rk_velocity (dv'),
-            rk_act; act_upper, body_*, dof_*, geom_*, panel_*, slot_* and all else of t; what `base_tiles` writes; act,
-            ctrl, which are put back; qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, Ma, Mv,
-            search for itself.
+    Writes: those that they take back; part, rk.acceleration (da), rk.rate (dq'), rk.velocity (dv'), rk.*, qacc_step;
+            act_upper, body_*, dof_*, geom_*, panel_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
+            which are put back; qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.* for
+            itself.
     """
     W, damped = width(d), begin_step(m, d, t)
     if d.con_overflow[0] == 0:

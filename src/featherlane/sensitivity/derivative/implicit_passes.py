@@ -201,7 +201,7 @@ class Passes:
             plans = []
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
                 brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
-                taken = {"rk_acceleration": self.g, "rk_velocity": self.p, "rk_act": self.state[..., 2 * nv :]}
+                taken = {"rk.acceleration": self.g, "rk.velocity": self.p, "rk.act": self.state[..., 2 * nv :]}
                 kinds = {
                     "load": given,
                     "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
@@ -217,11 +217,11 @@ class Passes:
         self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
         brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
-        brought["rk_acceleration"] = self.acceleration
+        brought["rk.acceleration"] = self.acceleration
         taken = {
-            "rk_acceleration": self.acceleration,
-            "rk_rate": self.state[..., :nv],
-            "rk_velocity": self.state[..., nv : 2 * nv],
+            "rk.acceleration": self.acceleration,
+            "rk.rate": self.state[..., :nv],
+            "rk.velocity": self.state[..., nv : 2 * nv],
         }
         report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 2), (self.report.strides[0], 0, 8))
         kinds = {
@@ -248,23 +248,23 @@ class Passes:
         brought = {"qacc_smooth": at}
         if self.leaves_rest:
             act = self.state[..., 2 * nv :]
-            self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk_act", act)]
+            self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk.act", act)]
             if len(at[0]) < self.ncol:
                 self.brought = [(name, a, a[:, self.kept]) for name, a in self.brought]
             brought |= {name: few[-1] for name, *few in self.brought if few[-1].size}
         elif self.asks:
             brought |= {"qfrc_smooth": self.few_up, "qfrc_passive": self.few_down}
-        taken = {"rk_act": state[..., 2 * nv :], "rk_acceleration": self.g, "rk_velocity": self.p}
+        taken = {"rk.act": state[..., 2 * nv :], "rk.acceleration": self.g, "rk.velocity": self.p}
         if self.whole:
-            taken = {"rk_act": state[..., 2 * nv :], "rk_rate": state[..., :nv], "rk_velocity": state[..., nv : 2 * nv]}
+            taken = {"rk.act": state[..., 2 * nv :], "rk.rate": state[..., :nv], "rk.velocity": state[..., nv : 2 * nv]}
             if worlds.torques:
-                taken = {"rk_acceleration": acceleration}
+                taken = {"rk.acceleration": acceleration}
         taken = {name: a for name, a in taken.items() if a.size}
-        names, shifts = list(taken), {"rk_rate": 0, "rk_velocity": nv, "rk_act": 2 * nv}
+        names, shifts = list(taken), {"rk.rate": 0, "rk.velocity": nv, "rk.act": 2 * nv}
         # where a pass writes, and how large it is
         self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
-        self.to_acceleration = names.index("rk_acceleration") if "rk_acceleration" in taken else -1
+        self.to_acceleration = names.index("rk.acceleration") if "rk.acceleration" in taken else -1
         kinds = {
             "load": loads,
             "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],

@@ -121,9 +121,9 @@ def inverse_columns_of_tile(m, d, b, t, thread, tile):
     """Rates of inverse dynamics by formulas, and by what the call brings, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; rk_acceleration, rk_act, qacc_step, part; dof_*, body_*, geom_*, slot_* and all
-            else of t; con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all
-            else of this thread's workspace.
+    Writes: those that they take back; rk.*, qacc_step, part; dof_*, body_*, geom_*, slot_* and all else of t;
+            con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
+            thread's workspace.
     """
     W, overflow = width(d), place(m, d)
     d.part[FITS], d.part[NEAREST], d.part[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
@@ -140,7 +140,7 @@ def inverse_columns_of_tile(m, d, b, t, thread, tile):
             read_controls(b, thread, tile, W, s)
             _column(m, d, t, s)
             for i in range(m.nv):
-                d.rk_acceleration[i] = t.dof_g[i]
+                d.rk.acceleration[i] = t.dof_g[i]
             write_records(b, thread, tile, W, s)
     else:
         write_records(b, thread, tile, W, 0)
@@ -203,11 +203,11 @@ class InverseWorlds(OwnWorlds):
             step[2 * nv :] = LINEAR
             moves = {"qacc_smooth": coordinate, "qfrc_smooth": step, "qfrc_passive": step}
             moves = {name: np.broadcast_to(a, (n, 3 * nv)).copy()[..., None] for name, a in moves.items()}
-            go(rest_positions, moves, {"rk_acceleration": out}, slice(0, nv))
-            go(rest_forces, moves, {"rk_acceleration": out}, slice(nv, 3 * nv))
+            go(rest_positions, moves, {"rk.acceleration": out}, slice(0, nv))
+            go(rest_forces, moves, {"rk.acceleration": out}, slice(nv, 3 * nv))
             brought = {"grad": out}
         report = np.zeros((n, 3))
         told = np.lib.stride_tricks.as_strided(report, (n, 3 * nv, 3), (report.strides[0], 0, 8))
         rooms = [room(w, rest) for w in workspaces]
-        go(inverse_columns, brought, {"rk_acceleration": out, "part": told}, slice(0, 3 * nv), rooms)
+        go(inverse_columns, brought, {"rk.acceleration": out, "part": told}, slice(0, 3 * nv), rooms)
         return report[chosen, KNOWN]

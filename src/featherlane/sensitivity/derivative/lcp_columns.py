@@ -86,17 +86,17 @@ def _forces(m, d):
 @kernel
 def _find_first_forces(m, d, u):
     """row_first: the forces that hold without friction, in `frozen` mode; else those of the solution."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for r in range(n):
-        u.row_x[r] = d.lcp_x[r]
+        u.row_x[r] = d.lcp.x[r]
     if freezes(m):
         for r in range(n):
-            if d.lcp_findex[r] >= 0:
-                d.lcp_hi[r] = real(d, 0.0)
-                d.lcp_add[r] = real(d, 0.0)
+            if d.lcp.findex[r] >= 0:
+                d.lcp.hi[r] = real(d, 0.0)
+                d.lcp.add[r] = real(d, 0.0)
         find_forces(m, d)
     for r in range(n):
-        u.row_first[r] = d.lcp_x[r]
+        u.row_first[r] = d.lcp.x[r]
 
 
 @kernel
@@ -110,7 +110,7 @@ def _solve_world(m, d, u):
         make_lcp(m, d)
         # islands too large for one dense problem have limits that are not frozen
         room = u.rate_nrow if m.opt_lcp_solver != DANTZIG else min(u.rate_nrow, d.nlcpone)
-        if d.con_overflow[0] == 0 and d.lcp_n[0] <= room:
+        if d.con_overflow[0] == 0 and d.lcp.n[0] <= room:
             find_forces(m, d)
             _find_first_forces(m, d, u)
             fits = 1
@@ -119,22 +119,22 @@ def _solve_world(m, d, u):
 
 @kernel
 def _evaluate(m, d, u, store):
-    """qacc, act and the slack at the present state with the forces of the world; lcp_g: the slack at the first ones."""
+    """qacc, act and the slack at the present state with the forces of the world; lcp.g: the slack at the first ones."""
     _forces(m, d)
     rows_again(m, d, u, store)
     if store:
         keep_rows(d, u)
     else:
         compare_rows(d, u)
-    if d.lcp_n[0] == u.row_count[0]:
+    if d.lcp.n[0] == u.row_count[0]:
         if freezes(m):
-            for r in range(d.lcp_n[0]):
-                d.lcp_x[r] = u.row_first[r]
+            for r in range(d.lcp.n[0]):
+                d.lcp.x[r] = u.row_first[r]
             set_w(d)
-            for r in range(d.lcp_n[0]):
-                d.lcp_g[r] = d.lcp_w[r]
-        for r in range(d.lcp_n[0]):
-            d.lcp_x[r] = u.row_x[r]
+            for r in range(d.lcp.n[0]):
+                d.lcp.g[r] = d.lcp.w[r]
+        for r in range(d.lcp.n[0]):
+            d.lcp.x[r] = u.row_x[r]
         set_w(d)
         accelerate(m, d)
         advance_activations(m, d, d.act_dot)
@@ -162,29 +162,29 @@ def _at_point(m, d, b, u, thread, tile, W, c, step):
 
 @kernel
 def _keep_upper(m, d, u, s):
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for i in range(m.nv):
         u.col_acceleration[s * m.nv + i] = d.qacc[i]
     for a in range(m.na):
         u.col_act[s * m.na + a] = d.act[a]
     if n == u.row_count[0]:
         for r in range(n):
-            u.col_w[s * n + r] = d.lcp_w[r]
-            u.col_first[s * n + r] = d.lcp_g[r]
+            u.col_w[s * n + r] = d.lcp.w[r]
+            u.col_first[s * n + r] = d.lcp.g[r]
 
 
 @kernel
 def _quotients(m, d, u, s, span):
     """Column s: what was kept, less the same at the lower point, over the span between them."""
-    n, scale = d.lcp_n[0], where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    n, scale = d.lcp.n[0], where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
         u.col_acceleration[s * m.nv + i] = (u.col_acceleration[s * m.nv + i] - d.qacc[i]) * scale
     for a in range(m.na):
         u.col_act[s * m.na + a] = (u.col_act[s * m.na + a] - d.act[a]) * scale
     if n == u.row_count[0]:
         for r in range(n):
-            u.col_w[s * n + r] = (u.col_w[s * n + r] - d.lcp_w[r]) * scale
-            u.col_first[s * n + r] = (u.col_first[s * n + r] - d.lcp_g[r]) * scale
+            u.col_w[s * n + r] = (u.col_w[s * n + r] - d.lcp.w[r]) * scale
+            u.col_first[s * n + r] = (u.col_first[s * n + r] - d.lcp.g[r]) * scale
 
 
 @kernel
@@ -229,7 +229,7 @@ def _first(m, u):
 def _nearest(m, d, u):
     """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
     h, size = timestep(m), _size(d, u)
-    least = nearest_switch(d, u.row_x, _first(m, u), d.lcp_w, size, has_cones(m))
+    least = nearest_switch(d, u.row_x, _first(m, u), d.lcp.w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
             least = _closer(d, d.dofrow_lcprow[k], u.dof_edge[k] / h, size, d.dofrow_present[k] > 0.0, least)
@@ -258,15 +258,15 @@ def _size(d, u):
 @kernel
 def _closer(d, r, change, size, present, least):
     """The smaller of `least` and what a change of the right-hand side of row r [m/s^2] is as a force, over the size."""
-    diag = d.lcp_diag[r] if r >= 0 else real(d, 1.0)
+    diag = d.lcp.diag[r] if r >= 0 else real(d, 1.0)
     return where(present, fmin(least, fabs(change) / (where(diag > 0.0, diag, 1.0) * size)), least)
 
 
 @kernel
 def _first_forces(m, d, b, u):
     """col_first <- rates of the forces that hold without friction, row by row."""
-    n = d.lcp_n[0]
-    sort_rows(d, u, u.row_first, u.row_first, d.lcp_g, 0)
+    n = d.lcp.n[0]
+    sort_rows(d, u, u.row_first, u.row_first, d.lcp.g, 0)
     form_system(m, d, u, 0, 0)
     factor_system(d, u)
     for s in range(b.nstep):
@@ -280,36 +280,36 @@ def _first_forces(m, d, b, u):
 @kernel
 def _subtract_product(m, d, u):
     """row_dx of the free rows -= A times that of the others, in `frozen` mode."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for r in range(n):
-        d.lcp_x[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
+        d.lcp.x[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
     set_w(d)
     for r in range(n):
         free = u.row_free[r] > 0.0
-        u.row_dx[r] = where(free, u.row_dx[r] - (d.lcp_w[r] + d.lcp_b[r]), u.row_dx[r])
+        u.row_dx[r] = where(free, u.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), u.row_dx[r])
 
 
 @kernel
 def _solve_column(m, d, u, s):
     """qacc <- rates of the acceleration of column s, with all that forces do."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for r in range(n):
         u.row_dx[r] = where(u.row_free[r] > 0.0, -u.col_w[s * n + r], 0.0)
     if freezes(m):
         follow_normals(d, u, u.col_first, s * n)
         for r in range(n):
-            d.lcp_y[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
+            d.lcp.y[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
         _subtract_product(m, d, u)
         solve_system(d, u)
         for r in range(n):
-            u.row_dx[r] = where(u.row_free[r] > 0.0, u.row_dx[r], d.lcp_y[r])
+            u.row_dx[r] = where(u.row_free[r] > 0.0, u.row_dx[r], d.lcp.y[r])
     else:
         if has_cones(m):
             turn_side(d, u)
         solve_system(d, u)
         follow_normals(d, u, u.row_dx, 0)
     for r in range(n):
-        d.lcp_x[r] = u.row_dx[r]
+        d.lcp.x[r] = u.row_dx[r]
     sum_rows(m, d)
     for i in range(m.nv):
         d.qacc_step[i] = u.col_acceleration[s * m.nv + i]
@@ -318,15 +318,15 @@ def _solve_column(m, d, u, s):
 
 @kernel
 def _step_column(m, d, u, s, c):
-    """rk_acceleration <- da, rk_rate <- dq', rk_velocity <- dv', rk_act <- dact' of column s, of coordinate c."""
+    """rk_acceleration <- da, rk.rate <- dq', rk.velocity <- dv', rk.act <- dact' of column s, of coordinate c."""
     h = timestep(m)
     for i in range(m.nv):
-        d.rk_acceleration[i] = d.qacc[i]
+        d.rk.acceleration[i] = d.qacc[i]
         d.qvec[i] = real(d, 1.0 if c == i else 0.0)
-        d.rk_velocity[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
-    advance_tangent(m, d, d.qvec, d.rk_velocity, d.rk_qvel, h, d.rk_rate)
+        d.rk.velocity[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
+    advance_tangent(m, d, d.qvec, d.rk.velocity, d.rk.qvel, h, d.rk.rate)
     for a in range(m.na):
-        d.rk_act[a] = u.col_act[s * m.na + a]
+        d.rk.act[a] = u.col_act[s * m.na + a]
 
 
 @stage(u=LCP_RATES)
@@ -334,11 +334,10 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
     """Rates of the acceleration and of the next state under the contact model lcp, column by column.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, rk_acceleration (da), rk_rate (dq'), rk_velocity (dv'), rk_act, rk_qvel;
-            all of u: col_*, row_*, rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc,
-            qacc_step, qfrc_constraint, con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp_*, stat_residual, warning,
-            and all else of this thread's workspace; qH, qHDiagInv, qvec, search, dual_mark, one_status, geom_xpos and
-            geom_xmat for itself.
+    Writes: those that they take back; part, rk.acceleration (da), rk.rate (dq'), rk.velocity (dv'), rk.*; all of u:
+            col_*, row_*, rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step,
+            qfrc_constraint, con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, and all else of
+            this thread's workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
     W, fits = width(d), _solve_world(m, d, u)
     d.part[FITS], d.part[NEAREST] = real(d, 0.0), real(d, 0.0)
@@ -347,25 +346,25 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
         u.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:
-        rows = d.lcp_n[0]
+        rows = d.lcp.n[0]
         load_worlds(b, thread, tile, W)
         find_shifts(m, d, u, -1)
         place_contacts(d, u, real(d, 0.0))
         _evaluate(m, d, u, 1)
-        fits = 1 if d.lcp_n[0] == rows else 0
+        fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
         for i in range(m.nv):
-            d.rk_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
+            d.rk.qvel[i] = fma(h, d.qacc[i], d.qvel[i])
         _difference_columns(m, d, b, u, thread, tile, W)
         _back_to_world(m, d, b, u, thread, tile, W)
         d.part[FITS] = u.rows_same[0] + 0.0
         d.part[NEAREST] = _nearest(m, d, u)
         if freezes(m):
             _first_forces(m, d, b, u)
-        sort_rows(d, u, u.row_x, _first(m, u), d.lcp_w, 1)
+        sort_rows(d, u, u.row_x, _first(m, u), d.lcp.w, 1)
         if has_cones(m):
-            sort_cones(d, u, u.row_x, d.lcp_w)
+            sort_cones(d, u, u.row_x, d.lcp.w)
         form_system(m, d, u, 0 if freezes(m) else 1, has_cones(m))
         factor_system(d, u)
         for s in range(b.nstep):

@@ -18,7 +18,7 @@ def _step(d, k, count):
     s = real(d, 0.0)
     for c in range(count):
         i = k + 1 + c
-        s = fma(mu_of(d, i) * mu_of(d, i), d.lcp_diag[i], s)
+        s = fma(mu_of(d, i) * mu_of(d, i), d.lcp.diag[i], s)
     return 1.0 / where(s > 0.0, s, 1.0)
 
 
@@ -28,17 +28,17 @@ def _reach(d, x, w, k, count):
     step = _step(d, k, count)
     for c in range(count):
         i = k + 1 + c
-        d.lcp_old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
+        d.lcp.old[i] = fma(-(step * mu_of(d, i) * mu_of(d, i)), w[i], x[i])
     radius = where(x[k] > 0.0, x[k], 0.0) + cone_offset(d, k, count)
-    return length_across(d, x, k, count), length_across(d, d.lcp_old, k, count), radius
+    return length_across(d, x, k, count), length_across(d, d.lcp.old, k, count), radius
 
 
 @kernel
 def sort_cones(d, u, x, w):
     """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
-    for k in range(d.lcp_n[0]):
+    for k in range(d.lcp.n[0]):
         u.row_cone[k] = real(d, 0.0)
-        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             length, aim, radius = _reach(d, x, w, k, count)
             slips = (aim >= radius) & (radius > 0.0)
@@ -59,8 +59,8 @@ def sort_cones(d, u, x, w):
 @kernel
 def nearest_on_cones(d, x, w, size, least):
     """How near friction on cones is to slip or to stick, as `nearest_switch` has it."""
-    for k in range(d.lcp_n[0]):
-        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+    for k in range(d.lcp.n[0]):
+        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             _, aim, radius = _reach(d, x, w, k, count)
             far, most = where(aim > radius, aim - radius, radius - aim), real(d, 0.0)
@@ -73,7 +73,7 @@ def nearest_on_cones(d, x, w, size, least):
 @kernel
 def _project_rows(d, u, k, count, slips):
     """Rows of the block <- those of mu w, less what is along t, and with columns that move along the cone."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for col in range(n):
         along = real(d, 0.0)
         for c in range(count):
@@ -89,7 +89,7 @@ def _project_rows(d, u, k, count, slips):
 @kernel
 def _project_columns(d, u, k, count, slips):
     """ds = P ds + t dx_n in the block, and what keeps s on the cone."""
-    n, scale, pull = d.lcp_n[0], 1.0 / _step(d, k, count), u.row_pull[k]
+    n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), u.row_pull[k]
     for c in range(count):
         i = k + 1 + c
         rough, along, a = slips & (mu_of(d, i) > 0.0), real(d, 0.0), i * n
@@ -110,8 +110,8 @@ def _project_columns(d, u, k, count, slips):
 @kernel
 def turn_system(d, u):
     """row_matrix, A over all rows, <- with the rows of what slips on a cone."""
-    for k in range(d.lcp_n[0]):
-        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+    for k in range(d.lcp.n[0]):
+        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             slips = u.row_cone[k] > 0.0
             _project_rows(d, u, k, count, slips)
@@ -121,8 +121,8 @@ def turn_system(d, u):
 @kernel
 def turn_side(d, u):
     """row_dx, a right-hand side, likewise."""
-    for k in range(d.lcp_n[0]):
-        count = friction_count(d, k) if d.lcp_findex[k] < 0 else 0
+    for k in range(d.lcp.n[0]):
+        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             slips, along = u.row_cone[k] > 0.0, real(d, 0.0)
             for c in range(count):

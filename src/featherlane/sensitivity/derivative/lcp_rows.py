@@ -230,8 +230,8 @@ def rows_again(m, d, u, store):
 @kernel
 def keep_rows(d, u):
     """Which rows each world has."""
-    u.row_count[0] = d.lcp_n[0]
-    for r in range(d.lcp_n[0]):
+    u.row_count[0] = d.lcp.n[0]
+    for r in range(d.lcp.n[0]):
         u.row_present[r] = where(is_present(d, r), 1.0, 0.0)
 
 
@@ -239,9 +239,9 @@ def keep_rows(d, u):
 def compare_rows(d, u):
     """rows_same <- 0 in worlds whose rows are others now: limits of balls and tendons, motors at stops."""
     zero = real(d, 0.0)
-    if d.lcp_n[0] != u.row_count[0]:
+    if d.lcp.n[0] != u.row_count[0]:
         u.rows_same[0] = zero
     else:
-        for r in range(d.lcp_n[0]):
+        for r in range(d.lcp.n[0]):
             other = not_(where(is_present(d, r), 1.0, 0.0) == u.row_present[r])
             u.rows_same[0] = where(other, zero, u.rows_same[0])

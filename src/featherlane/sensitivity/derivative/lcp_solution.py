@@ -25,29 +25,29 @@ DEPENDENT = 1e-13  # of the diagonal: a smaller pivot is rounding
 @kernel
 def _limits(d, x, loads, i):
     """(lower, upper) bound of row i, friction's by the given normal forces."""
-    k = d.lcp_findex[i]
+    k = d.lcp.findex[i]
     if k >= 0:
         load = fabs(loads[k])
         # no load, no friction, not even at mu = inf
-        hi = where(load > 0.0, d.lcp_hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp_add[i]
+        hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = d.lcp_lo[i] + 0.0, d.lcp_hi[i] + 0.0
+        lo, hi = d.lcp.lo[i] + 0.0, d.lcp.hi[i] + 0.0
     return lo, hi
 
 
 @kernel
 def _target(d, x, w, i):
     """Where row i would go without bounds."""
-    diag = d.lcp_diag[i]
+    diag = d.lcp.diag[i]
     return x[i] - w[i] / where(diag > 0.0, diag, 1.0)
 
 
 @kernel
 def sort_rows(d, u, x, loads, w, friction):
     """row_free, row_slope of forces x with slack w; rows of friction are at rest where `friction` is 0."""
-    for i in range(d.lcp_n[0]):
-        k = d.lcp_findex[i]
+    for i in range(d.lcp.n[0]):
+        k = d.lcp.findex[i]
         lo, hi = _limits(d, x, loads, i)
         aim = _target(d, x, w, i)
         moves, above, below = lo < hi, aim >= hi, aim <= lo
@@ -56,7 +56,7 @@ def sort_rows(d, u, x, loads, w, friction):
         u.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
         slope = real(d, 0.0)
         if k >= 0:
-            mu = where(moves, d.lcp_hi[i], 0.0)
+            mu = where(moves, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
         u.row_slope[i] = slope
 
@@ -65,7 +65,7 @@ def sort_rows(d, u, x, loads, w, friction):
 def nearest_switch(d, x, loads, w, size, cones):
     """How near the rows are to another set, relative to the size of the forces: free ones to a bound, others to go."""
     least = real(d, FAR)
-    for i in range(d.lcp_n[0]):
+    for i in range(d.lcp.n[0]):
         lo, hi = _limits(d, x, loads, i)
         aim = _target(d, x, w, i)
         moves, outside = lo < hi, (aim >= hi) | (aim <= lo)
@@ -84,15 +84,15 @@ def nearest_switch(d, x, loads, w, size, cones):
 @kernel
 def _row_of_delassus(m, d, u, i):
     """Row i of A, without softness, into row_matrix."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for v in range(m.nv):
-        d.search[v] = real(d, 0.0)
-    for p in range(d.lcp_colnum[i]):
-        d.search[d.lcp_col[d.lcp_coladr[i] + p]] = d.lcp_Y[d.lcp_rowadr[i] + p]
+        d.primal.search[v] = real(d, 0.0)
+    for p in range(d.lcp.colnum[i]):
+        d.primal.search[d.lcp.col[d.lcp.coladr[i] + p]] = d.lcp.Y[d.lcp.rowadr[i] + p]
     for j in range(n):
-        o, e, s = d.lcp_coladr[j], d.lcp_rowadr[j], real(d, 0.0)
-        for p in range(d.lcp_colnum[j]):
-            s = fma(d.lcp_Y[e + p], d.search[d.lcp_col[o + p]], s)
+        o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], real(d, 0.0)
+        for p in range(d.lcp.colnum[j]):
+            s = fma(d.lcp.Y[e + p], d.primal.search[d.lcp.col[o + p]], s)
         u.row_matrix[i * n + j] = s
 
 
@@ -102,14 +102,14 @@ def form_system(m, d, u, follows, cones):
 
     follows: friction that slips has its slope; cones: what slips does so on a round cone.
     """
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for i in range(n):
         _row_of_delassus(m, d, u, i)
         a = i * n
-        u.row_matrix[a + i] = u.row_matrix[a + i] + d.lcp_cfm[i]
+        u.row_matrix[a + i] = u.row_matrix[a + i] + d.lcp.cfm[i]
         if follows:
             for j in range(n):
-                k = d.lcp_findex[j]
+                k = d.lcp.findex[j]
                 if k >= 0:
                     u.row_matrix[a + k] = fma(u.row_matrix[a + j], u.row_slope[j], u.row_matrix[a + k])
     if cones:
@@ -124,10 +124,10 @@ def form_system(m, d, u, follows, cones):
 @kernel
 def factor_system(d, u):
     """row_matrix <- its factors L and U, row_pivot <- 1 / pivot."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for k in range(n):
         pivot = u.row_matrix[k * n + k]
-        sound = fabs(pivot) > DEPENDENT * d.lcp_diag[k]
+        sound = fabs(pivot) > DEPENDENT * d.lcp.diag[k]
         inverse = where(sound, 1.0 / where(sound, pivot, 1.0), 0.0)
         u.row_pivot[k] = inverse
         for i in range(k + 1, n):
@@ -140,7 +140,7 @@ def factor_system(d, u):
 @kernel
 def solve_system(d, u):
     """row_dx, a right-hand side, <- the forces' rates of the free rows, 0 of the others."""
-    n = d.lcp_n[0]
+    n = d.lcp.n[0]
     for i in range(n):
         x = where(u.row_free[i] > 0.0, u.row_dx[i], 0.0)
         for j in range(i):
@@ -157,7 +157,7 @@ def solve_system(d, u):
 @kernel
 def follow_normals(d, u, normals, first):
     """row_dx of friction that slips <- its slope times the rate of its normal, normals[first + ...]."""
-    for i in range(d.lcp_n[0]):
-        k = d.lcp_findex[i]
+    for i in range(d.lcp.n[0]):
+        k = d.lcp.findex[i]
         if k >= 0:
             u.row_dx[i] = where(u.row_free[i] > 0.0, u.row_dx[i], u.row_slope[i] * normals[first + k])

@@ -106,10 +106,10 @@ class LcpWorlds(OwnWorlds):
             )
             brought = {"qacc_smooth": self.at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
             taken = {
-                "rk_acceleration": self.acceleration,
-                "rk_rate": self.state[..., :nv],
-                "rk_velocity": self.state[..., nv : 2 * nv],
-                "rk_act": self.state[..., 2 * nv :],
+                "rk.acceleration": self.acceleration,
+                "rk.rate": self.state[..., :nv],
+                "rk.velocity": self.state[..., nv : 2 * nv],
+                "rk.act": self.state[..., 2 * nv :],
                 "part": report,
             }
             kinds = {

@@ -40,7 +40,7 @@ class OneWorld(OwnWorlds):
         super().__init__(model, source, 0, 1, disabled)
         nv, nu = model.nv, model.nu
         self.shape = (2 * nv + nu + nv, nv) if torques else (2 * nv + nu, 2 * nv)
-        parts = {"rk_acceleration": 0} if torques else {"rk_rate": 0, "rk_velocity": nv}
+        parts = {"rk.acceleration": 0} if torques else {"rk.rate": 0, "rk.velocity": nv}
         n, out, self.report = self.shape[0], np.zeros((1, *self.shape)), np.zeros(KNOWN + 1)
         loads, record = self._loads(), [Transfer(name, out[..., at : at + nv]) for name, at in parts.items()]
         every_time = np.lib.stride_tricks.as_strided(self.report, (1, n, KNOWN + 1), (0, 0, 8))

@@ -18,13 +18,13 @@ from featherlane.solver.hessian.equation import substitute_columns
 
 @kernel
 def put_column(m, d, t, c, at, g, p):
-    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in rk_act."""
+    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in rk.act."""
     t.panel_at[c] = at
     for i in range(m.nv):
         t.panel_acceleration[PANEL * i + c] = -g[i]
         t.panel_lag[PANEL * i + c] = p[i]
     for a in range(m.na):
-        t.panel_act[PANEL * a + c] = d.rk_act[a]
+        t.panel_act[PANEL * a + c] = d.rk.act[a]
 
 
 @kernel
@@ -48,12 +48,12 @@ def _goes_together(m):
 
 @kernel
 def prepare_panels(m, d, t):
-    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, which is in rk_qvel."""
+    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, which is in rk.qvel."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free(kind) else v
-            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(d.rk_qvel, v)))
+            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(d.rk.qvel, v)))
             for c in range(3):
                 store3(t.dof_tangent, 3 * (v + c), J[c])
                 store3(t.dof_back, 3 * (v + c), back[c])
@@ -90,35 +90,35 @@ def _displacement(d, at, v):
 
 @kernel
 def _next_position(m, d, t, at):
-    """rk_rate <- dq' of coordinate `at` from dv' in rk_velocity."""
+    """rk_rate <- dq' of coordinate `at` from dv' in rk.velocity."""
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            store3(d.rk_rate, v, axpy3(h, load3(d.rk_velocity, v), _displacement(d, at, v)))
+            store3(d.rk.rate, v, axpy3(h, load3(d.rk.velocity, v), _displacement(d, at, v)))
             v += 3
         if has_quaternion(kind):
             J = (load3(t.dof_tangent, 3 * v), load3(t.dof_tangent, 3 * v + 3), load3(t.dof_tangent, 3 * v + 6))
             back = (load3(t.dof_back, 3 * v), load3(t.dof_back, 3 * v + 3), load3(t.dof_back, 3 * v + 6))
-            x = scale3(h, load3(d.rk_velocity, v))
-            store3(d.rk_rate, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
+            x = scale3(h, load3(d.rk.velocity, v))
+            store3(d.rk.rate, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
         else:
-            d.rk_rate[v] = _unit(d, at, v) + h * d.rk_velocity[v]
+            d.rk.rate[v] = _unit(d, at, v) + h * d.rk.velocity[v]
 
 
 @kernel
 def take_column(m, d, t, c, damped):
-    """rk_acceleration <- da, or rk_rate <- dq' and rk_velocity <- dv', and rk_act, of column c of the panel."""
+    """rk_acceleration <- da, or rk.rate <- dq' and rk.velocity <- dv', and rk.act, of column c of the panel."""
     at, h = t.panel_at[c], timestep(m)
     for a in range(m.na):
-        d.rk_act[a] = t.panel_act[PANEL * a + c]
+        d.rk.act[a] = t.panel_act[PANEL * a + c]
     if t.rate_steps == 0 or not _goes_together(m):
         for i in range(m.nv):
-            d.rk_acceleration[i] = t.panel_acceleration[PANEL * i + c]
+            d.rk.acceleration[i] = t.panel_acceleration[PANEL * i + c]
             d.qfrc_inverse[i] = t.panel_lag[PANEL * i + c]
     if t.rate_steps and not _goes_together(m):
         step_column(m, d, real(d, 1.0) * at, damped)
     elif t.rate_steps:
         for i in range(m.nv):
-            d.rk_velocity[i] = fma(h, t.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
+            d.rk.velocity[i] = fma(h, t.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
         _next_position(m, d, t, at)

@@ -101,7 +101,7 @@ class Parameters:
         points, span = self._points(self.model, worlds, source, RELATIVE)
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
-        taken = {"rk_acceleration": g, "rk_velocity": p, "rk_act": act}
+        taken = {"rk.acceleration": g, "rk.velocity": p, "rk.act": act}
         load = [Transfer(name, a) for name, a in rows.items()]
         load += [Transfer(name, a, True) for name, a in points._expanded.items()]
         load += [Transfer("qacc", worlds.qacc[source]), Transfer("qacc_step", worlds.qacc_step[source])]

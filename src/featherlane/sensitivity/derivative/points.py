@@ -51,8 +51,8 @@ def step_points(m, d, b, thread, tile, W):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all
-            else of this thread's workspace.
+    Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all else of this
+            thread's workspace.
     """
     move_state(m, d, b, thread, tile, W)
     move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
@@ -67,8 +67,8 @@ def inverse_points(m, d, b, thread, tile, W):
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else
-            of this thread's workspace.
+    Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else of this
+            thread's workspace.
     """
     move_state(m, d, b, thread, tile, W)
     move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)

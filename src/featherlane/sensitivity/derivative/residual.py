@@ -122,13 +122,13 @@ def push(m, d, overflow):
 def store_residual(m, d, g, p):
     """g, and p where the integrator is implicit, after `push`; accelerations are qacc and qacc_step."""
     for i in range(m.nv):
-        d.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
-    add_xfrc(m, d, d.grad)
+        d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.primal.grad)
     for i in range(m.nv):
-        g[i] = d.qfrc_inverse[i] - d.grad[i]
+        g[i] = d.qfrc_inverse[i] - d.primal.grad[i]
         p[i] = real(d, 0.0)
     if is_implicit(m):
-        inertia_times(m, d, d.qacc, d.Ma)
-        other = implicit_product(m, d, d.qacc_step, d.grad)
+        inertia_times(m, d, d.qacc, d.primal.Ma)
+        other = implicit_product(m, d, d.qacc_step, d.primal.grad)
         for i in range(m.nv):
-            p[i] = where(other, d.Ma[i] - d.grad[i], 0.0)
+            p[i] = where(other, d.primal.Ma[i] - d.primal.grad[i], 0.0)

@@ -61,38 +61,38 @@ def _evaluate(m, d, g, p):
     passive(m, d)
     control_and_actuate(m, d)
     for i in range(m.nv):
-        d.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
+        d.primal.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
         p[i] = real(d, 0.0)
-    add_xfrc(m, d, d.grad)
+    add_xfrc(m, d, d.primal.grad)
     for i in range(m.nv):
-        g[i] = -d.grad[i]
+        g[i] = -d.primal.grad[i]
     add_general_rows(m, d, g)
     if is_implicit(m):
-        inertia_times(m, d, d.qacc_step, d.Ma)
-        other = implicit_product(m, d, d.qacc_step, d.grad)
+        inertia_times(m, d, d.qacc_step, d.primal.Ma)
+        other = implicit_product(m, d, d.qacc_step, d.primal.grad)
         for i in range(m.nv):
-            p[i] = where(other, d.Ma[i] - d.grad[i], 0.0)
+            p[i] = where(other, d.primal.Ma[i] - d.primal.grad[i], 0.0)
     advance_activations(m, d, d.act_dot)
 
 
 @kernel
 def _quotients(m, d, span):
-    """rk_acceleration, rk_velocity, rk_act <- what they hold, less what the point at hand gives, over the span."""
-    _evaluate(m, d, d.rk_rate, d.rk_qvel)
+    """rk_acceleration, rk.velocity, rk.act <- what they hold, less what the point at hand gives, over the span."""
+    _evaluate(m, d, d.rk.rate, d.rk.qvel)
     s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
-        d.rk_acceleration[i] = (d.rk_acceleration[i] - d.rk_rate[i]) * s
-        d.rk_velocity[i] = (d.rk_velocity[i] - d.rk_qvel[i]) * s
+        d.rk.acceleration[i] = (d.rk.acceleration[i] - d.rk.rate[i]) * s
+        d.rk.velocity[i] = (d.rk.velocity[i] - d.rk.qvel[i]) * s
     for a in range(m.na):
-        d.rk_act[a] = (d.rk_act[a] - d.act[a]) * s
+        d.rk.act[a] = (d.rk.act[a] - d.act[a]) * s
 
 
 @kernel
 def _upper(m, d):
     """The same at the upper point."""
-    _evaluate(m, d, d.rk_acceleration, d.rk_velocity)
+    _evaluate(m, d, d.rk.acceleration, d.rk.velocity)
     for a in range(m.na):
-        d.rk_act[a] = d.act[a]
+        d.rk.act[a] = d.act[a]
 
 
 @stage
@@ -100,9 +100,8 @@ def rest_positions_of_tile(m, d, b, thread, tile):
     """Rates by positions, dof by dof, of what formulas leave.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qpos, act, grad,
-            and all else of this thread's workspace; Ma, Mv, Mgrad, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
-            for itself.
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qpos, act, primal.*, and all else of
+            this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     W = width(d)
     # M may stay as it is at the worlds' own positions: it cancels
@@ -131,9 +130,8 @@ def rest_forces_of_tile(m, d, b, thread, tile):
     """Rates by velocities, activations, controls, accelerations of what formulas leave: bodies stay where they are.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk_acceleration (g), rk_velocity (p), rk_act, rk_rate, rk_qvel; qvel, qacc, act,
-            ctrl, grad, and all else of this thread's workspace; Ma, block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec
-            for itself.
+    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qvel, qacc, act, ctrl, primal.*, and
+            all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     W = width(d)
     forward_position(m, d)

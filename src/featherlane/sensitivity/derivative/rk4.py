@@ -72,7 +72,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
     nearest, left = np.ones(nworld), np.zeros(0, int)
     for k, (c, b) in enumerate(zip(NODES, WEIGHTS, strict=True)):
         if k:
-            shift, before = c * h, states["rk_rate"][:, k - 1]
+            shift, before = c * h, states["rk.rate"][:, k - 1]
             dq = _tangent(model, dq0, shift[:, None] * drate, shift * before)
             dv = dv0 + shift[:, None] * da
             drate = _rotation_rates(model, shift * before, shift[:, None] * drate, states["qvel"][:, k], dv)
@@ -83,7 +83,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
         by = (rates[:, :n, nv : 2 * nv] - dv0) / h[:, None]
         da = np.matmul(dq, by[:, :nv]) + np.matmul(dv, by[:, nv : 2 * nv])
         da[:, 2 * nv :] += by[:, 2 * nv :]
-        sum_rate += b * states["rk_rate"][:, k]
+        sum_rate += b * states["rk.rate"][:, k]
         for total, x in zip(sums, (drate, da), strict=True):
             total += b * x
         nearest, left = np.minimum(nearest, near), np.union1d(left, without)
@@ -96,7 +96,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
     """Field -> (nworld, 4, ...) at the four accelerations, with the bits of a step."""
     every, workspaces = worlds.every, worlds._prepared(worlds.width)
-    sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk_rate": worlds.model.nv}
+    sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk.rate": worlds.model.nv}
     found = {name: np.zeros((len(every), 4, size)) for name, size in sizes.items()}
     transfers = {"load": worlds._loads(), "record": [Transfer(name, a) for name, a in found.items()]}
     plan = Plan(workspaces, transfers, len(every), worlds.batch._wanted(set()), rk4_states)

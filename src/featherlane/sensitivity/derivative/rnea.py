@@ -101,8 +101,8 @@ def rnea_columns_of_tile(m, d, b, t, thread, tile):
     """Rates of Newton-Euler's forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; rk_acceleration; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
-            `forward_position` and `crb` write.
+    Writes: those that they take back; rk.*; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what `forward_position`
+            and `crb` write.
     """
     W = width(d)
     forward_position(m, d)
@@ -115,7 +115,7 @@ def rnea_columns_of_tile(m, d, b, t, thread, tile):
     for s in range(b.nstep):
         _column(m, d, t, s)
         for i in range(m.nv):
-            d.rk_acceleration[i] = t.dof_g[i]
+            d.rk.acceleration[i] = t.dof_g[i]
         write_records(b, thread, tile, W, s)
 
 
@@ -155,7 +155,7 @@ class MovingWorlds(OwnWorlds):
             workspaces = self._prepared(self.width)
             if self._plan is None or self._revision != self.model.revision:
                 load = [*self._loads(), Transfer("qacc", self._qacc)]
-                transfers = {"load": load, "record": [Transfer("rk_acceleration", out)]}
+                transfers = {"load": load, "record": [Transfer("rk.acceleration", out)]}
                 wanted, rooms = self.batch._wanted(set()), [room(w) for w in workspaces]
                 self._plan = Plan(workspaces, transfers, len(every), wanted, rnea_columns, rooms=rooms)
                 self._plan.workspaces[0].calls.require(rnea_columns)

@@ -53,7 +53,7 @@ def _measure(m, d):
 def sensor_points(m, d, b, thread, tile, W):
     """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
 
-    The acceleration is qacc, moved along by its rate in rk_acceleration.
+    The acceleration is qacc, moved along by its rate in rk.acceleration.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.
@@ -63,7 +63,7 @@ def sensor_points(m, d, b, thread, tile, W):
     move(d.act, m.na, at, step, 2 * m.nv)
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
-        d.qacc[i] = fma(step, d.rk_acceleration[i], d.qacc[i])
+        d.qacc[i] = fma(step, d.rk.acceleration[i], d.qacc[i])
     _measure(m, d)
     write_records(b, thread, tile, W, 0)
 
@@ -81,7 +81,7 @@ class SensorWorlds(MovedWorlds):
         self._rates = np.zeros((self.each * self.npoint, 1, model.nv))
 
     def _more(self) -> list[Transfer]:
-        return [Transfer("rk_acceleration", self._rates)]
+        return [Transfer("rk.acceleration", self._rates)]
 
     def rates(self, qacc: np.ndarray, da: np.ndarray) -> np.ndarray:
         """Rates of sensordata (nworld, n, nsensordata) at accelerations (nworld, nv) with rates (nworld, n, nv)."""

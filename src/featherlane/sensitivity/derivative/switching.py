@@ -34,23 +34,23 @@ def _bounded(D, x, reference, lo, hi, least):
 @kernel
 def _contact(m, d, k, least):
     """Of contact k: where an edge of the pyramid, or the cone, begins or ceases to push, or to slip."""
-    y, D = d.con_y[3 * k], d.con_D[k]
-    pull = d.con_damping[k] * d.con_z[3 * k] + d.con_stiffpos[k]  # -aref
+    y, D = d.primal.con_y[3 * k], d.con_D[k]
+    pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
     size, present = fabs(y - pull) + fabs(pull), D > 0.0
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
     elif m.opt_cone == PYRAMIDAL:
         for i in range(3 * k + 1, 3 * k + 3):
-            least = _nearest(y + d.con_y[i], size, present, least)
-            least = _nearest(y - d.con_y[i], size, present, least)
+            least = _nearest(y + d.primal.con_y[i], size, present, least)
+            least = _nearest(y - d.primal.con_y[i], size, present, least)
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(d.con_dim[k] - 3):
-                least = _nearest(y + d.con_y[r + i], size, present, least)
-                least = _nearest(y - d.con_y[r + i], size, present, least)
+                least = _nearest(y + d.primal.con_y[r + i], size, present, least)
+                least = _nearest(y - d.primal.con_y[r + i], size, present, least)
     else:
-        T = sqrt(others(d, k, d.con_y, d.con_y))
+        T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
         # parts where y = T; sticks up to D y + Dt T = 0
         least = _nearest(y - T, size, present, least)
         ratio = d.con_Dt[k] / where(present, D, 1.0)
@@ -62,17 +62,17 @@ def _contact(m, d, k, least):
 def switching_distance(m, d):
     """The smallest of the rows' distances, at most FAR.
 
-    Reads rows at the solution, J v of contacts in con_z.
+    Reads rows at the solution, J v of contacts in primal.con_z.
     """
     least, shortest = real(d, FAR), shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
-        least = _bounded(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_aref[k], d.dofrow_lo[k], d.dofrow_hi[k], least)
+        least = _bounded(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_aref[k], d.dofrow_lo[k], d.dofrow_hi[k], least)
         if d.dofrow_type[k] == LIMIT_JOINT:
             j, gap, r = d.dofrow_id[k], d.dofrow_pos[k] - d.dofrow_margin[k], d.dofrow_aref[k]
             K, _ = reference(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), shortest)
-            least = _nearest(K * gap, fabs(d.dofrow_x[k] + r) + fabs(r), d.dofrow_D[k] > 0.0, least)
+            least = _nearest(K * gap, fabs(d.primal.dofrow_x[k] + r) + fabs(r), d.dofrow_D[k] > 0.0, least)
     for k in range(d.ngenrow[0]):
-        least = _bounded(d.genrow_D[k], d.genrow_x[k], d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k], least)
+        least = _bounded(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k], least)
     for k in range(d.ncon_slot[0]):
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0)
         least = _nearest(d.con_dist[k] - d.con_includemargin[k], real(d, 1.0), waits, least)

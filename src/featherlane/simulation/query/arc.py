@@ -38,14 +38,14 @@ def find_arc(m, d, k):
 
     Source: as `fl.tendon_path`.
     Reads:  geom_xpos, geom_xmat, site_xpos.
-    Writes: distance_fromto: where the tendon meets the geom, where it leaves it [m]; distance: the length between them
+    Writes: distance.*: where the tendon meets the geom, where it leaves it [m]; distance.*: the length between them
             [m], -1 where it does not bend there.
     """
     start, geom, end = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
-    store3(d.distance_fromto, 0, first)
-    store3(d.distance_fromto, 3, last)
-    d.distance[0] = where(bends, length, real(d, -1.0))
+    store3(d.distance.fromto, 0, first)
+    store3(d.distance.fromto, 3, last)
+    d.distance.dist[0] = where(bends, length, real(d, -1.0))
 
 
 @over_tiles
@@ -86,7 +86,7 @@ class ArcsRoundGeoms(Question):
 
     def transfers(self) -> dict[str, list[Transfer]]:
         """What `arc_tiles` takes: a step is a geom on a path."""
-        return {"record": [Transfer("distance_fromto", self.ends), Transfer("distance", self.length)]}
+        return {"record": [Transfer("distance.fromto", self.ends), Transfer("distance.dist", self.length)]}
 
     def answer(self) -> Arcs:
         """The arcs."""

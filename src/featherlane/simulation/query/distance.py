@@ -108,15 +108,15 @@ class Pairs(Question):
 
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile the limit."""
-        workspace.arrays["distance_limit"][0] = self.distmax
+        workspace.arrays["distance.limit"][0] = self.distmax
 
     def transfers(self) -> dict[str, list[Transfer]]:
         """What `distance_tiles` takes: a step is a pair."""
         return {
-            "control": [Transfer("distance_geom", self.geom)],
+            "control": [Transfer("distance.geom", self.geom)],
             "record": [
-                Transfer("distance", self.distance.reshape(*self.shape, 1)),
-                Transfer("distance_fromto", self.fromto),
+                Transfer("distance.dist", self.distance.reshape(*self.shape, 1)),
+                Transfer("distance.fromto", self.fromto),
             ],
         }
 
@@ -171,6 +171,6 @@ def _measure(workspace: Workspace, pairs: Pairs) -> None:
     pairs.enter(workspace)
     run, arrays = workspace.bound(_geom_distance), workspace.arrays
     for k, pair in enumerate(pairs.geom.reshape(-1, 2)):
-        arrays["distance_geom"][:, 0] = pair
+        arrays["distance.geom"][:, 0] = pair
         run()
-        distance[k], fromto[k] = arrays["distance"][0, 0], arrays["distance_fromto"][:, 0]
+        distance[k], fromto[k] = arrays["distance.dist"][0, 0], arrays["distance.fromto"][:, 0]

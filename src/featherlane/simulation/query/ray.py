@@ -50,7 +50,7 @@ def cast_many(m, d, points, directions, excludes, distances, geoms, normals, cou
 
     Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
-    Writes: what lies at `distances`, `geoms` and `normals`; ray_point, ray_direction, ray_exclude.
+    Writes: what lies at `distances`, `geoms` and `normals`; ray.*.
     """
     point, direction, exclude = scalars(d, points), scalars(d, directions), scalars(d, excludes)
     distance, geom, normal = scalars(d, distances), scalars(d, geoms), scalars(d, normals)
@@ -59,17 +59,17 @@ def cast_many(m, d, points, directions, excludes, distances, geoms, normals, cou
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
             for i in range(3):
-                write_lane(d.ray_point, i, lane, read_lane(point, 3 * k + i, 0))
-                write_lane(d.ray_direction, i, lane, read_lane(direction, 3 * k + i, 0))
-            write_lane(d.ray_exclude, 0, lane, read_lane(exclude, k, 0))
+                write_lane(d.ray.point, i, lane, read_lane(point, 3 * k + i, 0))
+                write_lane(d.ray.direction, i, lane, read_lane(direction, 3 * k + i, 0))
+            write_lane(d.ray.exclude, 0, lane, read_lane(exclude, k, 0))
         cast(m, d)
         for lane in range(W):
             k = first + lane
             if k < count:
-                write_lane(distance, k, 0, read_lane(d.ray_distance, 0, lane))
-                write_lane(geom, k, 0, read_lane(d.ray_geom, 0, lane))
+                write_lane(distance, k, 0, read_lane(d.ray.distance, 0, lane))
+                write_lane(geom, k, 0, read_lane(d.ray.geom, 0, lane))
                 for i in range(3):
-                    write_lane(normal, 3 * k + i, 0, read_lane(d.ray_normal, i, lane))
+                    write_lane(normal, 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
 
 
 @over_tiles
@@ -198,9 +198,9 @@ class Rays(Question):
 
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile what rays can meet."""
-        workspace.arrays["ray_seen"][: len(self.seen)] = self.seen
-        workspace.arrays["ray_ngeom"][0] = len(self.seen)
-        workspace.arrays["ray_cutoff"][0] = self.cutoff
+        workspace.arrays["ray.seen"][: len(self.seen)] = self.seen
+        workspace.arrays["ray.ngeom"][0] = len(self.seen)
+        workspace.arrays["ray.cutoff"][0] = self.cutoff
 
     def addresses(self) -> list[int]:
         """What `cast_many` takes."""

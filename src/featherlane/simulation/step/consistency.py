@@ -45,17 +45,17 @@ def inverse_force(m, d):
     A tree that sleeps needs no force.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
-    Writes: qfrc_inverse (nv,) [N, N m]; Ma, block, cacc and cfrc for itself.
+    Writes: qfrc_inverse (nv,) [N, N m]; primal.*, block, cacc and cfrc for itself.
     """
     if has_metric(m):
-        multiply(m, d.Mhat, d.qacc, d.Ma)
-        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.Ma)
-        add_couplings(m, d, d.qacc, d.Ma)
-        add_stiffness(m, d, 1.0, d.Ma)
+        multiply(m, d.Mhat, d.qacc, d.primal.Ma)
+        multiply_untouched_bodies(m, d, d.Mhat, d.qacc, d.primal.Ma)
+        add_couplings(m, d, d.qacc, d.primal.Ma)
+        add_stiffness(m, d, 1.0, d.primal.Ma)
     else:
-        inertia_times(m, d, d.qacc, d.Ma)
+        inertia_times(m, d, d.qacc, d.primal.Ma)
     for i in range(m.nv):
-        d.qfrc_inverse[i] = ((d.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
+        d.qfrc_inverse[i] = ((d.primal.Ma[i] + d.qfrc_bias[i]) - d.qfrc_passive[i]) - d.qfrc_constraint[i]
     if sleeping(m):
         clear_asleep(m, d, d.qfrc_inverse)
 
@@ -69,12 +69,12 @@ def compare_forward_inverse(m, d):
         acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
     Reads:  what forward left.
     Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; what `inverse_constraint` and `inverse_force` write, but for
-            qfrc_constraint and warning, which stay; in_stage, search, grad for itself.
+            qfrc_constraint and warning, which stay; in_stage, primal.*, primal.* for itself.
     Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
     """
     full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
     for i in range(m.nv):
-        d.search[i] = d.qfrc_constraint[i]
+        d.primal.search[i] = d.qfrc_constraint[i]
     d.in_stage[0] = 1
     inverse_constraint(m, d, 0)
     d.in_stage[0] = 0
@@ -82,12 +82,12 @@ def compare_forward_inverse(m, d):
     d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
     inverse_force(m, d)
     for i in range(m.nv):
-        d.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
-    add_xfrc(m, d, d.grad)
+        d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, d.primal.grad)
     constraint, force = real(d, 0.0), real(d, 0.0)
     for i in range(m.nv):
-        x, y = d.search[i] - d.qfrc_constraint[i], d.grad[i] - d.qfrc_inverse[i]
+        x, y = d.primal.search[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
         constraint, force = fma(x, x, constraint), fma(y, y, force)
-        d.qfrc_constraint[i] = d.search[i]
+        d.qfrc_constraint[i] = d.primal.search[i]
     d.solver_fwdinv[0] = sqrt(constraint)
     d.solver_fwdinv[1] = sqrt(force)

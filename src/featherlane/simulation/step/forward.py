@@ -230,7 +230,7 @@ def runge_kutta(m, d):
     With the integrator rk4 Runge and Kutta's, of the fourth order.
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
-    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk_*, in_stage; all else as `forward` leaves it at
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
             the last of the states.
     """
     start(m, d)
@@ -248,7 +248,7 @@ def classical_runge_kutta(m, d):
 
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
-    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk_*, in_stage; all else as `forward` leaves it at
+    Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
             the last of the states.
     """
     rk4_start(m, d)

@@ -169,7 +169,7 @@ class Workspace:
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         forget_pattern(self.arrays)
         forget_all(self.arrays)
-        self.arrays["list_count"][...] = 0
+        self.arrays["neighbours.count"][...] = 0
         self._bound.clear()
         self._rooms.clear()
         self.calls.forget()

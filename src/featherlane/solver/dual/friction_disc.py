@@ -18,7 +18,7 @@ ROUNDS = 20  # of Newton's method; 3 to 6 are usual
 FLAT = 1e-12  # a pivot this small beside the trace is 0
 BLOCKED = 1e30  # in its place
 
-# places in dual_room: t, b, the solution w of one more equation, A and its factor by packed lower triangles
+# places in dual.room: t, b, the solution w of one more equation, A and its factor by packed lower triangles
 T, B, W, A, L = 20, 25, 30, 36, 51
 
 
@@ -33,34 +33,34 @@ def factor_disc(d, n, multiplier, least):
     """L D L^T of A + multiplier; D stands on the diagonal."""
     for c in range(n):
         for e in range(c + 1):
-            x = d.dual_room[A + entry(c, e)]
+            x = d.dual.room[A + entry(c, e)]
             if c == e:
                 x = x + multiplier
             for k in range(e):
-                lk = d.dual_room[L + entry(c, k)] * d.dual_room[L + entry(k, k)]
-                x = fma(-lk, d.dual_room[L + entry(e, k)], x)
+                lk = d.dual.room[L + entry(c, k)] * d.dual.room[L + entry(k, k)]
+                x = fma(-lk, d.dual.room[L + entry(e, k)], x)
             if c == e:
                 x = where(x > least, x, BLOCKED)
             else:
-                x = x / d.dual_room[L + entry(e, e)]
-            d.dual_room[L + entry(c, e)] = x
+                x = x / d.dual.room[L + entry(e, e)]
+            d.dual.room[L + entry(c, e)] = x
 
 
 @kernel
 def solve_disc(d, n, x):
-    """dual_room[x ..] <- (A + multiplier)^-1 dual_room[x ..]."""
+    """dual_room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
     for c in range(n):
-        s = d.dual_room[x + c]
+        s = d.dual.room[x + c]
         for e in range(c):
-            s = fma(-d.dual_room[L + entry(c, e)], d.dual_room[x + e], s)
-        d.dual_room[x + c] = s
+            s = fma(-d.dual.room[L + entry(c, e)], d.dual.room[x + e], s)
+        d.dual.room[x + c] = s
     for c in range(n):
-        d.dual_room[x + c] = d.dual_room[x + c] / d.dual_room[L + entry(c, c)]
+        d.dual.room[x + c] = d.dual.room[x + c] / d.dual.room[L + entry(c, c)]
     for c in range(n - 1, -1, -1):
-        s = d.dual_room[x + c]
+        s = d.dual.room[x + c]
         for e in range(c + 1, n):
-            s = fma(-d.dual_room[L + entry(e, c)], d.dual_room[x + e], s)
-        d.dual_room[x + c] = s
+            s = fma(-d.dual.room[L + entry(e, c)], d.dual.room[x + e], s)
+        d.dual.room[x + c] = s
 
 
 @kernel
@@ -68,19 +68,19 @@ def product(d, n, x, y):
     """Scalar product of two vectors of the room."""
     s = real(d, 0.0)
     for c in range(n):
-        s = fma(d.dual_room[x + c], d.dual_room[y + c], s)
+        s = fma(d.dual.room[x + c], d.dual.room[y + c], s)
     return s
 
 
 @kernel
 def solve_on_disc(d, n, r):
-    """t, from A and b in dual_room.
+    """t, from A and b in dual.room.
 
-    Reads:  dual_room at A and B.   Writes: dual_room at T; W and L for itself.   Cost: O(n^3) a round.
+    Reads:  dual.room at A and B.   Writes: dual.room at T; W and L for itself.   Cost: O(n^3) a round.
     """
     trace, multiplier = real(d, 0.0), real(d, 0.0)
     for c in range(n):
-        trace = trace + d.dual_room[A + entry(c, c)]
+        trace = trace + d.dual.room[A + entry(c, c)]
     slack = real(d, 1e-13)
     if single_precision(d):
         slack = real(d, 1e-6)
@@ -88,14 +88,14 @@ def solve_on_disc(d, n, r):
     for _ in range(ROUNDS):
         factor_disc(d, n, multiplier, FLAT * trace)
         for c in range(n):
-            d.dual_room[T + c] = -d.dual_room[B + c]
+            d.dual.room[T + c] = -d.dual.room[B + c]
         solve_disc(d, n, T)
         length = sqrt(product(d, n, T, T))
         outside = outside & (length > fma(slack, r, r)) & (r > 0.0)
         if not any_(outside):
             break
         for c in range(n):
-            d.dual_room[W + c] = d.dual_room[T + c]
+            d.dual.room[W + c] = d.dual.room[T + c]
         solve_disc(d, n, W)
         slope = where(outside, product(d, n, T, W), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
@@ -103,4 +103,4 @@ def solve_on_disc(d, n, r):
     # on the rim exactly; no disc, no force
     scale = where(length > r, r / fmax(length, 1e-30), 1.0)
     for c in range(n):
-        d.dual_room[T + c] = where(r > 0.0, scale * d.dual_room[T + c], 0.0)
+        d.dual.room[T + c] = where(r > 0.0, scale * d.dual.room[T + c], 0.0)

@@ -33,19 +33,19 @@ INVERSE = 1  # place of 1 / A in the block of a row, whose A is one number
 def invert_rows(d):
     """1 / A of rows with friction loss, beside their A: a sweep divides by none."""
     for k in range(d.nfrictionrow[0]):
-        d.dual_A[21 * k + INVERSE] = 1.0 / fmax(d.dual_A[21 * k], MINVAL)
+        d.dual.A[21 * k + INVERSE] = 1.0 / fmax(d.dual.A[21 * k], MINVAL)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == FRICTION_TENDON:
             q = 21 * (d.ndofrow[0] + k)
-            d.dual_A[q + INVERSE] = 1.0 / fmax(d.dual_A[q], MINVAL)
+            d.dual.A[q + INVERSE] = 1.0 / fmax(d.dual.A[q], MINVAL)
 
 
 @kernel
 def free_row(d, q, v, lo, hi, live):
     """The friction loss of a row, block q, which has J a - aref = v without forces; returns the cost's fall."""
-    f, y, A = d.dual_f[10 * q], v + row_dot(d, q, 0), fmax(d.dual_A[21 * q], MINVAL)
-    delta = where(live, clip(fma(-y, d.dual_A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
-    d.dual_f[10 * q] = f + delta
+    f, y, A = d.dual.f[10 * q], v + row_dot(d, q, 0), fmax(d.dual.A[21 * q], MINVAL)
+    delta = where(live, clip(fma(-y, d.dual.A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
+    d.dual.f[10 * q] = f + delta
     row_add(d, q, 0, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
@@ -54,13 +54,13 @@ def free_row(d, q, v, lo, hi, live):
 def free_pair(d, q, dim, i, live):
     """The opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
     e, f = 10 * q + 2 * i - 2, 10 * q + 2 * i - 1
-    total, t, y = d.dual_f[e] + d.dual_f[f], d.dual_f[e] - d.dual_f[f], d.dual_room[Y + i]
-    A = d.dual_A[21 * q + packed(i, i)]
+    total, t, y = d.dual.f[e] + d.dual.f[f], d.dual.f[e] - d.dual.f[f], d.dual.room[Y + i]
+    A = d.dual.A[21 * q + packed(i, i)]
     moves = A > MINVAL
     best = where(moves, clip(t - y / where(moves, A, 1.0), -total, total), 0.0)
     delta = where(live, best - t, 0.0)
-    d.dual_f[e] = where(live, 0.5 * (total + best), d.dual_f[e])
-    d.dual_f[f] = where(live, 0.5 * (total - best), d.dual_f[f])
+    d.dual.f[e] = where(live, 0.5 * (total + best), d.dual.f[e])
+    d.dual.f[f] = where(live, 0.5 * (total - best), d.dual.f[f])
     change_force(d, q, dim, i, delta)
     return -(delta * fma(0.5 * A, delta, y))
 
@@ -69,19 +69,19 @@ def free_pair(d, q, dim, i, live):
 def free_cone(d, q, dim, live):
     """The forces across the normal of an elliptic contact."""
     for c in range(dim):
-        d.dual_room[FORCE + c] = d.dual_f[10 * q + c]
+        d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
     zero, fall = real(d, 0.0), slide_across(d, q, dim, real(d, 0.0), real(d, 0.0), live)
     for c in range(1, dim):
-        d.dual_f[10 * q + c] = d.dual_room[FORCE + c] + zero
+        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + zero
     return fall
 
 
 @kernel
 def pushes(m, d, k, q):
     """Mask: does contact k have a force?  Without one there is no friction to move."""
-    found = d.dual_f[10 * q] != 0.0
+    found = d.dual.f[10 * q] != 0.0
     for e in range(1, force_count(m, d, k)):
-        found = found | (d.dual_f[10 * q + e] != 0.0)
+        found = found | (d.dual.f[10 * q + e] != 0.0)
     return found
 
 
@@ -104,14 +104,14 @@ def regularisation_cost(m, d):
     """1/2 f^T R f: what the cost loses as R is left out."""
     s, first = real(d, 0.0), d.ndofrow[0]
     for k in range(first):
-        f = d.dual_f[10 * k]
+        f = d.dual.f[10 * k]
         s = fma(f * regularisation(d.dofrow_D[k]), f, s)
     for k in range(d.ngenrow[0]):
-        f = d.dual_f[10 * (first + k)]
+        f = d.dual.f[10 * (first + k)]
         s = fma(f * regularisation(d.genrow_D[k]), f, s)
     for k in range(d.ncon_slot[0]):
         for e in range(force_count(m, d, k)):
-            f = d.dual_f[10 * (first + d.ngenrow[0] + k) + e]
+            f = d.dual.f[10 * (first + d.ngenrow[0] + k) + e]
             D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
             s = fma(f * regularisation(D), f, s)
     return 0.5 * s
@@ -122,11 +122,11 @@ def sweep_friction(m, d, live):
     """One sweep over all friction; returns the cost's fall."""
     fall, joint = real(d, 0.0), d.ndofrow[0] + d.ngenrow[0]
     for k in range(d.nfrictionrow[0]):
-        fall = fall + free_row(d, k, d.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
+        fall = fall + free_row(d, k, d.primal.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == FRICTION_TENDON:
             q = d.ndofrow[0] + k
-            fall = fall + free_row(d, q, d.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
+            fall = fall + free_row(d, q, d.primal.genrow_v[k], d.genrow_lo[k], d.genrow_hi[k], live)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1 and any_(live & pushes(m, d, k, joint + k)):
             fall = fall + free_contact(m, d, k, joint + k, live)
@@ -139,8 +139,8 @@ def noslip(m, d):
 
     Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint where another solver ended,
             qacc_smooth.
-    Writes: dual_f, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            for itself Ma, dual_A, dual_z, dual_room, dofrow_v, genrow_v, con_motion, con_wrench, con_warm, con_z.
+    Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
+            for itself primal.*, con_motion, con_wrench.
     Cost:   per sweep two products with Y.
     """
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -149,8 +149,8 @@ def noslip(m, d):
     else:
         forces_at_rows(m, d)
         whiten_forces(m, d)
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-    subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     invert_rows(d)
     live, first = d.active[0] > 0.0, regularisation_cost(m, d)
     for _ in range(m.opt_noslip_iterations):

@@ -47,7 +47,7 @@ ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress
 TOUCHING = 1e-15  # N: a smaller normal force is none
 
-# places in dual_room: accelerations along the rows of a block, the change of their forces, the forces, a ray
+# places in dual.room: accelerations along the rows of a block, the change of their forces, the forces, a ray
 Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
 
 
@@ -61,16 +61,16 @@ def resistance(D):
 @kernel
 def drift(d, q, e, f, live):
     """(f_new - f_start) (f_start - f_old) of a force: negative where the sweep goes against the momentum."""
-    start = d.dual_f[10 * q + e]
-    d.dual_f[10 * q + e] = where(live, f, start)
-    return (f - start) * (start - d.dual_old[10 * q + e])
+    start = d.dual.f[10 * q + e]
+    d.dual.f[10 * q + e] = where(live, f, start)
+    return (f - start) * (start - d.dual.old[10 * q + e])
 
 
 @kernel
 def visit_row(d, q, b, D, lo, hi, live):
     """The block of one row; returns the cost's fall and the drift."""
-    f, R = d.dual_f[10 * q], resistance(D)
-    y, a = fma(R, f, b + row_dot(d, q, 0)), d.dual_A[21 * q] + R
+    f, R = d.dual.f[10 * q], resistance(D)
+    y, a = fma(R, f, b + row_dot(d, q, 0)), d.dual.A[21 * q] + R
     g = clip(f - y / a, lo, hi)
     delta = where(live, g - f, 0.0)
     row_add(d, q, 0, delta)
@@ -84,20 +84,20 @@ def load_contact(m, d, k, q):
     while first + 3 <= dim:
         x = three_dots(d, q, first)
         for c in range(3):
-            d.dual_room[Y + first + c] = d.con_warm[place(d, k, first + c)] + x[c]
+            d.dual.room[Y + first + c] = d.primal.con_warm[place(d, k, first + c)] + x[c]
         first += 3
     for c in range(first, dim):
-        d.dual_room[Y + c] = d.con_warm[place(d, k, c)] + row_dot(d, q, c)
+        d.dual.room[Y + c] = d.primal.con_warm[place(d, k, c)] + row_dot(d, q, c)
     for c in range(dim):
-        d.dual_room[CHANGE + c] = real(d, 0.0)
+        d.dual.room[CHANGE + c] = real(d, 0.0)
 
 
 @kernel
 def change_force(d, q, dim, c, delta):
     """The force along row c of a contact changes: accelerations follow."""
-    d.dual_room[CHANGE + c] = d.dual_room[CHANGE + c] + delta
+    d.dual.room[CHANGE + c] = d.dual.room[CHANGE + c] + delta
     for e in range(dim):
-        d.dual_room[Y + e] = fma(d.dual_A[21 * q + packed(c, e)], delta, d.dual_room[Y + e])
+        d.dual.room[Y + e] = fma(d.dual.A[21 * q + packed(c, e)], delta, d.dual.room[Y + e])
 
 
 @kernel
@@ -105,10 +105,10 @@ def add_change(d, q, dim):
     """z follows the change of a contact's forces."""
     first = 0
     while first + 3 <= dim:
-        add_three(d, q, first, load3(d.dual_room, CHANGE + first))
+        add_three(d, q, first, load3(d.dual.room, CHANGE + first))
         first += 3
     for c in range(first, dim):
-        row_add(d, q, c, d.dual_room[CHANGE + c])
+        row_add(d, q, c, d.dual.room[CHANGE + c])
 
 
 @kernel
@@ -116,11 +116,11 @@ def visit_edge(d, q, dim, e, R, live):
     """Edge e of a pyramid; returns the cost's fall."""
     i, a = 1 + e // 2, 21 * q
     s = real(d, 1.0 - 2.0 * (e % 2))
-    f = d.dual_room[FORCE + e]
-    y = fma(R, f, fma(s, d.dual_room[Y + i], d.dual_room[Y]))
-    A = ((d.dual_A[a] + d.dual_A[a + packed(i, i)]) + (2.0 * s) * d.dual_A[a + packed(i, 0)]) + R
+    f = d.dual.room[FORCE + e]
+    y = fma(R, f, fma(s, d.dual.room[Y + i], d.dual.room[Y]))
+    A = ((d.dual.A[a] + d.dual.A[a + packed(i, i)]) + (2.0 * s) * d.dual.A[a + packed(i, 0)]) + R
     delta = where(live, fmax(f - y / A, 0.0) - f, 0.0)
-    d.dual_room[FORCE + e] = f + delta
+    d.dual.room[FORCE + e] = f + delta
     change_force(d, q, dim, 0, delta)
     change_force(d, q, dim, i, s * delta)
     return -(delta * fma(0.5 * A, delta, y))
@@ -132,14 +132,14 @@ def visit_pyramid(m, d, k, q, sweep, live):
     dim, n, R = d.con_dim[k], force_count(m, d, k), resistance(d.con_D[k])
     load_contact(m, d, k, q)
     for e in range(n):
-        d.dual_room[FORCE + e] = d.dual_f[10 * q + e]
+        d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
     fall, against = real(d, 0.0), real(d, 0.0)
     for turn in range(ROUNDS):
         for at in range(n):
             e = at if (sweep + turn) % 2 == 0 else n - 1 - at
             fall = fall + visit_edge(d, q, dim, e, R, live)
     for e in range(n):
-        against = against + drift(d, q, e, d.dual_room[FORCE + e], live)
+        against = against + drift(d, q, e, d.dual.room[FORCE + e], live)
     add_change(d, q, dim)
     return fall, against
 
@@ -147,16 +147,16 @@ def visit_pyramid(m, d, k, q, sweep, live):
 @kernel
 def cone_row(d, q, c, R, Rt):
     """Acceleration along row c with its regularisation."""
-    return fma(R if c == 0 else Rt, d.dual_room[FORCE + c], d.dual_room[Y + c])
+    return fma(R if c == 0 else Rt, d.dual.room[FORCE + c], d.dual.room[Y + c])
 
 
 @kernel
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
     """Force c goes to its target; returns the cost's fall."""
-    delta = where(live, target - d.dual_room[FORCE + c], 0.0)
-    a = d.dual_A[21 * q + packed(c, c)] + (R if c == 0 else Rt)
+    delta = where(live, target - d.dual.room[FORCE + c], 0.0)
+    a = d.dual.A[21 * q + packed(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
-    d.dual_room[FORCE + c] = d.dual_room[FORCE + c] + delta
+    d.dual.room[FORCE + c] = d.dual.room[FORCE + c] + delta
     change_force(d, q, dim, c, delta)
     return fall
 
@@ -175,7 +175,7 @@ def set_ray(d, q, dim, R, Rt, held):
     inverse = where(up > 0.0, 1.0 / fmax(sqrt(s), TINY), 0.0)
     for c in range(dim):
         tip = real(d, 1.0) if c == 0 else -(cone_row(d, q, c, R, Rt) * inverse)
-        d.dual_room[RAY + c] = where(held, d.dual_room[FORCE + c], tip)
+        d.dual.room[RAY + c] = where(held, d.dual.room[FORCE + c], tip)
 
 
 @kernel
@@ -183,10 +183,10 @@ def ray_length(d, q, dim, R, Rt):
     """How far to go along the ray to the minimum of the cost."""
     up, curvature = real(d, 0.0), real(d, 0.0)
     for c in range(dim):
-        v, s = d.dual_room[RAY + c], real(d, 0.0)
+        v, s = d.dual.room[RAY + c], real(d, 0.0)
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
-            s = fma(d.dual_A[21 * q + packed(c, e)], d.dual_room[RAY + e], s)
+            s = fma(d.dual.A[21 * q + packed(c, e)], d.dual.room[RAY + e], s)
         curvature = fma(v, fma(R if c == 0 else Rt, v, s), curvature)
     bent = curvature > 0.0
     return where(bent, -(up / where(bent, curvature, 1.0)), 0.0)
@@ -195,13 +195,13 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def push_along(d, q, dim, R, Rt, live):
     """The force along its ray, not beyond the tip of the cone; returns the cost's fall."""
-    held, fall = d.dual_room[FORCE] > TOUCHING, real(d, 0.0)
+    held, fall = d.dual.room[FORCE] > TOUCHING, real(d, 0.0)
     set_ray(d, q, dim, R, Rt, held)
     x = ray_length(d, q, dim, R, Rt)
     x = fmax(x, where(held, -1.0, 0.0))
     for c in range(dim):
-        start = where(held, d.dual_room[FORCE + c], 0.0)
-        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual_room[RAY + c], start), R, Rt, live)
+        start = where(held, d.dual.room[FORCE + c], 0.0)
+        fall = fall + move_on_cone(d, q, dim, c, fma(x, d.dual.room[RAY + c], start), R, Rt, live)
     return fall
 
 
@@ -210,18 +210,18 @@ def slide_across(d, q, dim, R, Rt, live):
     """Friction with the normal force as it is; returns the cost's fall."""
     n = dim - 1
     for c in range(n):
-        b = d.dual_room[Y + c + 1]
+        b = d.dual.room[Y + c + 1]
         for e in range(n):
-            b = fma(-d.dual_A[21 * q + packed(c + 1, e + 1)], d.dual_room[FORCE + e + 1], b)
-        d.dual_room[DISC_B + c] = b
+            b = fma(-d.dual.A[21 * q + packed(c + 1, e + 1)], d.dual.room[FORCE + e + 1], b)
+        d.dual.room[DISC_B + c] = b
         for e in range(c + 1):
-            a = d.dual_A[21 * q + packed(c + 1, e + 1)]
-            d.dual_room[DISC_A + entry(c, e)] = a + Rt if c == e else a
-    r = d.dual_room[FORCE]
+            a = d.dual.A[21 * q + packed(c + 1, e + 1)]
+            d.dual.room[DISC_A + entry(c, e)] = a + Rt if c == e else a
+    r = d.dual.room[FORCE]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
     fall = real(d, 0.0)
     for c in range(n):
-        fall = fall + move_on_cone(d, q, dim, c + 1, d.dual_room[DISC_T + c], R, Rt, live)
+        fall = fall + move_on_cone(d, q, dim, c + 1, d.dual.room[DISC_T + c], R, Rt, live)
     return fall
 
 
@@ -231,13 +231,13 @@ def visit_cone(m, d, k, q, live):
     dim, R, Rt = d.con_dim[k], resistance(d.con_D[k]), resistance(d.con_Dt[k])
     load_contact(m, d, k, q)
     for c in range(dim):
-        d.dual_room[FORCE + c] = d.dual_f[10 * q + c]
+        d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
     fall, against = real(d, 0.0), real(d, 0.0)
     for _ in range(ROUNDS):
         fall = fall + push_along(d, q, dim, R, Rt, live)
         fall = fall + slide_across(d, q, dim, R, Rt, live)
     for c in range(dim):
-        against = against + drift(d, q, c, d.dual_room[FORCE + c], live)
+        against = against + drift(d, q, c, d.dual.room[FORCE + c], live)
     add_change(d, q, dim)
     return fall, against
 
@@ -252,7 +252,7 @@ def visit_contact(m, d, k, q, sweep, live):
         fall, against = visit_cone(m, d, k, q, live)
     else:
         zero, most = real(d, 0.0), real(d, UNBOUNDED)
-        fall, against = visit_row(d, q, d.con_warm[3 * k], d.con_D[k], zero, most, live)
+        fall, against = visit_row(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero, most, live)
     return fall, against
 
 
@@ -263,13 +263,13 @@ def sweep_blocks(m, d, sweep, live):
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     if is_scrambled(sweep):
         order_blocks(d, sweep)
-    for at in range(d.ndual[0]):
+    for at in range(d.dual.ndual[0]):
         q = visited(d, sweep, at)
         if q < first:
-            s, t = visit_row(d, q, d.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
+            s, t = visit_row(d, q, d.primal.dofrow_v[q], d.dofrow_D[q], d.dofrow_lo[q], d.dofrow_hi[q], live)
         elif q < joint:
             k = q - first
-            s, t = visit_row(d, q, d.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
+            s, t = visit_row(d, q, d.primal.genrow_v[k], d.genrow_D[k], d.genrow_lo[k], d.genrow_hi[k], live)
         else:
             s, t = visit_contact(m, d, q - joint, q, sweep, live)
         fall, against = fall + s, against + t
@@ -279,9 +279,9 @@ def sweep_blocks(m, d, sweep, live):
 @kernel
 def extrapolated(d, q, e, beta):
     """Force e of block q, on along its last change; keeps where it was."""
-    f = d.dual_f[10 * q + e]
-    g = fma(beta, f - d.dual_old[10 * q + e], f)
-    d.dual_old[10 * q + e] = f
+    f = d.dual.f[10 * q + e]
+    g = fma(beta, f - d.dual.old[10 * q + e], f)
+    d.dual.old[10 * q + e] = f
     return g
 
 
@@ -290,32 +290,32 @@ def extrapolate_contact(m, d, k, q, beta):
     """The forces of contact k go on, and back to the cone."""
     n = force_count(m, d, k)
     for e in range(n):
-        d.dual_f[10 * q + e] = extrapolated(d, q, e, beta)
+        d.dual.f[10 * q + e] = extrapolated(d, q, e, beta)
     if has_edges(m, d, k) or n == 1:
         for e in range(n):
-            d.dual_f[10 * q + e] = fmax(d.dual_f[10 * q + e], 0.0)
+            d.dual.f[10 * q + e] = fmax(d.dual.f[10 * q + e], 0.0)
     else:
-        s, r = real(d, 0.0), fmax(d.dual_f[10 * q], 0.0)
+        s, r = real(d, 0.0), fmax(d.dual.f[10 * q], 0.0)
         for e in range(1, n):
-            s = fma(d.dual_f[10 * q + e], d.dual_f[10 * q + e], s)
+            s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
         length = sqrt(s)
         # without momentum nothing is moved, not by rounding either
         scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
-        d.dual_f[10 * q] = r
+        d.dual.f[10 * q] = r
         for e in range(1, n):
-            d.dual_f[10 * q + e] = scale * d.dual_f[10 * q + e]
+            d.dual.f[10 * q + e] = scale * d.dual.f[10 * q + e]
 
 
 @kernel
 def gather_momentum(m, d, beta):
     """All forces go on along their last change, where beta > 0, and stay admissible; z follows."""
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
-    for q in range(d.ndual[0]):
+    for q in range(d.dual.ndual[0]):
         if q < first:
-            d.dual_f[10 * q] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
+            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.dofrow_lo[q], d.dofrow_hi[q])
         elif q < joint:
             k = q - first
-            d.dual_f[10 * q] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
+            d.dual.f[10 * q] = clip(extrapolated(d, q, 0, beta), d.genrow_lo[k], d.genrow_hi[k])
         else:
             extrapolate_contact(m, d, q - joint, q, beta)
     sum_forces(m, d)
@@ -333,41 +333,41 @@ def dual_cost(m, d):
     """1/2 f^T (A + R) f + f^T b, f^T A f = z^T z."""
     s, first, joint = real(d, 0.0), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for i in range(m.nv):
-        s = fma(d.dual_z[i], d.dual_z[i], s)
+        s = fma(d.dual.z[i], d.dual.z[i], s)
     s = 0.5 * s
-    for q in range(d.ndual[0]):
+    for q in range(d.dual.ndual[0]):
         if q < first:
-            s = s + row_cost(d.dual_f[10 * q], d.dofrow_v[q], d.dofrow_D[q])
+            s = s + row_cost(d.dual.f[10 * q], d.primal.dofrow_v[q], d.dofrow_D[q])
         elif q < joint:
-            s = s + row_cost(d.dual_f[10 * q], d.genrow_v[q - first], d.genrow_D[q - first])
+            s = s + row_cost(d.dual.f[10 * q], d.primal.genrow_v[q - first], d.genrow_D[q - first])
         else:
             k = q - joint
             for c in range(d.con_dim[k]):
-                s = fma(basis_force(m, d, k, c), d.con_warm[place(d, k, c)], s)
+                s = fma(basis_force(m, d, k, c), d.primal.con_warm[place(d, k, c)], s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + row_cost(d.dual_f[10 * q + e], real(d, 0.0), D)
+                s = s + row_cost(d.dual.f[10 * q + e], real(d, 0.0), D)
     return s
 
 
 @kernel
 def start_forces(m, d):
     """b = J a0 - aref, and forces: those of the last acceleration where their cost is negative, else none."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-    subtract_reference(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], real(d, 0.0) > 0.0
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
-        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-        subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+        place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+        subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         forces_at_rows(m, d)
         drop_forces(m, d)
         sum_forces(m, d)
         take = dual_cost(m, d) < 0.0
     for q in range(blocks):
         for e in range(10):
-            f = where(take, d.dual_f[10 * q + e], 0.0)
-            d.dual_f[10 * q + e] = f
-            d.dual_old[10 * q + e] = f
+            f = where(take, d.dual.f[10 * q + e], 0.0)
+            d.dual.f[10 * q + e] = f
+            d.dual.old[10 * q + e] = f
     sum_forces(m, d)
 
 
@@ -384,10 +384,9 @@ def pgs(m, d):
     """Sweeps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Reads:  the blocks of `make_blocks`, qLD, qacc_smooth, qfrc_smooth, qacc_warmstart.
-    Writes: dual_f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force,
+    Writes: dual.f (ndualmax, 10) [N, N m], qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force,
             genrow_force, con_force, solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for
-            itself Ma, Mv, Mgrad, grad, search, cacc, cfrc, dual_old, dual_z, dual_room, visit_key, visit_room,
-            dofrow_v, dofrow_x, genrow_v, genrow_x, con_motion, con_wrench, con_warm, con_y, con_z.
+            itself primal.*, cacc, cfrc, dual.*, con_motion, con_wrench.
     Cost:   per sweep three products with Y.
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]

@@ -29,44 +29,44 @@ from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
 @kernel
 def row_dot(d, q, c):
     """Row c of block q times z: (J M^-1 J^T f) along it."""
-    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
-    row, x = d.dual_rowadr[q] + c * n, real(d, 0.0)
+    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    row, x = d.dual.rowadr[q] + c * n, real(d, 0.0)
     for p in range(n):
-        x = fma(d.dual_Y[row + p], d.dual_z[d.dual_dof[o + p]], x)
+        x = fma(d.dual.Y[row + p], d.dual.z[d.dual.dof[o + p]], x)
     return x
 
 
 @kernel
 def row_add(d, q, c, f):
     """z += f y for row c of block q."""
-    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
-    row = d.dual_rowadr[q] + c * n
+    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    row = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i = d.dual_dof[o + p]
-        d.dual_z[i] = fma(d.dual_Y[row + p], f, d.dual_z[i])
+        i = d.dual.dof[o + p]
+        d.dual.z[i] = fma(d.dual.Y[row + p], f, d.dual.z[i])
 
 
 @kernel
 def three_dots(d, q, c):
     """`row_dot` of rows c to c + 2 of block q: z is read once."""
-    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
-    row, zero = d.dual_rowadr[q] + c * n, real(d, 0.0)
+    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    row, zero = d.dual.rowadr[q] + c * n, real(d, 0.0)
     x, y, w = zero, zero, zero
     for p in range(n):
-        z, e = d.dual_z[d.dual_dof[o + p]], row + p
-        x, y, w = fma(d.dual_Y[e], z, x), fma(d.dual_Y[e + n], z, y), fma(d.dual_Y[e + 2 * n], z, w)
+        z, e = d.dual.z[d.dual.dof[o + p]], row + p
+        x, y, w = fma(d.dual.Y[e], z, x), fma(d.dual.Y[e + n], z, y), fma(d.dual.Y[e + 2 * n], z, w)
     return x, y, w
 
 
 @kernel
 def add_three(d, q, c, f):
     """`row_add` for rows c to c + 2 of block q: z is read and written once."""
-    n, o = d.dual_dofnum[q], d.dual_dofadr[q]
-    row = d.dual_rowadr[q] + c * n
+    n, o = d.dual.dofnum[q], d.dual.dofadr[q]
+    row = d.dual.rowadr[q] + c * n
     for p in range(n):
-        i, e = d.dual_dof[o + p], row + p
-        z = fma(d.dual_Y[e + n], f[1], fma(d.dual_Y[e], f[0], d.dual_z[i]))
-        d.dual_z[i] = fma(d.dual_Y[e + 2 * n], f[2], z)
+        i, e = d.dual.dof[o + p], row + p
+        z = fma(d.dual.Y[e + n], f[1], fma(d.dual.Y[e], f[0], d.dual.z[i]))
+        d.dual.z[i] = fma(d.dual.Y[e + 2 * n], f[2], z)
 
 
 @kernel
@@ -85,14 +85,14 @@ def force_count(m, d, k):
 def basis_force(m, d, k, c):
     """Force of contact k along basis vector c."""
     f = 10 * contact_block(d, k)
-    x = d.dual_f[f + c]
+    x = d.dual.f[f + c]
     if has_edges(m, d, k):
         if c > 0:
-            x = d.dual_f[f + 2 * c - 2] - d.dual_f[f + 2 * c - 1]
+            x = d.dual.f[f + 2 * c - 2] - d.dual.f[f + 2 * c - 1]
         else:
             x = real(d, 0.0)
             for e in range(2 * (d.con_dim[k] - 1)):
-                x = x + d.dual_f[f + e]
+                x = x + d.dual.f[f + e]
     return x
 
 
@@ -105,17 +105,17 @@ def regularisation(D):
 # ---- forces at a point ---------------------------------------------------------------------------------------------
 @kernel
 def contact_force_at(m, d, k, e, s):
-    """Force e of contact k at con_y; s is what an elliptic cone multiplies y_i by."""
-    y = d.con_y[3 * k]
+    """Force e of contact k at primal.con_y; s is what an elliptic cone multiplies y_i by."""
+    y = d.primal.con_y[3 * k]
     if has_edges(m, d, k):
-        u = d.con_y[place(d, k, 1 + e // 2)]
+        u = d.primal.con_y[place(d, k, 1 + e // 2)]
         f = -(d.con_D[k] * fmin(y + u if e % 2 == 0 else y - u, 0.0))
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
-            f, _, _ = cone(d, k, d.con_y)
+            f, _, _ = cone(d, k, d.primal.con_y)
     else:
-        f = s * d.con_y[place(d, k, e)]
+        f = s * d.primal.con_y[place(d, k, e)]
     return f
 
 
@@ -124,7 +124,7 @@ def cone_factor(m, d, k):
     """What y_i is multiplied by to give the forces of contact k across n; 0 where it has no elliptic cone."""
     s = real(d, 0.0)
     if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-        _, s, _ = cone(d, k, d.con_y)
+        _, s, _ = cone(d, k, d.primal.con_y)
     return s
 
 
@@ -132,33 +132,33 @@ def cone_factor(m, d, k):
 def forces_at_rows(m, d):
     """dual_f <- the forces of the primal problem at the current rows."""
     for k in range(d.ndofrow[0]):
-        d.dual_f[10 * k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        d.dual.f[10 * k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        d.dual_f[10 * (d.ndofrow[0] + k)] = f
+        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.dual.f[10 * (d.ndofrow[0] + k)] = f
     for k in range(d.ncon_slot[0]):
         s = cone_factor(m, d, k)
         for e in range(force_count(m, d, k)):
-            d.dual_f[10 * contact_block(d, k) + e] = contact_force_at(m, d, k, e, s)
+            d.dual.f[10 * contact_block(d, k) + e] = contact_force_at(m, d, k, e, s)
 
 
 @kernel
 def drop_forces(m, d):
     """Blocks that found no room have no force."""
-    for q in range(d.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
+    for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
         for e in range(10):
-            d.dual_f[10 * q + e] = real(d, 0.0)
+            d.dual.f[10 * q + e] = real(d, 0.0)
 
 
 @kernel
 def sum_forces(m, d):
     """z = Y^T f."""
     for i in range(m.nv):
-        d.dual_z[i] = real(d, 0.0)
+        d.dual.z[i] = real(d, 0.0)
     joint = d.ndofrow[0] + d.ngenrow[0]
-    for q in range(d.ndual[0]):
+    for q in range(d.dual.ndual[0]):
         if q < joint:
-            row_add(d, q, 0, d.dual_f[10 * q])
+            row_add(d, q, 0, d.dual.f[10 * q])
         else:
             for c in range(d.con_dim[q - joint]):
                 row_add(d, q, c, basis_force(m, d, q - joint, c))
@@ -168,14 +168,14 @@ def sum_forces(m, d):
 def whiten_forces(m, d):
     """The same from qfrc_constraint = J^T f, where blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
     for i in range(m.nv):
-        d.dual_z[i] = d.qfrc_constraint[i]
+        d.dual.z[i] = d.qfrc_constraint[i]
     LD, inverse = metric_factor(m, d)
     for i in range(m.nv - 1, -1, -1):
-        a, x = m.M_rowadr[i], d.dual_z[i]
+        a, x = m.M_rowadr[i], d.dual.z[i]
         for c in range(m.M_rownnz[i] - 1):
             j = m.M_colind[a + c]
-            d.dual_z[j] = fma(-LD[a + c], x, d.dual_z[j])
-        d.dual_z[i] = x * sqrt(inverse[i])
+            d.dual.z[j] = fma(-LD[a + c], x, d.dual.z[j])
+        d.dual.z[i] = x * sqrt(inverse[i])
 
 
 # ---- the way back to joints ----------------------------------------------------------------------------------------
@@ -186,9 +186,9 @@ def push_forces(m, d):
         d.qfrc_constraint[i] = real(d, 0.0)
     for k in range(d.ndofrow[0]):
         i = d.dofrow_dof[k]
-        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual_f[10 * k], d.qfrc_constraint[i])
+        d.qfrc_constraint[i] = fma(d.dofrow_J[k], d.dual.f[10 * k], d.qfrc_constraint[i])
     for k in range(d.ngenrow[0]):
-        o, f = d.genrow_dofadr[k], d.dual_f[10 * (d.ndofrow[0] + k)]
+        o, f = d.genrow_dofadr[k], d.dual.f[10 * (d.ndofrow[0] + k)]
         for e in range(o, o + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
             d.qfrc_constraint[i] = fma(d.genrow_J[e], f, d.qfrc_constraint[i])
@@ -218,16 +218,16 @@ def accelerate(m, d):
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i] + d.qacc[i]
-        d.Ma[i] = f0[i] + d.qfrc_constraint[i]
+        d.primal.Ma[i] = f0[i] + d.qfrc_constraint[i]
 
 
 @kernel
 def store_dual_forces(m, d):
     """Row forces as they are; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.dual_f[10 * k]
+        d.dofrow_force[k] = d.dual.f[10 * k]
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.dual_f[10 * (d.ndofrow[0] + k)]
+        d.genrow_force[k] = d.dual.f[10 * (d.ndofrow[0] + k)]
     for k in range(d.ncon_slot[0]):
         d.con_force[6 * k] = basis_force(m, d, k, 0)
         for c in range(1, 6):
@@ -242,13 +242,13 @@ def store_dual_forces(m, d):
 def primal_at_forces(m, d):
     """(cost, norm of the gradient) of the primal problem at qacc = a0 + M^-1 J^T f, whose rows are left in place."""
     accelerate(m, d)
-    place_rows(m, d, d.qacc, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     for i in range(m.nv):
-        d.Mv[i] = d.qfrc_constraint[i]
+        d.primal.Mv[i] = d.qfrc_constraint[i]
     cost, gradient = evaluate(m, d)
     for i in range(m.nv):
-        d.qfrc_constraint[i] = d.Mv[i]
+        d.qfrc_constraint[i] = d.primal.Mv[i]
     return cost, gradient
 
 
@@ -263,26 +263,26 @@ def contact_gap(m, d, k):
     """What the forces of contact k leave."""
     f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), real(d, 0.0)
     for e in range(force_count(m, d, k)):
-        g, x, D = contact_force_at(m, d, k, e, s), d.con_y[3 * k], d.con_D[k]
+        g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
         if has_edges(m, d, k):
-            u = d.con_y[place(d, k, 1 + e // 2)]
+            u = d.primal.con_y[place(d, k, 1 + e // 2)]
             x = x + u if e % 2 == 0 else x - u
         elif e > 0:
-            x, D = d.con_y[place(d, k, e)], d.con_Dt[k]
-        gap = gap + row_gap(d.dual_f[f + e], g, x, D)
+            x, D = d.primal.con_y[place(d, k, e)], d.con_Dt[k]
+        gap = gap + row_gap(d.dual.f[f + e], g, x, D)
     return gap
 
 
 @kernel
 def dual_gap(m, d):
-    """The gap of dual_f, after `primal_at_forces`."""
+    """The gap of dual.f, after `primal_at_forces`."""
     gap = real(d, 0.0)
     for k in range(d.ndofrow[0]):
-        g, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
-        gap = gap + row_gap(d.dual_f[10 * k], g, d.dofrow_x[k], d.dofrow_D[k])
+        g, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        gap = gap + row_gap(d.dual.f[10 * k], g, d.primal.dofrow_x[k], d.dofrow_D[k])
     for k in range(d.ngenrow[0]):
-        g, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
-        gap = gap + row_gap(d.dual_f[10 * (d.ndofrow[0] + k)], g, d.genrow_x[k], d.genrow_D[k])
+        g, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        gap = gap + row_gap(d.dual.f[10 * (d.ndofrow[0] + k)], g, d.primal.genrow_x[k], d.genrow_D[k])
     for k in range(d.ncon_slot[0]):
         gap = gap + contact_gap(m, d, k)
     return fmax(gap, 0.0)

@@ -62,7 +62,7 @@ def contact_block(d, k):
 
 @kernel
 def place(d, k, c):
-    """Where the value along basis vector c of contact k stands in con_y, con_z and con_warm."""
+    """Where the value along basis vector c of contact k stands in primal.con_y, primal.con_z and primal.con_warm."""
     return 3 * k + c if c < 3 else 3 * turn(d, k) + c - 3
 
 
@@ -70,9 +70,9 @@ def place(d, k, c):
 @kernel
 def add_chain(m, d, i, mark, start, n):
     """Append dof i and all above it to the n dofs of a block, up to one that it has; returns their number."""
-    while i >= 0 and d.dual_mark[i] == 0:
-        d.dual_mark[i] = mark
-        d.dual_dof[start + n] = i
+    while i >= 0 and d.dual.mark[i] == 0:
+        d.dual.mark[i] = mark
+        d.dual.dof[start + n] = i
         n += 1
         i = m.dof_parentid[i]
     return n
@@ -94,8 +94,8 @@ def add_second(m, d, i, mark, start, n):
     """Append the second chain; dofs that the block has already move both bodies alike."""
     n = add_chain(m, d, i, mark, start, n)
     while i >= 0:
-        if d.dual_mark[i] != mark:
-            d.dual_mark[i] = BOTH
+        if d.dual.mark[i] != mark:
+            d.dual.mark[i] = BOTH
         i = m.dof_parentid[i]
     return n
 
@@ -121,72 +121,72 @@ def contact_dofs(m, d, k, start):
 def clear_marks(d, start, n):
     """No dof is marked any more."""
     for p in range(start, start + n):
-        d.dual_mark[d.dual_dof[p]] = 0
+        d.dual.mark[d.dual.dof[p]] = 0
 
 
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
 def translation_entries(d, k, i):
     """How fast dof i parts the bodies of contact k at its point; a dof that moves both alike does not."""
-    first = d.dual_mark[i] == FIRST
+    first = d.dual.mark[i] == FIRST
     r = arm(d, k) if first else other_arm(d, k)
     return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
 
 
 @kernel
 def contact_entries(d, k, i, e, n, dim):
-    """Column of dof i in the Jacobian of contact k: at dual_Y[e] along the first basis vector, then each n further."""
+    """Column of dof i in the Jacobian of contact k: at dual.Y[e] along the first basis vector, then each n further."""
     for c in range(dim):
-        d.dual_Y[e + c * n] = real(d, 0.0)
-    if d.dual_mark[i] != BOTH:
+        d.dual.Y[e + c * n] = real(d, 0.0)
+    if d.dual.mark[i] != BOTH:
         s = real(d, 1.0)
-        if d.dual_mark[i] != FIRST:
+        if d.dual.mark[i] != FIRST:
             s = -s
         v = translation_entries(d, k, i)
         for c in range(3 if dim > 3 else dim):
-            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
+            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * k + 3 * c), v)
         w = load3(d.cdof, 6 * i)
         for c in range(3, dim):
-            d.dual_Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * (c - 3)), w)
+            d.dual.Y[e + c * n] = s * dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * (c - 3)), w)
 
 
 @kernel
 def precedes_parent(m, d, start, n, p):
     """Is the next dof of the block the parent of dof p, with the same dofs above it in M?"""
-    i, j = d.dual_dof[start + p], d.dual_dof[start + (p + 1 if p + 1 < n else p)]
+    i, j = d.dual.dof[start + p], d.dual.dof[start + (p + 1 if p + 1 < n else p)]
     return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
 
 
 @kernel
 def reduce_row(m, d, i, row, o):
     """Take what dof i, at o, leaves at the dofs above it, and scale it by D^-1/2, which stands in `search`."""
-    a, x, LD = m.M_rowadr[i], d.dual_Y[o], metric_factor(m, d)[0]
+    a, x, LD = m.M_rowadr[i], d.dual.Y[o], metric_factor(m, d)[0]
     for c in range(m.M_rownnz[i] - 1):
-        e = row + d.dual_place[m.M_colind[a + c]]
-        d.dual_Y[e] = fma(-LD[a + c], x, d.dual_Y[e])
-    d.dual_Y[o] = x * d.search[i]
+        e = row + d.dual.place[m.M_colind[a + c]]
+        d.dual.Y[e] = fma(-LD[a + c], x, d.dual.Y[e])
+    d.dual.Y[o] = x * d.primal.search[i]
 
 
 @kernel
 def reduce_pair(m, d, i, j, row, o):
     """The same for dof i and its parent j, which stands next to it: what is above is read and written once."""
     a, b, n, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    x = d.dual_Y[o]
-    y = fma(-LD[a + n], x, d.dual_Y[o + 1])
+    x = d.dual.Y[o]
+    y = fma(-LD[a + n], x, d.dual.Y[o + 1])
     for c in range(n):
-        e = row + d.dual_place[m.M_colind[a + c]]
-        d.dual_Y[e] = fma(-LD[b + c], y, fma(-LD[a + c], x, d.dual_Y[e]))
-    d.dual_Y[o], d.dual_Y[o + 1] = x * d.search[i], y * d.search[j]
+        e = row + d.dual.place[m.M_colind[a + c]]
+        d.dual.Y[e] = fma(-LD[b + c], y, fma(-LD[a + c], x, d.dual.Y[e]))
+    d.dual.Y[o], d.dual.Y[o + 1] = x * d.primal.search[i], y * d.primal.search[j]
 
 
 @kernel
 def whiten_row(m, d, start, n, row):
-    """dual_Y[row ..] <- D^-1/2 L^-T dual_Y[row ..] on the n dofs from start on, whose places stand in dual_place."""
+    """dual_Y[row ..] <- D^-1/2 L^-T dual.Y[row ..] on the n dofs from start on, whose places stand in dual.place."""
     p = 0
     while p < n:
-        i = d.dual_dof[start + p]
+        i = d.dual.dof[start + p]
         if precedes_parent(m, d, start, n, p):
-            reduce_pair(m, d, i, d.dual_dof[start + p + 1], row, row + p)
+            reduce_pair(m, d, i, d.dual.dof[start + p + 1], row, row + p)
             p += 2
         else:
             reduce_row(m, d, i, row, row + p)
@@ -198,17 +198,17 @@ def reduce_three_pairs(m, d, i, j, row, n, o):
     """`reduce_pair` in three rows of n at once."""
     a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     link = -LD[a + above]
-    x0, x1, x2 = d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n]
-    y0, y1, y2 = d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1]
+    x0, x1, x2 = d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n]
+    y0, y1, y2 = d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1]
     y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
     for c in range(above):
-        e, K, L = row + d.dual_place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
-        d.dual_Y[e] = fma(L, y0, fma(K, x0, d.dual_Y[e]))
-        d.dual_Y[e + n] = fma(L, y1, fma(K, x1, d.dual_Y[e + n]))
-        d.dual_Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual_Y[e + 2 * n]))
-    s, t = d.search[i], d.search[j]
-    d.dual_Y[o], d.dual_Y[o + n], d.dual_Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
-    d.dual_Y[o + 1], d.dual_Y[o + n + 1], d.dual_Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
+        e, K, L = row + d.dual.place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
+        d.dual.Y[e] = fma(L, y0, fma(K, x0, d.dual.Y[e]))
+        d.dual.Y[e + n] = fma(L, y1, fma(K, x1, d.dual.Y[e + n]))
+        d.dual.Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual.Y[e + 2 * n]))
+    s, t = d.primal.search[i], d.primal.search[j]
+    d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
+    d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
 
 
 @kernel
@@ -216,9 +216,9 @@ def whiten_three(m, d, start, n, row):
     """`whiten_row` for three rows at once: L is read once for them."""
     p = 0
     while p < n:
-        i = d.dual_dof[start + p]
+        i = d.dual.dof[start + p]
         if precedes_parent(m, d, start, n, p):
-            reduce_three_pairs(m, d, i, d.dual_dof[start + p + 1], row, n, row + p)
+            reduce_three_pairs(m, d, i, d.dual.dof[start + p + 1], row, n, row + p)
             p += 2
         else:
             for c in range(3):
@@ -230,7 +230,7 @@ def whiten_three(m, d, start, n, row):
 def whiten(m, d, start, n, row, dim):
     """All rows of a block."""
     for p in range(n):
-        d.dual_place[d.dual_dof[start + p]] = p
+        d.dual.place[d.dual.dof[start + p]] = p
     c = 0
     while c + 3 <= dim:
         whiten_three(m, d, start, n, row + c * n)
@@ -243,21 +243,21 @@ def whiten(m, d, start, n, row, dim):
 @kernel
 def block_matrix(d, q, dim):
     """dual_A of block q <- Y Y^T of its rows."""
-    n, row = d.dual_dofnum[q], d.dual_rowadr[q]
+    n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
             s = real(d, 0.0)
             for p in range(n):
-                s = fma(d.dual_Y[row + c * n + p], d.dual_Y[row + e * n + p], s)
-            d.dual_A[21 * q + packed(c, e)] = s
+                s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
+            d.dual.A[21 * q + packed(c, e)] = s
 
 
 @kernel
 def set_block(d, q, start, n, row):
     """Block q has n dofs from start on, and its rows stand from row on."""
-    d.dual_dofadr[q] = start
-    d.dual_dofnum[q] = n
-    d.dual_rowadr[q] = row
+    d.dual.dofadr[q] = start
+    d.dual.dofnum[q] = n
+    d.dual.rowadr[q] = row
 
 
 @kernel
@@ -274,8 +274,8 @@ def dof_row_block(m, d, k, start, row):
     clear_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
-        d.dual_Y[row + p] = real(d, 0.0)
-    d.dual_Y[row] = d.dofrow_J[k]
+        d.dual.Y[row + p] = real(d, 0.0)
+    d.dual.Y[row] = d.dofrow_J[k]
     whiten(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
     return n
@@ -288,13 +288,13 @@ def general_row_block(m, d, k, start, row):
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
     clear_marks(d, start, n)
-    sort_descending(d.dual_dof, start, n)
+    sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        d.dual_Y[row + p] = real(d, 0.0)
-        d.dual_place[d.dual_dof[start + p]] = p
+        d.dual.Y[row + p] = real(d, 0.0)
+        d.dual.place[d.dual.dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
-        d.dual_Y[row + d.dual_place[d.genrow_dof[e]]] = d.genrow_J[e]
+        d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
     whiten(m, d, start, n, row, 1)
     block_matrix(d, q, 1)
     return n
@@ -304,10 +304,10 @@ def general_row_block(m, d, k, start, row):
 def contact_rows_block(m, d, k, start, row):
     """The block of contact k; returns its number of dofs."""
     q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
-    sort_descending(d.dual_dof, start, n)
+    sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        contact_entries(d, k, d.dual_dof[start + p], row + p, n, dim)
+        contact_entries(d, k, d.dual.dof[start + p], row + p, n, dim)
     clear_marks(d, start, n)
     whiten(m, d, start, n, row, dim)
     block_matrix(d, q, dim)
@@ -327,15 +327,14 @@ def make_blocks(m, d):
 
     Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
-    Writes: ndual, dual_dofadr, dual_dofnum, dual_rowadr (ndualmax,), dual_dof, dual_Y, dual_A; for itself dual_place,
-            dual_mark, search.
+    Writes: dual.*, dual.rowadr (ndualmax,); for itself dual.*, primal.*.
     Cost:   O(rows * depth^2).
     """
     start, row, q, room, whole = 0, 0, 0, 1, in_forces(m)
     inverse = metric_factor(m, d)[1]
     for i in range(m.nv):
-        d.dual_mark[i] = 0
-        d.search[i] = sqrt(inverse[i])
+        d.dual.mark[i] = 0
+        d.primal.search[i] = sqrt(inverse[i])
     for k in range(d.ndofrow[0]):
         room = 1 if room == 1 and fits(m, d, start, row) else 0
         if room:
@@ -360,13 +359,13 @@ def make_blocks(m, d):
             else:
                 n = empty_block(d, q, start, row)
             start, row, q = start + n, row + n * d.con_dim[k], q + 1
-    d.ndual[0] = q
+    d.dual.ndual[0] = q
 
 
 @kernel
 def all_fit(d):
     """Did all blocks find room?"""
-    return d.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
+    return d.dual.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
 
 
 @kernel

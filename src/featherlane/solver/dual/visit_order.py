@@ -53,13 +53,13 @@ def is_scrambled(sweep):
 @kernel
 def order_blocks(d, sweep):
     """visit_key <- blocks in the order of a scrambled sweep, each as the lower 31 bits of its key."""
-    n = d.ndual[0]
+    n = d.dual.ndual[0]
     for q in range(n):
-        d.visit_key[q] = (block_number(d, q, sweep) << 31) | q
-    sort(d.visit_key, d.visit_room, n)
+        d.dual.visit_key[q] = (block_number(d, q, sweep) << 31) | q
+    sort(d.dual.visit_key, d.dual.visit_room, n)
 
 
 @kernel
 def visited(d, sweep, place):
     """The block that is visited at that place of the order."""
-    return d.visit_key[place] & ((1 << 31) - 1) if is_scrambled(sweep) else place
+    return d.dual.visit_key[place] & ((1 << 31) - 1) if is_scrambled(sweep) else place

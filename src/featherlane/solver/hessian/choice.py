@@ -14,22 +14,22 @@ from featherlane.solver.hessian.factorizations.tree import own_all_contacts, tak
 @kernel
 def take_coupled(m, d, label):
     """Rows for the couplings, found anew where they differ from those of the last step."""
-    kept = d.H_pattern[0] == label or (d.H_pattern[0] == PATHS and label == BLOCKS)
+    kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
     if not kept or not same_couplings(d):
-        d.H_fill[0] = 1 if label == BLOCKS else 0
+        d.hessian.fill[0] = 1 if label == BLOCKS else 0
         find_block_rows(m, d)
-        d.H_pattern[0] = label
+        d.hessian.pattern[0] = label
         if label == BLOCKS and d.npath > 0 and d.con_overflow[0] == 0 and closes_paths(m, d):
             find_path_rows(m, d)
-            d.H_pattern[0] = PATHS
-        d.ncoupling[1] = d.ncoupling[0]
-        for k in range(d.ncoupling[0]):
-            d.coupling_last[k] = d.coupling_key[k]
+            d.hessian.pattern[0] = PATHS
+        d.hessian.ncoupling[1] = d.hessian.ncoupling[0]
+        for k in range(d.hessian.ncoupling[0]):
+            d.hessian.coupling_last[k] = d.hessian.coupling_key[k]
 
 
 @stage
 def choose_way(m, d):
-    """The way of each world, in `coupled`, and of the tile's H, in H_pattern, for the rows of this step.
+    """The way of each world, in `coupled`, and of the tile's H, in hessian.pattern, for the rows of this step.
 
     articulated   a long tree (uses_articulated), in the worlds where no row couples two branches: O(n) in place of
                   n^3 / 6.  A chain of 100 ball joints is solved 60 to 110 times as fast as by TREE.
@@ -46,13 +46,12 @@ def choose_way(m, d):
     No choice shows in a world's bits but those that its own rows make (articulated, ORDERED, APART): in TREE, PATHS and
     BLOCKS every entry sees the same roundings in the same order.
     Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
-    Writes: coupled, ordered, con_coupling, ncoupling, coupling_*, H_* (the pattern), con_overflow; body_reached; graph,
-            graph_*, panel_cost, panel_fits.
+    Writes: hessian.*, ordered, hessian.* (the pattern), con_overflow; body_reached; graph.*, panel.*.
     Cost:   O(slots log slots), and that of the pattern where the couplings are not those of the last step.
     """
     mark_coupled(m, d)
     list_couplings(m, d)
-    if d.ncoupling[0] > 0:
+    if d.hessian.ncoupling[0] > 0:
         name_couplings(m, d)
         some, others = 0, 1
         if d.ngraph > 0:
@@ -62,11 +61,11 @@ def choose_way(m, d):
         else:
             take_coupled(m, d, ORDERED if some else BLOCKS)
         if d.con_overflow[0] and active_worlds(d) > 1:
-            d.H_pattern[0] = 0
+            d.hessian.pattern[0] = 0
         elif d.con_overflow[0]:
             d.con_overflow[0] = 0
             d.ordered[0] = real(d, 0.0)
             take_tree(m, d, APART)
             own_all_contacts(m, d)
-    elif d.H_pattern[0] != TREE:
+    elif d.hessian.pattern[0] != TREE:
         take_tree(m, d, TREE)

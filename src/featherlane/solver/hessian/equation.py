@@ -52,7 +52,7 @@ def prepare(m, d):
     """The way of each world and the pattern of the tile, for the rows of this step; con_overflow where none serves all.
 
     Reads:  the rows' present slots, con_body.
-    Writes: coupled, ordered, H_pattern and the pattern's fields, con_overflow.
+    Writes: hessian.*, ordered, hessian.* and the pattern's fields, con_overflow.
     """
     choose_way(m, d)
 
@@ -68,12 +68,13 @@ def assemble_hessian(m, d):
     """H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
     Contacts are added where they push in a world that the solver goes on in: H of the others is not theirs.
-    Reads:  M, cinert, cdof, the rows and where they are (dofrow_x, genrow_x, con_y), the pattern, live.
-    Writes: H (nH,) [kg, kg m, kg m^2], body_K (nbody, 21), coupling_K; aba_inertia (nbody, 21), dof_K (nv, 3); H_kept,
-            body_reached; pair_J, pair_dof for itself.
+    Reads:  M, cinert, cdof, the rows and where they are (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
+            primal.live.
+    Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
+            hessian.dof_K (nv, 3); body_reached; hessian.* for itself.
     Cost:   O(contacts + entries).
     """
-    d.H_kept[0] = 0
+    d.hessian.kept[0] = 0
     if takes_recursion(m, d):
         assemble_articulated(m, d)
     if takes_matrix(m, d):
@@ -84,29 +85,29 @@ def assemble_hessian(m, d):
 def keep_vector(m, d):
     """Mv <- search, where it is needed twice."""
     for i in range(m.nv):
-        d.Mv[i] = d.search[i]
+        d.primal.Mv[i] = d.primal.search[i]
 
 
 @kernel
 def exchange_vectors(m, d):
     """search <-> Mv."""
     for i in range(m.nv):
-        d.Mv[i], d.search[i] = d.search[i], d.Mv[i]
+        d.primal.Mv[i], d.primal.search[i] = d.primal.search[i], d.primal.Mv[i]
 
 
 @kernel
 def take_own_way(m, d):
     """search <- that of the recursion, in Mv, in worlds that go by it."""
     for i in range(m.nv):
-        d.search[i] = where(d.coupled[0] > 0.0, d.search[i], d.Mv[i])
+        d.primal.search[i] = where(d.hessian.coupled[0] > 0.0, d.primal.search[i], d.primal.Mv[i])
 
 
 @stage
 def solve_first(m, d):
     """search <- H^-1 search, and what `substitute` needs, after `assemble_hessian`.
 
-    Reads:  what `assemble_hessian` wrote, live.
-    Writes: search (nv,), Mv; H_kept, H, H_dinv; aba_inertia, aba_axis, dof_K; cacc, cfrc for itself.
+    Reads:  what `assemble_hessian` wrote, primal.live.
+    Writes: primal.search (nv,), primal.*; hessian.*; aba_inertia, aba_axis; cacc, cfrc for itself.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
@@ -119,10 +120,10 @@ def solve_first(m, d):
         exchange_vectors(m, d)
     if matrix:
         # world after world in one panel: its factor is not kept, a second right-hand side makes it anew
-        d.H_kept[0] = 0 if d.H_pattern[0] == ORDERED else 1
-        if d.H_pattern[0] == ORDERED:
+        d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
+        if d.hessian.pattern[0] == ORDERED:
             solve_ordered(m, d)
-        elif d.H_pattern[0] == BLOCKS:
+        elif d.hessian.pattern[0] == BLOCKS:
             factor_blocks(m, d)
             expand_blocks(m, d)
         else:
@@ -131,29 +132,30 @@ def solve_first(m, d):
         if recursion:
             take_own_way(m, d)
     else:
-        d.H_kept[0] = 1
+        d.hessian.kept[0] = 1
 
 
 @stage
 def keep_factor(m, d):
     """What `substitute` needs, after `assemble_hessian`.
 
-    Reads:  what `assemble_hessian` wrote.   Writes: H, H_dinv; aba_axis, dof_K; H_kept; search.
+    Reads:  what `assemble_hessian` wrote.
+    Writes: hessian.H, hessian.dinv; aba_axis, hessian.dof_K; hessian.kept; primal.search.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
     zero = real(d, 0.0)
     for i in range(m.nv):
-        d.search[i] = zero
+        d.primal.search[i] = zero
     if takes_recursion(m, d):
         factor_articulated(m, d)
     if takes_matrix(m, d):
-        if d.H_pattern[0] == ORDERED:
+        if d.hessian.pattern[0] == ORDERED:
             factor_ordered(m, d)
-        elif d.H_pattern[0] == BLOCKS:
+        elif d.hessian.pattern[0] == BLOCKS:
             factor_blocks(m, d)
         else:
             factor_chains(m, d)
-    d.H_kept[0] = 1
+    d.hessian.kept[0] = 1
 
 
 @kernel
@@ -168,9 +170,9 @@ def _substitute_search(m, d):
     if recursion and matrix:
         exchange_vectors(m, d)
     if matrix:
-        if d.H_pattern[0] == ORDERED:
+        if d.hessian.pattern[0] == ORDERED:
             substitute_ordered(m, d)
-        elif d.H_pattern[0] == BLOCKS:
+        elif d.hessian.pattern[0] == BLOCKS:
             reduce_blocks(m, d)
             expand_blocks(m, d)
         else:
@@ -183,27 +185,27 @@ def _substitute_search(m, d):
 @kernel
 def substitute(m, d, x):
     """x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; search and Mv are room."""
-    if d.H_kept[0] == 0:
+    if d.hessian.kept[0] == 0:
         keep_factor(m, d)
     for i in range(m.nv):
-        d.search[i] = x[i]
+        d.primal.search[i] = x[i]
     _substitute_search(m, d)
     for i in range(m.nv):
-        x[i] = d.search[i]
+        x[i] = d.primal.search[i]
 
 
 @kernel
 def substitute_columns(m, d, X):
     """`substitute` for a panel of columns (dynamics/sparse/tree_panel.py), with the same bits."""
-    if d.H_kept[0] == 0:
+    if d.hessian.kept[0] == 0:
         keep_factor(m, d)
-    if takes_recursion(m, d) or d.H_pattern[0] in (ORDERED, BLOCKS):
+    if takes_recursion(m, d) or d.hessian.pattern[0] in (ORDERED, BLOCKS):
         for c in range(PANEL):
             for i in range(m.nv):
-                d.search[i] = X[PANEL * i + c]
+                d.primal.search[i] = X[PANEL * i + c]
             _substitute_search(m, d)
             for i in range(m.nv):
-                X[PANEL * i + c] = d.search[i]
+                X[PANEL * i + c] = d.primal.search[i]
     else:
         substitute_chains(m, d, X)
 
@@ -211,7 +213,7 @@ def substitute_columns(m, d, X):
 @kernel
 def leaves_out(d):
     """Mask: worlds whose H lacks the couplings of trees, so that it is not the second derivative of the cost."""
-    if d.H_pattern[0] == APART:
+    if d.hessian.pattern[0] == APART:
         out = d.ordered[0] >= 0.0
     else:
         out = taken_apart(d)
@@ -226,17 +228,17 @@ def factor_hessian(m, d):
     H = M + J^T D J with the rows that are not at a bound; without rows it is M.  Where trees are taken apart it lacks
     what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
     Reads:  M, cinert, cdof, all rows and where they are.
-    Writes: H*, aba_*, dof_K, con_*, coupl*, ncoupling, ordered, body_*, graph*, panel*, what `assemble_hessian` writes;
-            search, live, cfrc for itself.
+    Writes: hessian.*, aba_*, con_*, ordered, body_*, graph.*, panel.*, what
+            `assemble_hessian` writes; primal.*, cfrc for itself.
     Cost:   as one of Newton's steps.
     """
-    d.H_kept[0] = 0
+    d.hessian.kept[0] = 0
     prepare_contacts(m, d)
     prepare(m, d)
     if d.con_overflow[0] == 0:
         if starts_from_inertia(m, d) and not needs_inertia(m, d):
             crb(m, d)
-        d.live[0] = real(d, 1.0)
+        d.primal.live[0] = real(d, 1.0)
         assemble_hessian(m, d)
         keep_factor(m, d)
 
@@ -246,7 +248,7 @@ def solve_hessian(m, d):
     """qvec <- H^-1 qvec, by what `factor_hessian` left.
 
     Reads:  qvec, the factor.   Cost: O(nv) by recursion, else O(entries).
-    Writes: qvec (nv,); search, Mv; H_kept, aba_*, dof_K; cacc, cfrc for itself.
+    Writes: qvec (nv,); primal.*; hessian.*, aba_*; cacc, cfrc for itself.
     """
     substitute(m, d, d.qvec)
 
@@ -257,4 +259,4 @@ def forget_pattern(arrays) -> None:
     Args:
         arrays: those of a tile, by name.
     """
-    arrays["H_pattern"][...] = 0
+    arrays["hessian.pattern"][...] = 0

@@ -38,10 +38,10 @@ def copy_out(p, at, first, count):
 @kernel
 def is_doubtful(p):
     """Has a world a dense A that is not finite, or not symmetric?"""
-    n, none, gap, size = p.lcp_n[0], real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    n, none, gap, size = p.lcp.n[0], real(p, 0.0), real(p, 0.0), real(p, 0.0)
     for i in range(n):
         for j in range(i + 1):
-            x, y = p.lcp_A[i * n + j], p.lcp_A[j * n + i]
+            x, y = p.lcp.A[i * n + j], p.lcp.A[j * n + i]
             none = none + 0.0 * (x + y)
             gap, size = fmax(fabs(x - y), gap), fmax(fabs(x), size)
     return not_(none == 0.0) | (gap > ASYMMETRY * size)
@@ -58,7 +58,7 @@ def load_lanes(p, first, count):
     while p.lcp_memory[at] != 0:
         copy_in(p, at, first, count)
         at += 4
-    if p.lcp_dense[0] != 0:
+    if p.lcp.dense[0] != 0:
         p.lcp_memory[DOUBT] = 1 if any_(is_doubtful(p)) else 0
 
 

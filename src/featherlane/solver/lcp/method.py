@@ -14,7 +14,7 @@ from typing import Any
 from featherlane.errors import FeatherlaneError, near
 from featherlane.lanes import Stage
 
-ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one_* or lcp_*, see fields.py
+ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one.* or lcp.*, see fields.py
 
 
 class OptionError(FeatherlaneError, ValueError):

@@ -21,24 +21,24 @@ def store_forces(d):
     """Forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
     zero = real(d, 0.0)
     for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.lcp_x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero
+        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.lcp_x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else zero
+        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else zero
     for k in range(d.ncon_slot[0]):
         r = d.con_lcprow[k]
         for c in range(6):
-            d.con_force[6 * k + c] = d.lcp_x[r + c] if r >= 0 and c < d.con_dim[k] else zero
+            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else zero
 
 
 @stage
 def iterate(m, d):
     """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
 
-    Reads:  the rows of `make_lcp`, lcp_x.
-    Writes: lcp_x (nlcp,) [N, N m], lcp_w, lcp_niter, lcp_status, lcp_residual, lcp_parameter; stat_residual where each
-            iteration is recorded; what `solve_apgd` and `solve_pgs` write for themselves.
+    Reads:  the rows of `make_lcp`, lcp.x.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual where each iteration is recorded; what `solve_apgd` and
+            `solve_pgs` write for themselves.
     """
-    d.lcp_parameter[0], d.lcp_parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
+    d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
     else:
@@ -49,11 +49,11 @@ def iterate(m, d):
 def find_forces(m, d):
     """lcp_x, and how its solver ended."""
     zero = real(d, 0.0)
-    for r in range(d.lcp_n[0]):
-        d.lcp_x[r] = zero
-    d.lcp_niter[0], d.lcp_status[0], d.lcp_residual[0] = zero, zero, zero
-    if d.lcp_n[0] > 0:
-        if m.opt_lcp_solver != DANTZIG or d.lcp_n[0] > d.nlcpone:
+    for r in range(d.lcp.n[0]):
+        d.lcp.x[r] = zero
+    d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zero, zero, zero
+    if d.lcp.n[0] > 0:
+        if m.opt_lcp_solver != DANTZIG or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if m.opt_lcp_solver == DANTZIG:
             solve_islands(m, d)
@@ -65,7 +65,7 @@ def find_forces(m, d):
 def has_rows(d):
     """Mask: has the world a row at all?"""
     found = real(d, 0.0)
-    for r in range(d.lcp_n[0]):
+    for r in range(d.lcp.n[0]):
         found = where(is_present(d, r), 1.0, found)
     return found > 0.0
 
@@ -77,13 +77,13 @@ def report(m, d):
     A world without rows had nothing to solve: sweeps were those of its mates.
     """
     zero = real(d, 0.0)
-    d.solver_niter[0] = where(has_rows(d), d.lcp_niter[0], 0.0)
-    d.solver_residual[0] = d.lcp_residual[0] + 0.0
+    d.solver_niter[0] = where(has_rows(d), d.lcp.niter[0], 0.0)
+    d.solver_residual[0] = d.lcp.residual[0] + 0.0
     d.solver_gap[0] = zero
-    unsettled, tolerance = d.lcp_status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
+    unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
-    failed = (d.lcp_status[0] > 0.0) & (unsettled | not_(d.lcp_residual[0] <= tolerance)) & (d.active[0] > 0.0)
+    failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
     d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
 
 
@@ -94,8 +94,7 @@ def solve_lcp(m, d):
     Reads:  what `make_lcp` reads.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual where each iteration is
-            recorded; link_force; what `make_lcp`, `iterate` and `solve_islands` write: lcp_x, lcp_niter, lcp_status,
-            lcp_residual; lcp_z for itself.
+            recorded; link_force; what `make_lcp`, `iterate` and `solve_islands` write: lcp.*; lcp.* for itself.
     Cost:   of the solver; see dantzig, pgs, apgd.
     """
     make_lcp(m, d)

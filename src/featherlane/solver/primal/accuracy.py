@@ -58,30 +58,30 @@ STEPS = 20  # from rows made anew: one or two are enough, but where rows take tu
 def make_rows_anew(m, d, chosen):
     """J a - aref and M a of the chosen worlds from a itself: each step has left its roundings in them."""
     contact_velocities(d)
-    place_rows(m, d, d.qacc, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-    subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-    metric_times(m, d, d.qacc, d.Mv)
+    place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    metric_times(m, d, d.qacc, d.primal.Mv)
     for i in range(m.nv):
-        d.Ma[i] = where(chosen, d.Mv[i], d.Ma[i])
+        d.primal.Ma[i] = where(chosen, d.primal.Mv[i], d.primal.Ma[i])
     for k in range(d.ndofrow[0]):
-        d.dofrow_x[k] = where(chosen, d.dofrow_v[k], d.dofrow_x[k])
+        d.primal.dofrow_x[k] = where(chosen, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_x[k] = where(chosen, d.genrow_v[k], d.genrow_x[k])
+        d.primal.genrow_x[k] = where(chosen, d.primal.genrow_v[k], d.primal.genrow_x[k])
     for k in range(3 * d.ncon_slot[0]):
-        d.con_y[k] = where(chosen, d.con_warm[k], d.con_y[k])
+        d.primal.con_y[k] = where(chosen, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(r, r + 3):
-                d.con_y[i] = where(chosen, d.con_warm[i], d.con_y[i])
+                d.primal.con_y[i] = where(chosen, d.primal.con_warm[i], d.primal.con_y[i])
 
 
 # ---- what the rows contest -----------------------------------------------------------------------------------------
 @kernel
 def add_row(d, i, J, D, f):
-    """A row's entry J at dof i, its stiffness and its force: |J f| into Mgrad, J^2 D into Mgrad_old."""
-    d.Mgrad[i] = fma(fabs(J), fabs(f), d.Mgrad[i])
-    d.Mgrad_old[i] = fma(J * J, D, d.Mgrad_old[i])
+    """A row's entry J at dof i, its stiffness and its force: |J f| into Mgrad, J^2 D into primal.Mgrad_old."""
+    d.primal.Mgrad[i] = fma(fabs(J), fabs(f), d.primal.Mgrad[i])
+    d.primal.Mgrad_old[i] = fma(J * J, D, d.primal.Mgrad_old[i])
 
 
 @kernel
@@ -97,26 +97,26 @@ def add_edges(d, k, i, J, K, y, u):
 @kernel
 def add_pyramid(m, d, k, c):
     """The edges of contact k at column c of its Jacobian."""
-    i, J, y = d.pair_dof[c], d.pair_J[3 * c], d.con_y[3 * k]
+    i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[3 * c], d.primal.con_y[3 * k]
     for e in range(1, 3):
-        add_edges(d, k, i, J, d.pair_J[3 * c + e], y, d.con_y[3 * k + e])
+        add_edges(d, k, i, J, d.hessian.pair_J[3 * c + e], y, d.primal.con_y[3 * k + e])
     for e in range(d.con_dim[k] - 3):
-        add_edges(d, k, i, J, d.pair_J[3 * (m.nv + c) + e], y, d.con_y[3 * turn(d, k) + e])
+        add_edges(d, k, i, J, d.hessian.pair_J[3 * (m.nv + c) + e], y, d.primal.con_y[3 * turn(d, k) + e])
 
 
 @kernel
 def add_cone(m, d, k, c, f, t):
     """The rows of contact k, with forces f and moments t, at column c of its Jacobian."""
-    i, D, Dt, n = d.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
-    add_row(d, i, d.pair_J[3 * c], D, f[0])
+    i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
+    add_row(d, i, d.hessian.pair_J[3 * c], D, f[0])
     if n > 1:
-        add_row(d, i, d.pair_J[3 * c + 1], Dt, f[1])
-        add_row(d, i, d.pair_J[3 * c + 2], Dt, f[2])
+        add_row(d, i, d.hessian.pair_J[3 * c + 1], Dt, f[1])
+        add_row(d, i, d.hessian.pair_J[3 * c + 2], Dt, f[2])
     if n > 3:
         r = 3 * (m.nv + c)
-        add_row(d, i, d.pair_J[r], Dt, t[0])
-        add_row(d, i, d.pair_J[r + 1], Dt, t[1])
-        add_row(d, i, d.pair_J[r + 2], Dt, t[2])
+        add_row(d, i, d.hessian.pair_J[r], Dt, t[0])
+        add_row(d, i, d.hessian.pair_J[r + 1], Dt, t[1])
+        add_row(d, i, d.hessian.pair_J[r + 2], Dt, t[2])
 
 
 @kernel
@@ -132,18 +132,18 @@ def add_contact(m, d, k):
 
 @kernel
 def find_contested(m, d):
-    """Mgrad <- the forces that the rows contest at each dof, Mgrad_old <- the part by its own inertia, M_ii c_i.
+    """Mgrad <- the forces that the rows contest at each dof, primal.Mgrad_old <- the part by its own inertia, M_ii c_i.
 
     Returns how many times as stiff as its inertia the rows make a dof, at most.
-    Reads:  the rows, cdof.   Writes: pair_J, pair_dof for itself.   Cost: O(entries of J).
+    Reads:  the rows, cdof.   Writes: hessian.pair_J, hessian.pair_dof for itself.   Cost: O(entries of J).
     """
     for i in range(m.nv):
-        d.Mgrad[i], d.Mgrad_old[i] = real(d, 0.0), real(d, 0.0) + metric_diagonal(m, d, i)
+        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = real(d, 0.0), real(d, 0.0) + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
-        f, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
     for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         for e in range(d.genrow_dofadr[k], d.genrow_dofadr[k] + d.genrow_dofnum[k]):
             add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
@@ -151,8 +151,8 @@ def find_contested(m, d):
     stiffest = real(d, 0.0)
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
-        stiffest = fmax(stiffest, d.Mgrad_old[i] / inertia)
-        d.Mgrad_old[i] = inertia * d.Mgrad[i] / d.Mgrad_old[i]
+        stiffest = fmax(stiffest, d.primal.Mgrad_old[i] / inertia)
+        d.primal.Mgrad_old[i] = inertia * d.primal.Mgrad[i] / d.primal.Mgrad_old[i]
     return stiffest
 
 
@@ -162,7 +162,7 @@ def size_from_acceleration(m, d):
     """max(|f0|, |M a - f0|), or what float32 can square, if that is less."""
     smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        x = d.Ma[i] - f0[i]
+        x = d.primal.Ma[i] - f0[i]
         smooth, constraint = fma(f0[i], f0[i], smooth), fma(x, x, constraint)
     size = sqrt(fmax(smooth, constraint))
     if single_precision(d):
@@ -182,9 +182,9 @@ def is_right(m, d, gradient, promise, fall, stiffest):
         small = real(d, SMALL32)
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
     for i in range(m.nv):
-        size = fma(TERMS * rounding, d.Mgrad_old[i], small * forces)
-        above = where(fabs(d.Mv[i]) <= size, above, 1.0)
-        beyond = where(lost * fabs(d.Mv[i]) <= size, beyond, 1.0)
+        size = fma(TERMS * rounding, d.primal.Mgrad_old[i], small * forces)
+        above = where(fabs(d.primal.Mv[i]) <= size, above, 1.0)
+        beyond = where(lost * fabs(d.primal.Mv[i]) <= size, beyond, 1.0)
     known = ((promise < FAR) | (fall == 0.0)) & (rounding * gradient <= forces)
     right = known & (above == 0.0) & not_(set_switches(m, d, real(d, 1.0)))
     return right, right & (beyond == 0.0)
@@ -195,19 +195,20 @@ def is_well_known(m, d, chosen):
     """Mask: of the chosen worlds, does the factor of H know more than the rounding of its stiffest rows?
 
     Two patterns of signs are asked.
-    Reads:  the rows, cdof.   Writes: live, Mgrad, Mgrad_old, search, Mv, H and its factor.
+    Reads:  the rows, cdof.
+    Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
     """
     rounding, above = one_rounding(d), real(d, 0.0)
-    d.live[0] = where(chosen, 1.0, real(d, 0.0))
+    d.primal.live[0] = where(chosen, 1.0, real(d, 0.0))
     assemble_hessian(m, d)
     for pattern in range(2):
         find_contested(m, d)
         for i in range(m.nv):
             if pattern == 1 and (i + i // 2) % 2 == 1:
-                d.Mgrad[i] = -d.Mgrad[i]
-        substitute(m, d, d.Mgrad)
+                d.primal.Mgrad[i] = -d.primal.Mgrad[i]
+        substitute(m, d, d.primal.Mgrad)
         for i in range(m.nv):
-            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.Mgrad[i]), d.Mgrad_old[i]
+            moved, contested = rounding * metric_diagonal(m, d, i) * fabs(d.primal.Mgrad[i]), d.primal.Mgrad_old[i]
             above = where((moved <= DIGITS * contested) | (contested == 0.0), above, 1.0)
     return chosen & (above == 0.0)
 
@@ -217,7 +218,7 @@ def force_from_acceleration(m, d, chosen):
     """qfrc_constraint = M a - f0 in the chosen worlds."""
     f0 = metric_force(m, d)
     for i in range(m.nv):
-        d.qfrc_constraint[i] = where(chosen, d.Ma[i] - f0[i], d.qfrc_constraint[i])
+        d.qfrc_constraint[i] = where(chosen, d.primal.Ma[i] - f0[i], d.qfrc_constraint[i])
 
 
 @kernel
@@ -225,8 +226,8 @@ def refine(m, d, left, gradient, niter, n):
     """(mask: is the acceleration right, norm of the gradient, iterations): steps of the worlds left, until it is.
 
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
-    Writes: of the worlds left the point, its rows, and qfrc_constraint by the acceleration; stat_*; live, search, Mv,
-            Mgrad, Mgrad_old, H and all else that a direction needs.
+    Writes: of the worlds left the point, its rows, and qfrc_constraint by the acceleration; stat_*; primal.*, hessian.*
+            and all else that a direction needs.
     Cost:   a product with J, and two or three of Newton's steps.
     """
     tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
@@ -240,7 +241,7 @@ def refine(m, d, left, gradient, niter, n):
         todo = todo & (niter < m.opt_iterations)
         if not any_(todo):
             break
-        d.live[0] = where(todo, 1.0, 0.0)
+        d.primal.live[0] = where(todo, 1.0, 0.0)
         promise, fall = search_direction(m, d)
         now, surely = is_right(m, d, gradient, promise, fall, stiffest)
         right, sure = right | (todo & now), sure | (todo & surely)

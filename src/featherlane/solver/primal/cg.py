@@ -37,9 +37,9 @@ PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64
 def precondition(m, d):
     """Mgrad = M^-1 grad."""
     for i in range(m.nv):
-        d.Mgrad[i] = d.grad[i]
+        d.primal.Mgrad[i] = d.primal.grad[i]
     LD, inverse = metric_factor(m, d)
-    solve(m, LD, inverse, d.Mgrad)
+    solve(m, LD, inverse, d.primal.Mgrad)
 
 
 @kernel
@@ -48,8 +48,8 @@ def conjugation(m, d):
     zero = real(d, 0.0)
     py, yMy, yMg, pg, pp, gg = zero, zero, zero, zero, zero, zero
     for i in range(m.nv):
-        p, g, Mg = d.search[i], d.grad[i], d.Mgrad[i]
-        y, My = g - d.grad_old[i], Mg - d.Mgrad_old[i]
+        p, g, Mg = d.primal.search[i], d.primal.grad[i], d.primal.Mgrad[i]
+        y, My = g - d.primal.grad_old[i], Mg - d.primal.Mgrad_old[i]
         py, yMy, yMg = fma(p, y, py), fma(y, My, yMy), fma(y, Mg, yMg)
         pg, pp, gg = fma(p, g, pg), fma(p, p, pp), fma(g, g, gg)
     curved = py > MINVAL
@@ -63,11 +63,11 @@ def conjugation(m, d):
 def turn_search(m, d, beta):
     """p <- -M^-1 g + beta p and its rows; keeps the gradient."""
     for i in range(m.nv):
-        d.search[i] = fma(beta, d.search[i], -d.Mgrad[i])
-        d.grad_old[i] = d.grad[i]
-        d.Mgrad_old[i] = d.Mgrad[i]
-    metric_times(m, d, d.search, d.Mv)
-    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+        d.primal.search[i] = fma(beta, d.primal.search[i], -d.primal.Mgrad[i])
+        d.primal.grad_old[i] = d.primal.grad[i]
+        d.primal.Mgrad_old[i] = d.primal.Mgrad[i]
+    metric_times(m, d, d.primal.search, d.primal.Mv)
+    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
 
 
 @stage
@@ -76,9 +76,8 @@ def cg(m, d):
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
-            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself Ma, Mv, Mgrad,
-            Mgrad_old, grad, grad_old, search, cacc, cfrc, dofrow_v, dofrow_x, genrow_v, genrow_x, con_motion,
-            con_wrench, con_warm, con_y, con_z.
+            solver_niter, solver_residual, solver_gap, warning (not converged), stat_*; for itself primal.*, cacc, cfrc,
+            con_motion, con_wrench.
     Cost:   per iteration O(contacts + nv * depth).
     """
     warm_start(m, d)
@@ -91,7 +90,7 @@ def cg(m, d):
     record(d, 0, scale * cost, scale * gradient, zero, zero)
     precondition(m, d)
     for i in range(m.nv):
-        d.search[i] = zero
+        d.primal.search[i] = zero
     gap, beta, niter, idle = half_product(m, d), zero, zero, zero
     least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)

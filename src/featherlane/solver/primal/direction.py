@@ -15,20 +15,20 @@ def search_direction(m, d):
     along p, -p . grad.  Where trees were taken apart H is not the second derivative, and the gain is FAR.
     """
     for i in range(m.nv):
-        d.search[i] = -d.grad[i]
+        d.primal.search[i] = -d.primal.grad[i]
     assemble_hessian(m, d)
     solve_first(m, d)
     descent = real(d, 0.0)
     for i in range(m.nv):
-        descent = fma(d.search[i], d.grad[i], descent)
+        descent = fma(d.primal.search[i], d.primal.grad[i], descent)
     # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
         s = real(d, 0.0)
         for i in range(m.nv):
-            d.search[i] = where(lost, -d.grad[i] / metric_diagonal(m, d, i), d.search[i])
-            s = fma(d.search[i], d.grad[i], s)
+            d.primal.search[i] = where(lost, -d.primal.grad[i] / metric_diagonal(m, d, i), d.primal.search[i])
+            s = fma(d.primal.search[i], d.primal.grad[i], s)
         descent = where(lost, s, descent)
-    metric_times(m, d, d.search, d.Mv)
-    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+    metric_times(m, d, d.primal.search, d.primal.Mv)
+    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     return where(lost | leaves_out(d), FAR, -0.5 * descent), -descent

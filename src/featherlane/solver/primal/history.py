@@ -25,7 +25,7 @@ def half_product(m, d):
     """
     s, size = real(d, 0.0), real(d, 0.0)
     for i in range(m.nv):
-        x = d.grad[i] * d.Mgrad[i]
+        x = d.primal.grad[i] * d.primal.Mgrad[i]
         s, size = s + x, size + fabs(x)
     return where(s < -ROUNDING * size, FAR, fmax(0.5 * s, 0.0))
 
@@ -37,6 +37,6 @@ def primal_gap(m, d):
     Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
     """
     for i in range(m.nv):
-        d.Mgrad[i] = d.grad[i]
-    inverse_metric_times(m, d, d.Mgrad)
+        d.primal.Mgrad[i] = d.primal.grad[i]
+    inverse_metric_times(m, d, d.primal.Mgrad)
     return half_product(m, d)

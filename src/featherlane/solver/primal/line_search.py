@@ -27,13 +27,17 @@ def slope(m, d, a, q1, q2):
     """(d/da, d2/da2) of the cost at step length a."""
     g, h = fma(a, q2, q1), q2
     for k in range(d.nfrictionrow[0]):
-        g, h = bounded_slope(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h)
+        g, h = bounded_slope(
+            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], a, d.dofrow_lo[k], d.dofrow_hi[k], g, h
+        )
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        v = d.dofrow_v[k]
-        x, Dv = fma(a, v, d.dofrow_x[k]), d.dofrow_D[k] * v
+        v = d.primal.dofrow_v[k]
+        x, Dv = fma(a, v, d.primal.dofrow_x[k]), d.dofrow_D[k] * v
         g, h = fma(fmin(x, 0.0), Dv, g), fma(where(x < 0.0, v, 0.0), Dv, h)
     for k in range(d.ngenrow[0]):
-        g, h = bounded_slope(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h)
+        g, h = bounded_slope(
+            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], a, d.genrow_lo[k], d.genrow_hi[k], g, h
+        )
     return contact_slope(m, d, a, g, h)
 
 
@@ -43,9 +47,9 @@ def line_terms(m, d):
     zero, f0 = real(d, 0.0), metric_force(m, d)
     q1, q2, length = zero, zero, zero
     for i in range(m.nv):
-        p = d.search[i]
-        q1 = fma(p, d.Ma[i] - f0[i], q1)
-        q2 = fma(p, d.Mv[i], q2)
+        p = d.primal.search[i]
+        q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
+        q2 = fma(p, d.primal.Mv[i], q2)
         length = fma(p, p, length)
     return q1, q2, length
 
@@ -61,12 +65,16 @@ def line_rounding(m, d, reach):
     """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
     s, f0 = real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        size = fabs(d.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
-        s = fma(fabs(d.search[i]), size, s)
+        size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
+        s = fma(fabs(d.primal.search[i]), size, s)
     for k in range(d.ndofrow[0]):
-        s = s + bounded_rounding(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k])
+        s = s + bounded_rounding(
+            d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k], reach, d.dofrow_lo[k], d.dofrow_hi[k]
+        )
     for k in range(d.ngenrow[0]):
-        s = s + bounded_rounding(d.genrow_D[k], d.genrow_x[k], d.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k])
+        s = s + bounded_rounding(
+            d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k], reach, d.genrow_lo[k], d.genrow_hi[k]
+        )
     s = contact_rounding(m, d, reach, s)
     if single_precision(d):
         s = 6e-8 * s

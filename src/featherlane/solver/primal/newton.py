@@ -59,7 +59,7 @@ def newton(m, d):
     for iteration in range(m.opt_iterations):
         if not any_(live):
             break
-        d.live[0] = where(live, 1.0, 0.0)
+        d.primal.live[0] = where(live, 1.0, 0.0)
         promise, fall = search_direction(m, d)
         if any_(slow):
             # a gradient that is rounding makes a slope that is no more

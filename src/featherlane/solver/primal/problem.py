@@ -51,26 +51,26 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 def contact_velocities(d):
     """con_z = J v of the contacts, from body velocities: what their aref are made of."""
     for k in range(d.ncon_slot[0]):
-        contact_rows(d, k, d.cvel, d.con_z)
+        contact_rows(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            turning_rows(d, k, d.cvel, d.con_z)
+            turning_rows(d, k, d.cvel, d.primal.con_z)
 
 
 @kernel
 def subtract_reference_at(m, d, dof_x, gen_x, con_y):
-    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, with J v in con_z."""
+    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, with J v in primal.con_z."""
     for k in range(d.ncon_slot[0]):
-        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.con_z[3 * k], d.con_stiffpos[k])
+        con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.primal.con_z[3 * k], d.con_stiffpos[k])
         b = d.con_frictiondamping[k]
         if d.con_dim[k] > 1:
-            con_y[3 * k + 1] = fma(b, d.con_z[3 * k + 1], con_y[3 * k + 1])
-            con_y[3 * k + 2] = fma(b, d.con_z[3 * k + 2], con_y[3 * k + 2])
+            con_y[3 * k + 1] = fma(b, d.primal.con_z[3 * k + 1], con_y[3 * k + 1])
+            con_y[3 * k + 2] = fma(b, d.primal.con_z[3 * k + 2], con_y[3 * k + 2])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r, b = 3 * turn(d, k), d.con_frictiondamping[k]
             for i in range(r, r + 3):
-                con_y[i] = fma(b, d.con_z[i], con_y[i])
+                con_y[i] = fma(b, d.primal.con_z[i], con_y[i])
     for k in range(d.ndofrow[0]):
         dof_x[k] = dof_x[k] - d.dofrow_aref[k]
     for k in range(d.ngenrow[0]):
@@ -81,7 +81,7 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
 
 @kernel
 def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """The same, and J v into con_z."""
+    """The same, and J v into primal.con_z."""
     contact_velocities(d)
     subtract_reference_at(m, d, dof_x, gen_x, con_y)
 
@@ -115,7 +115,7 @@ def gauss_cost(m, d):
     c = real(d, 0.0)
     f0 = metric_force(m, d)
     for i in range(m.nv):
-        c = fma(d.Ma[i] - f0[i], d.qacc[i] - d.qacc_smooth[i], c)
+        c = fma(d.primal.Ma[i] - f0[i], d.qacc[i] - d.qacc_smooth[i], c)
     return 0.5 * c
 
 
@@ -126,17 +126,17 @@ def push_rows(m, d):
     for i in range(m.nv):
         d.qfrc_constraint[i] = real(d, 0.0)
     for k in range(d.nfrictionrow[0]):
-        f, c = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        f, c = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
-        f, c = push(d.dofrow_D[k], d.dofrow_x[k])
+        f, c = push(d.dofrow_D[k], d.primal.dofrow_x[k])
         cost = cost + c
         i = d.dofrow_dof[k]
         d.qfrc_constraint[i] = fma(d.dofrow_J[k], f, d.qfrc_constraint[i])
     for k in range(d.ngenrow[0]):
-        f, c = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        f, c = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         cost = cost + c
         o = d.genrow_dofadr[k]
         for e in range(o, o + d.genrow_dofnum[k]):
@@ -153,8 +153,8 @@ def evaluate(m, d):
     """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
     cost, s, f0 = push_rows(m, d), real(d, 0.0), metric_force(m, d)
     for i in range(m.nv):
-        x = (d.Ma[i] - f0[i]) - d.qfrc_constraint[i]
-        d.grad[i] = x
+        x = (d.primal.Ma[i] - f0[i]) - d.qfrc_constraint[i]
+        d.primal.grad[i] = x
         s = fma(x, x, s)
     return cost + gauss_cost(m, d), sqrt(s)
 
@@ -174,10 +174,10 @@ def set_switches(m, d, a):
     """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
     n = real(d, 0.0)
     for k in range(d.ndofrow[0]):
-        D, x, v = d.dofrow_D[k], d.dofrow_x[k], d.dofrow_v[k]
+        D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
         n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
-        D, x, v = d.genrow_D[k], d.genrow_x[k], d.genrow_v[k]
+        D, x, v = d.genrow_D[k], d.primal.genrow_x[k], d.primal.genrow_v[k]
         n = n + row_switches(D, x, v, a, d.genrow_lo[k], d.genrow_hi[k])
     n = n + contact_switches(m, d, a)
     return n > 0.0
@@ -193,19 +193,19 @@ def moved(a, v, x):
 def advance_rows(m, d, a):
     """Move the point and its rows by a p."""
     for i in range(m.nv):
-        d.qacc[i] = moved(a, d.search[i], d.qacc[i])
-        d.Ma[i] = moved(a, d.Mv[i], d.Ma[i])
+        d.qacc[i] = moved(a, d.primal.search[i], d.qacc[i])
+        d.primal.Ma[i] = moved(a, d.primal.Mv[i], d.primal.Ma[i])
     for k in range(d.ndofrow[0]):
-        d.dofrow_x[k] = moved(a, d.dofrow_v[k], d.dofrow_x[k])
+        d.primal.dofrow_x[k] = moved(a, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_x[k] = moved(a, d.genrow_v[k], d.genrow_x[k])
+        d.primal.genrow_x[k] = moved(a, d.primal.genrow_v[k], d.primal.genrow_x[k])
     for k in range(3 * d.ncon_slot[0]):
-        d.con_y[k] = moved(a, d.con_z[k], d.con_y[k])
+        d.primal.con_y[k] = moved(a, d.primal.con_z[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(r, r + 3):
-                d.con_y[i] = moved(a, d.con_z[i], d.con_y[i])
+                d.primal.con_y[i] = moved(a, d.primal.con_z[i], d.primal.con_y[i])
 
 
 @kernel
@@ -213,9 +213,9 @@ def store_forces(m, d):
     """Row forces at the solution; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
-        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        d.genrow_force[k], _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
     store_contact_forces(m, d)
 
 

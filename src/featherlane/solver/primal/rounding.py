@@ -82,15 +82,15 @@ def sizes_of_contact(m, d, k):
     zero = real(d, 0.0)
     t = (zero, zero, zero)
     if m.opt_cone == PYRAMIDAL:
-        f, _ = pyramid_push(d, k, d.con_y)
+        f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
         if d.con_dim[k] > 3:
-            g, _, _ = turning_pyramid(d, k, d.con_y)
+            g, _, _ = turning_pyramid(d, k, d.primal.con_y)
             f, t = (f[0] + g, f[1], f[2]), (g, g, g)
     else:
-        f, s, _ = cone_push(d, k, d.con_y)
+        f, s, _ = cone_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+            t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     n = load3(d.con_basis, 9 * k)
     if d.con_dim[k] > 1:
         f = spread_over(f, n, load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6))
@@ -108,21 +108,21 @@ def is_rounding_of_terms(m, d):
 
     The terms of |M a| + |f0| + |J|^T |f|, edges, arms and axes by themselves: of contacts that push against each other
     the gradient shows the difference, and another step gains nothing where that is all that is left of them.
-    Reads:  the rows, Ma and grad at a point.   Writes: con_wrench, Mgrad.   Cost: as one gradient.
+    Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.Mgrad.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
     for i in range(m.nv):
-        d.Mgrad[i] = fabs(d.Ma[i]) + fabs(f0[i])
+        d.primal.Mgrad[i] = fabs(d.primal.Ma[i]) + fabs(f0[i])
     for k in range(d.ndofrow[0]):
-        f, _ = bounded_force(d.dofrow_D[k], d.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
+        f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         i = d.dofrow_dof[k]
-        d.Mgrad[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.Mgrad[i])
+        d.primal.Mgrad[i] = fma(fabs(d.dofrow_J[k]), fabs(f), d.primal.Mgrad[i])
     for k in range(d.ngenrow[0]):
-        f, _ = bounded_force(d.genrow_D[k], d.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
+        f, _ = bounded_force(d.genrow_D[k], d.primal.genrow_x[k], d.genrow_lo[k], d.genrow_hi[k])
         o = d.genrow_dofadr[k]
         for e in range(o, o + d.genrow_dofnum[k]):
             i = d.genrow_dof[e]
-            d.Mgrad[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.Mgrad[i])
+            d.primal.Mgrad[i] = fma(fabs(d.genrow_J[e]), fabs(f), d.primal.Mgrad[i])
     clear_body_forces(m, d)
     for k in range(d.ncon_slot[0]):
         f, t = sizes_of_contact(m, d, k)
@@ -137,13 +137,13 @@ def is_rounding_of_terms(m, d):
             if d.body_reached[p]:
                 store6(d.con_wrench, 6 * p, add6(load6(d.con_wrench, 6 * p), w))
             for i in range(m.body_dofadr[b], m.body_dofadr[b] + m.body_dofnum[b]):
-                x = d.Mgrad[i]
+                x = d.primal.Mgrad[i]
                 for j in range(6):
                     x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
-                d.Mgrad[i] = x
+                d.primal.Mgrad[i] = x
     rounding, above = TERMS * one_rounding(d), real(d, 0.0)
     for i in range(m.nv):
-        above = where(fabs(d.grad[i]) <= rounding * d.Mgrad[i], above, 1.0)
+        above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.Mgrad[i], above, 1.0)
     return above == 0.0
 
 
@@ -163,14 +163,14 @@ def change_by_rounding(m, d, chosen):
     change = real(d, 0.0)
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
-        d.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
-        d.Mgrad[i] = d.grad[i]
-    metric_times(m, d, d.search, d.Mv)
-    place_rows(m, d, d.search, d.con_motion, d.dofrow_v, d.genrow_v, d.con_z)
+        d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
+        d.primal.Mgrad[i] = d.primal.grad[i]
+    metric_times(m, d, d.primal.search, d.primal.Mv)
+    place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
     advance_rows(m, d, where(chosen, 1.0, real(d, 0.0)))
     evaluate(m, d)
     for i in range(m.nv):
-        x = d.grad[i] - d.Mgrad[i]
+        x = d.primal.grad[i] - d.primal.Mgrad[i]
         change = fma(x, x, change)
     return sqrt(change)
 
@@ -199,8 +199,8 @@ def is_rounding(m, d, gradient, chosen):
 def unexplained(m, d, gradient, gap):
     """Mask: worlds whose gradient is neither small nor rounding; those asked about rounding moved by as much.
 
-    Reads:  qacc, Ma, rows and gradient at the end of a primal solve, whose norm and scaled gap are given.
-    Writes: qacc, Ma, rows, qfrc_constraint and grad of worlds whose gradient is not small; search, Mv, Mgrad.
+    Reads:  qacc, primal.Ma, rows and gradient at the end of a primal solve, whose norm and scaled gap are given.
+    Writes: qacc, primal.*, rows, qfrc_constraint and primal.* of worlds whose gradient is not small.
     Cost:   a product with J and a gradient where some world's is not small, else two sums over nv.
     """
     left = is_left(m, d, gradient, gap)

@@ -27,26 +27,26 @@ SHORT = 1e-3  # of the distance of the two points: less is not worth a step
 @kernel
 def start_free(m, d):
     """The acceleration without constraints, and its rows."""
-    place_rows(m, d, d.qacc_smooth, d.con_motion, d.dofrow_x, d.genrow_x, d.con_y)
-    subtract_reference(m, d, d.dofrow_x, d.genrow_x, d.con_y)
+    place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
-        d.Ma[i] = f0[i]
+        d.primal.Ma[i] = f0[i]
 
 
 @kernel
 def last_is_cheaper(m, d):
     """Mask: is last step's acceleration, whose rows it leaves in place of a direction's, cheaper than that without?"""
-    f0, free = metric_force(m, d), row_cost(m, d, d.dofrow_x, d.genrow_x, d.con_y)
-    # con_z holds J v: the last point's rows go to con_warm
-    place_rows(m, d, d.qacc_warmstart, d.con_motion, d.dofrow_v, d.genrow_v, d.con_warm)
-    subtract_reference_at(m, d, d.dofrow_v, d.genrow_v, d.con_warm)
-    metric_times(m, d, d.qacc_warmstart, d.Mv)
+    f0, free = metric_force(m, d), row_cost(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
+    # primal.con_z holds J v: the last point's rows go to primal.con_warm
+    place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
+    metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
     gauss = real(d, 0.0)
     for i in range(m.nv):
-        gauss = fma(d.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
-    return fma(0.5, gauss, row_cost(m, d, d.dofrow_v, d.genrow_v, d.con_warm)) < free
+        gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
+    return fma(0.5, gauss, row_cost(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
 
 
 @kernel
@@ -59,19 +59,19 @@ def ordered_pair(first, a, b):
 def take_point(m, d, last):
     """The point and its rows from where last says, and the direction to the other one."""
     for i in range(m.nv):
-        d.qacc[i], d.search[i] = ordered_pair(last, d.qacc_warmstart[i], d.qacc[i])
-        d.Ma[i], d.Mv[i] = ordered_pair(last, d.Mv[i], d.Ma[i])
+        d.qacc[i], d.primal.search[i] = ordered_pair(last, d.qacc_warmstart[i], d.qacc[i])
+        d.primal.Ma[i], d.primal.Mv[i] = ordered_pair(last, d.primal.Mv[i], d.primal.Ma[i])
     for k in range(d.ndofrow[0]):
-        d.dofrow_x[k], d.dofrow_v[k] = ordered_pair(last, d.dofrow_v[k], d.dofrow_x[k])
+        d.primal.dofrow_x[k], d.primal.dofrow_v[k] = ordered_pair(last, d.primal.dofrow_v[k], d.primal.dofrow_x[k])
     for k in range(d.ngenrow[0]):
-        d.genrow_x[k], d.genrow_v[k] = ordered_pair(last, d.genrow_v[k], d.genrow_x[k])
+        d.primal.genrow_x[k], d.primal.genrow_v[k] = ordered_pair(last, d.primal.genrow_v[k], d.primal.genrow_x[k])
     for k in range(3 * d.ncon_slot[0]):
-        d.con_y[k], d.con_z[k] = ordered_pair(last, d.con_warm[k], d.con_y[k])
+        d.primal.con_y[k], d.primal.con_z[k] = ordered_pair(last, d.primal.con_warm[k], d.primal.con_y[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(r, r + 3):
-                d.con_y[i], d.con_z[i] = ordered_pair(last, d.con_warm[i], d.con_y[i])
+                d.primal.con_y[i], d.primal.con_z[i] = ordered_pair(last, d.primal.con_warm[i], d.primal.con_y[i])
 
 
 @kernel

@@ -63,14 +63,18 @@ def cone_slope(d, k, a, g, h):
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
     """
-    v, v1, v2 = d.con_z[3 * k], d.con_z[3 * k + 1], d.con_z[3 * k + 2]
-    y, y1, y2 = fma(a, v, d.con_y[3 * k]), fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
+    y, y1, y2 = (
+        fma(a, v, d.primal.con_y[3 * k]),
+        fma(a, v1, d.primal.con_y[3 * k + 1]),
+        fma(a, v2, d.primal.con_y[3 * k + 2]),
+    )
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
         r = 3 * turn(d, k)
         for i in range(3):
-            w = d.con_z[r + i]
-            u = fma(a, w, d.con_y[r + i])
+            w = d.primal.con_z[r + i]
+            u = fma(a, w, d.primal.con_y[r + i])
             yy, yv, vv = fma(u, u, yy), fma(u, w, yv), fma(w, w, vv)
     T, D, Dt, E = sqrt(yy), d.con_D[k], d.con_Dt[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
@@ -86,14 +90,14 @@ def cone_slope(d, k, a, g, h):
 @kernel
 def cone_switches(d, k, a):
     """Positive where the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
-    v, v1, v2 = d.con_z[3 * k], d.con_z[3 * k + 1], d.con_z[3 * k + 2]
-    y, y1, y2 = d.con_y[3 * k], d.con_y[3 * k + 1], d.con_y[3 * k + 2]
+    v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
+    y, y1, y2 = d.primal.con_y[3 * k], d.primal.con_y[3 * k + 1], d.primal.con_y[3 * k + 2]
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
         r = 3 * turn(d, k)
         for i in range(3):
-            x, w = d.con_y[r + i], d.con_z[r + i]
+            x, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
             u = fma(a, w, x)
             yy, yv, vv, uu = fma(x, x, yy), fma(x, w, yv), fma(w, w, vv), fma(u, u, uu)
     sticks, slips = zone(d, k, y, sqrt(yy))
@@ -112,7 +116,7 @@ def cone_weights(d, k):
 
     I is over the directions other than n; e and q are 0 where the contact does not slip.
     """
-    y, T = d.con_y[3 * k], sqrt(others(d, k, d.con_y, d.con_y))
+    y, T = d.primal.con_y[3 * k], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
     D, E, zero = d.con_D[k], d.con_slip[k], real(d, 0.0)
     sticks, slips = zone(d, k, y, T)
     inverse = 1.0 / where(slips, T, 1.0)
@@ -125,4 +129,4 @@ def cone_weights(d, k):
 @kernel
 def is_held(d, k):
     """Where the contact does not part."""
-    return (d.con_y[3 * k] < sqrt(others(d, k, d.con_y, d.con_y))) & (d.con_D[k] > 0.0)
+    return (d.primal.con_y[3 * k] < sqrt(others(d, k, d.primal.con_y, d.primal.con_y))) & (d.con_D[k] > 0.0)

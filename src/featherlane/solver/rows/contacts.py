@@ -85,22 +85,22 @@ def push_contacts(m, d, cost):
     """Add the costs of all contacts, and their forces to the bodies'."""
     if m.opt_cone == PYRAMIDAL:
         for k in range(d.ncon_slot[0]):
-            f, c = pyramid_push(d, k, d.con_y)
+            f, c = pyramid_push(d, k, d.primal.con_y)
             cost = cost + c
             push_bodies(d, k, f)
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 3:
-                g, t, c = turning_pyramid(d, k, d.con_y)
+                g, t, c = turning_pyramid(d, k, d.primal.con_y)
                 cost = cost + c
                 add_contact_force(d, k, scale3(g, load3(d.con_basis, 9 * k)))
                 turn_bodies(d, k, t)
     else:
         for k in range(d.ncon_slot[0]):
-            f, s, c = cone_push(d, k, d.con_y)
+            f, s, c = cone_push(d, k, d.primal.con_y)
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.con_y, 3 * turn(d, k))))
+                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn(d, k))))
     return cost
 
 
@@ -110,14 +110,14 @@ def contact_push(m, d, k):
     zero = real(d, 0.0)
     t = (zero, zero, zero)
     if m.opt_cone == PYRAMIDAL:
-        f, _ = pyramid_push(d, k, d.con_y)
+        f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            g, t, _ = turning_pyramid(d, k, d.con_y)
+            g, t, _ = turning_pyramid(d, k, d.primal.con_y)
             f = (f[0] + g, f[1], f[2])
     else:
-        f, s, _ = cone_push(d, k, d.con_y)
+        f, s, _ = cone_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.con_y, 3 * turn(d, k)))
+            t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     return f, t
 
 
@@ -138,10 +138,10 @@ def store_contact_forces(m, d):
 def pyramid_slope(d, k, a):
     """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
     zero = real(d, 0.0)
-    y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
+    y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
     if d.con_dim[k] > 1:
-        v1, v2 = d.con_z[3 * k + 1], d.con_z[3 * k + 2]
-        y1, y2 = fma(a, v1, d.con_y[3 * k + 1]), fma(a, v2, d.con_y[3 * k + 2])
+        v1, v2 = d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
+        y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
         s, t = push_slope(y + y1, v + v1, zero, zero)
         s, t = push_slope(y - y1, v - v1, s, t)
         s, t = push_slope(y + y2, v + v2, s, t)
@@ -179,18 +179,18 @@ def contact_rounding(m, d, reach, s):
     Normal and tangents are taken apart: their differences are what pushes.
     """
     for k in range(d.ncon_slot[0]):
-        v, y = fabs(d.con_z[3 * k]), fabs(d.con_y[3 * k])
+        v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
         across, tangents, moved = real(d, 0.0), real(d, 0.0), real(d, 0.0)
         if d.con_dim[k] > 1:
             for i in range(3 * k + 1, 3 * k + 3):
-                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
-                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
+                across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
+                moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
         if d.con_dim[k] > 3:
             r = 3 * turn(d, k)
             for i in range(r, r + 3):
-                across, tangents = across + fabs(d.con_z[i]), tangents + fabs(d.con_y[i])
-                moved = moved + fabs(fma(reach, d.con_z[i], d.con_y[i]))
-        push = (d.con_y[3 * k] < tangents) | (fma(reach, d.con_z[3 * k], d.con_y[3 * k]) < moved)
+                across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
+                moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
+        push = (d.primal.con_y[3 * k] < tangents) | (fma(reach, d.primal.con_z[3 * k], d.primal.con_y[3 * k]) < moved)
         D = d.con_D[k]
         if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
             D = fmax(D, d.con_Dt[k])
@@ -203,7 +203,7 @@ def contact_switches(m, d, a):
     """Positive where a contact's edge starts or ceases to push along the step, or its cone is left or bends; else 0."""
     n = real(d, 0.0)
     for k in range(d.ncon_slot[0]):
-        y, v = load3(d.con_y, 3 * k), load3(d.con_z, 3 * k)
+        y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
         if d.con_dim[k] == 1:
             s = edge_switches(y[0], v[0], a)
         elif m.opt_cone == PYRAMIDAL:

@@ -57,11 +57,11 @@ def push_slope(x, v, g, h):
 @kernel
 def turning_slope(d, k, a):
     """The derivatives, over D, of the cost of the edges that turn, at step length a."""
-    y, v = fma(a, d.con_z[3 * k], d.con_y[3 * k]), d.con_z[3 * k]
+    y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
     r, g, h = 3 * turn(d, k), real(d, 0.0), real(d, 0.0)
     for i in range(d.con_dim[k] - 3):
-        w = d.con_z[r + i]
-        u = fma(a, w, d.con_y[r + i])
+        w = d.primal.con_z[r + i]
+        u = fma(a, w, d.primal.con_y[r + i])
         g, h = push_slope(y + u, v + w, g, h)
         g, h = push_slope(y - u, v - w, g, h)
     return g, h
@@ -76,10 +76,10 @@ def edge_switches(y, v, a):
 @kernel
 def turning_switches(d, k, a):
     """How many edges that turn start or cease to push along the step."""
-    y, v, r = d.con_y[3 * k], d.con_z[3 * k], 3 * turn(d, k)
+    y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn(d, k)
     n = real(d, 0.0)
     for i in range(d.con_dim[k] - 3):
-        u, w = d.con_y[r + i], d.con_z[r + i]
+        u, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
         n = n + (edge_switches(y + u, v + w, a) + edge_switches(y - u, v - w, a))
     return n
 
@@ -98,21 +98,23 @@ def edge_weights(D, y):
 @kernel
 def turning_weights(d, k):
     """(n4, n5, n6), (44, 55, 66): the same for the edges that turn; what they add to nn is the sum of the latter."""
-    D, y, r = d.con_D[k], d.con_y[3 * k], 3 * turn(d, k)
+    D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn(d, k)
     zero = real(d, 0.0)
-    p, q = where(y + d.con_y[r] < 0.0, D, 0.0), where(y - d.con_y[r] < 0.0, D, 0.0)
+    p, q = where(y + d.primal.con_y[r] < 0.0, D, 0.0), where(y - d.primal.con_y[r] < 0.0, D, 0.0)
     p1, q1, p2, q2 = zero, zero, zero, zero
     if d.con_dim[k] > 4:
-        p1, q1 = where(y + d.con_y[r + 1] < 0.0, D, 0.0), where(y - d.con_y[r + 1] < 0.0, D, 0.0)
-        p2, q2 = where(y + d.con_y[r + 2] < 0.0, D, 0.0), where(y - d.con_y[r + 2] < 0.0, D, 0.0)
+        p1, q1 = where(y + d.primal.con_y[r + 1] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 1] < 0.0, D, 0.0)
+        p2, q2 = where(y + d.primal.con_y[r + 2] < 0.0, D, 0.0), where(y - d.primal.con_y[r + 2] < 0.0, D, 0.0)
     return (p - q, p1 - q1, p2 - q2), (p + q, p1 + q1, p2 + q2)
 
 
 @kernel
 def least_edge(d, k):
     """The smallest of a contact's edges: where it is not negative, none pushes."""
-    widest = fmax(fabs(d.con_y[3 * k + 1]), fabs(d.con_y[3 * k + 2]))
+    widest = fmax(fabs(d.primal.con_y[3 * k + 1]), fabs(d.primal.con_y[3 * k + 2]))
     if d.con_dim[k] > 3:
         r = 3 * turn(d, k)
-        widest = fmax(widest, fmax(fabs(d.con_y[r]), fmax(fabs(d.con_y[r + 1]), fabs(d.con_y[r + 2]))))
-    return d.con_y[3 * k] - widest
+        widest = fmax(
+            widest, fmax(fabs(d.primal.con_y[r]), fmax(fabs(d.primal.con_y[r + 1]), fabs(d.primal.con_y[r + 2])))
+        )
+    return d.primal.con_y[3 * k] - widest

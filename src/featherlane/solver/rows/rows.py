@@ -43,7 +43,7 @@ def store_arm(m, d, k, place, b):
 
 @kernel
 def turn(d, k):
-    """The number under which the turns of slot k stand in con_basis, con_y, con_z and con_warm."""
+    """The number under which the turns of slot k stand in con_basis, primal.con_y, primal.con_z and primal.con_warm."""
     return d.nconmax + k
 
 

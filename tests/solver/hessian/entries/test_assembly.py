@@ -20,7 +20,7 @@ def test_h_is_the_second_derivative(way, cone, monkeypatch, rng):
     for size in (1.0, 50.0):
         s.point = near(s, rng, size)
         go_to(s, s.point)
-        s.a["H"][...] = np.nan  # nothing of an earlier one stays
+        s.a["hessian.H"][...] = np.nan  # nothing of an earlier one stays
         call(assemble_entries, s.m, s.d)
         for lane in range(s.width):
             expected = np.tril(dense(s, lane))
@@ -53,14 +53,14 @@ def test_contacts_count_for_worlds_that_go_on(way, monkeypatch, rng):
     """Where a world has ended, contacts of its own need not; the others' entries are the same bits."""
     s = on(way, monkeypatch, rng)
     call(assemble_entries, s.m, s.d)
-    whole, alone = s.a["H"].copy(), present(s)[-1]
+    whole, alone = s.a["hessian.H"].copy(), present(s)[-1]
     live = np.arange(s.width) == alone[1]
-    s.a["live"][0] = live
+    s.a["primal.live"][0] = live
     call(assemble_entries, s.m, s.d)
-    np.testing.assert_array_equal(s.a["H"][:, live], whole[:, live])
-    s.a["live"][...] = 0.0
+    np.testing.assert_array_equal(s.a["hessian.H"][:, live], whole[:, live])
+    s.a["primal.live"][...] = 0.0
     call(assemble_entries, s.m, s.d)
-    assert not np.array_equal(s.a["H"][:, live], whole[:, live])
+    assert not np.array_equal(s.a["hessian.H"][:, live], whole[:, live])
     for k in range(s.a["ncon_slot"][0]):
         assert not call(is_pushing, s.m, s.d, k).any()
 

@@ -64,14 +64,14 @@ def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng)
         s.point = near(s, rng, size)
         slots = {k for k, _ in present(s) if joins(s, k)}
         for k, dim in [(slot, dim) for slot in slots for dim in dims_of(s, slot)]:
-            s.a["con_dim"][k], s.a["con_y"][...] = dim, 0.0
+            s.a["con_dim"][k], s.a["primal.con_y"][...] = dim, 0.0
             call(prepare_contacts, s.m, s.d)
             go_to(s, s.point)
-            s.a["coupling_K"][...] = np.nan
-            s.a["H"][...] = 0.0
+            s.a["hessian.coupling_K"][...] = np.nan
+            s.a["hessian.H"][...] = 0.0
             call(clear_couplings, s.m, s.d)
             add(s, k)
-            for c in range(s.a["ncoupling"][0]):
+            for c in range(s.a["hessian.ncoupling"][0]):
                 call(subtract_coupling, s.m, s.d, c)
             for lane in (w for slot, w in present(s) if slot == k):
                 J = contact_jacobian(s, lane, k)

@@ -31,7 +31,7 @@ def s():
 
 
 def pairs(s):
-    return [call(coupling_tips, s.d, k) for k in range(s.a["ncoupling"][0])]
+    return [call(coupling_tips, s.d, k) for k in range(s.a["hessian.ncoupling"][0])]
 
 
 def test_contacts_and_general_rows_couple_the_ends_of_their_branches(s):
@@ -64,7 +64,7 @@ def row_of(dofs, parents):
         coupling_last=np.zeros(40, int),
     )
     call(list_couplings, m, d)
-    return m, d, [call(coupling_tips, d, k) for k in range(d.ncoupling[0])]
+    return m, d, [call(coupling_tips, d, k) for k in range(d.hessian.ncoupling[0])]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -87,23 +87,23 @@ def test_every_contact_finds_its_coupling(s):
     for k in range(s.a["ncon_slot"][0]):
         b, other = s.a["con_body"][2 * k : 2 * k + 2]
         if other == 0:
-            assert s.a["con_coupling"][k] == -1
+            assert s.a["hessian.con_coupling"][k] == -1
         else:
             tips = {int(s.model.body_lastdof[b]), int(s.model.body_lastdof[other])}
-            assert {*call(coupling_tips, s.d, s.a["con_coupling"][k])} == tips
+            assert {*call(coupling_tips, s.d, s.a["hessian.con_coupling"][k])} == tips
     for k, (i, j) in enumerate(pairs(s)):
         assert call(find_coupling, s.m, s.d, i, j) == call(find_coupling, s.m, s.d, j, i) == k
     assert call(coupling_key_of, 3, 5) == call(coupling_key_of, 5, 3) > call(coupling_key_of, 4, 2)
 
 
 def test_couplings_are_the_same_or_not(s):
-    n = s.a["ncoupling"][0]
-    s.a["ncoupling"][1], s.a["coupling_last"][:n] = n, s.a["coupling_key"][:n]
+    n = s.a["hessian.ncoupling"][0]
+    s.a["hessian.ncoupling"][1], s.a["hessian.coupling_last"][:n] = n, s.a["hessian.coupling_key"][:n]
     assert call(same_couplings, s.d)
     for k in (0, n - 1):
-        s.a["coupling_last"][k] += 1
+        s.a["hessian.coupling_last"][k] += 1
         assert not call(same_couplings, s.d)
-        s.a["coupling_last"][k] -= 1
-    s.a["ncoupling"][1] = n - 1
+        s.a["hessian.coupling_last"][k] -= 1
+    s.a["hessian.ncoupling"][1] = n - 1
     assert not call(same_couplings, s.d)
-    s.a["ncoupling"][1] = n
+    s.a["hessian.ncoupling"][1] = n

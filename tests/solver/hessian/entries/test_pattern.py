@@ -30,7 +30,7 @@ def s(request, monkeypatch, rng):
 def test_patterns_have_block_rows_and_couplings_or_not(s):
     assert call(has_block_rows, s.d) == (s.way in ("blocks", "ordered"))
     assert call(has_couplings, s.d) == (s.way in ("blocks", "ordered", "paths"))
-    assert s.a["H_pattern"][0] == PATTERNS[s.way]
+    assert s.a["hessian.pattern"][0] == PATTERNS[s.way]
 
 
 def test_places_of_columns_are_where_they_are_listed(s):

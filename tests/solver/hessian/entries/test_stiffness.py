@@ -46,7 +46,7 @@ def is_below(s, c, b):
 
 def full(s, b):
     """body_K of body b as (6, 6, width)."""
-    K = s.a["body_K"][21 * b : 21 * b + 21]
+    K = s.a["hessian.body_K"][21 * b : 21 * b + 21]
     symmetric = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
     aa, al, ll = (K[at].reshape(3, 3, -1) for at in (symmetric, np.arange(6, 15), 15 + symmetric))
     return np.concatenate([np.concatenate([aa, al], 1), np.concatenate([al.transpose(1, 0, 2), ll], 1)])
@@ -74,7 +74,7 @@ def test_a_contacts_stiffness_is_that_of_its_rows(s, rng):
             b = s.a["con_body"][2 * k]
             if s.a["con_body"][2 * k + 1] > 0:
                 continue
-            s.a["body_K"][21 * b : 21 * b + 21] = 0.0
+            s.a["hessian.body_K"][21 * b : 21 * b + 21] = 0.0
             add(s, k)
             dofs = chain(s.model, s.model.body_lastdof[b])
             S = s.a["cdof"][[6 * i + c for i in dofs for c in range(6)]].reshape(-1, 6, s.width)
@@ -88,7 +88,7 @@ def test_a_contacts_stiffness_is_that_of_its_rows(s, rng):
 
 
 def test_a_stiffness_times_a_motion(s, rng):
-    s.a["body_K"][...] = rng.normal(size=s.a["body_K"].shape)
+    s.a["hessian.body_K"][...] = rng.normal(size=s.a["hessian.body_K"].shape)
     v = rng.normal(size=(6, s.width))
     got = np.array(call(stiffness_times, s.d, 2, tuple(v)))
     np.testing.assert_allclose(got, np.einsum("abw,bw->aw", full(s, 2), v), atol=1e-13)
@@ -96,20 +96,20 @@ def test_a_stiffness_times_a_motion(s, rng):
 
 def test_a_body_has_the_sum_of_the_stiffnesses_below_it(s, rng):
     call(prepare_contacts, s.m, s.d)
-    K, n = rng.normal(size=s.a["body_K"].shape), s.mj.nbody
+    K, n = rng.normal(size=s.a["hessian.body_K"].shape), s.mj.nbody
     slots = s.a["con_body"][: 2 * s.a["ncon_slot"][0] : 2]
     for own in (set(slots.tolist()), set(slots[:2].tolist()), set()):  # as often as one likes, of what pushes now
-        s.a["body_K"][...] = np.nan
+        s.a["hessian.body_K"][...] = np.nan
         call(clear_stiffness, s.m, s.d)
         for b in own:
             call(begin_stiffness, s.d, b)
-            assert not s.a["body_K"][21 * b : 21 * b + 21].any()
+            assert not s.a["hessian.body_K"][21 * b : 21 * b + 21].any()
             call(begin_stiffness, s.d, b)
-            s.a["body_K"][21 * b : 21 * b + 21] += K[21 * b : 21 * b + 21]
+            s.a["hessian.body_K"][21 * b : 21 * b + 21] += K[21 * b : 21 * b + 21]
         call(compose_stiffness, s.m, s.d)
         for b in range(1, n):
             below = [c for c in own if is_below(s, c, b)]
             assert call(has_stiffness, s.d, b) == bool(below)
             if below:
                 expected = sum(K[21 * c : 21 * c + 21] for c in below)
-                np.testing.assert_allclose(s.a["body_K"][21 * b : 21 * b + 21], expected, atol=1e-13)
+                np.testing.assert_allclose(s.a["hessian.body_K"][21 * b : 21 * b + 21], expected, atol=1e-13)

@@ -35,10 +35,10 @@ def test_what_a_pair_adds_is_that_of_its_rows(way, cone, monkeypatch, rng):
     for size in (5.0, 100.0):
         s.point, slots = near(s, rng, size), {k for k, _ in pairs(s)}
         for k, dim in [(slot, dim) for slot in slots for dim in dims_of(s, slot)]:
-            s.a["con_dim"][k], s.a["con_y"][...] = dim, 0.0
+            s.a["con_dim"][k], s.a["primal.con_y"][...] = dim, 0.0
             call(prepare_contacts, s.m, s.d)
             go_to(s, s.point)
-            s.a["H"][...] = 0.0
+            s.a["hessian.H"][...] = 0.0
             wide = dim > 3 or s.m.opt_cone != PYRAMIDAL
             call(add_normal_pair if dim == 1 else add_wide_pair if wide else add_pair, s.m, s.d, k)
             for lane in (w for slot, w in pairs(s) if slot == k):
@@ -54,15 +54,15 @@ def test_columns_are_those_of_dofs_above_one_body_only(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for k, lane in pairs(s):
         count = call(pair_jacobian, s.m, s.d, k)
-        dofs = s.a["pair_dof"][:count]
+        dofs = s.a["hessian.pair_dof"][:count]
         J = contact_jacobian(s, lane, k)
         assert [*dofs] == sorted({*dofs.tolist()}, reverse=True)
         others = np.ones(s.nv, bool)
         others[dofs] = False
         assert np.abs(J[:, others]).max() < 1e-14
         dim = s.a["con_dim"][k]
-        got = s.a["pair_J"][: 3 * count, lane].reshape(count, 3)[:, : min(dim, 3)]
+        got = s.a["hessian.pair_J"][: 3 * count, lane].reshape(count, 3)[:, : min(dim, 3)]
         assert np.abs(got - J[: min(dim, 3), dofs].T).max() < EXACT
         if dim > 3:
-            turns = s.a["pair_J"][3 * s.nv : 3 * (s.nv + count), lane].reshape(count, 3)[:, : dim - 3]
+            turns = s.a["hessian.pair_J"][3 * s.nv : 3 * (s.nv + count), lane].reshape(count, 3)[:, : dim - 3]
             assert np.abs(turns - J[3:, dofs].T).max() < EXACT

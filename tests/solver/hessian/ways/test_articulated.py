@@ -31,13 +31,13 @@ def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
         call(assemble_articulated, s.m, s.d)
         for k in range(3):
             f = vectors(s, rng)
-            s.a["search"][: s.nv] = f
+            s.a["primal.search"][: s.nv] = f
             call(reduce_articulated if k else factor_articulated, s.m, s.d)
             call(expand_articulated, s.m, s.d)
             for lane in range(s.width):
                 H = dense(s, lane)
                 expected = np.linalg.solve(H, f[:, lane])
-                off = np.abs(s.a["search"][: s.nv, lane] - expected).max()
+                off = np.abs(s.a["primal.search"][: s.nv, lane] - expected).max()
                 assert off <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
     balls = s.a["genrow_dofnum"][: s.a["ngenrow"][0]] == 3
     assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
@@ -46,15 +46,15 @@ def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
 def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
     s = on("recursion", monkeypatch, rng)
     call(mark_coupled, s.m, s.d)
-    assert not s.a["coupled"].any()
+    assert not s.a["hessian.coupled"].any()
     assert call(takes_recursion, s.m, s.d) and not call(takes_matrix, s.m, s.d)
     k = next(k for k in range(s.a["ncon_slot"][0]) if (s.a["con_D"][k] > 0).any())
     s.a["con_body"][2 * k + 1] = 1
     call(mark_coupled, s.m, s.d)
-    np.testing.assert_array_equal(s.a["coupled"][0], s.a["con_D"][k] > 0)
-    mixed = s.a["coupled"][0].any() and not s.a["coupled"][0].all()
-    assert call(takes_matrix, s.m, s.d) and call(takes_recursion, s.m, s.d) == (not s.a["coupled"][0].all())
-    s.a["active"][0] = s.a["coupled"][0] == 0
+    np.testing.assert_array_equal(s.a["hessian.coupled"][0], s.a["con_D"][k] > 0)
+    mixed = s.a["hessian.coupled"][0].any() and not s.a["hessian.coupled"][0].all()
+    assert call(takes_matrix, s.m, s.d) and call(takes_recursion, s.m, s.d) == (not s.a["hessian.coupled"][0].all())
+    s.a["active"][0] = s.a["hessian.coupled"][0] == 0
     assert call(takes_recursion, s.m, s.d) == mixed and not call(takes_matrix, s.m, s.d)
     s.a["active"][0] = 1.0
     call(prepare_contacts, s.m, s.d)
@@ -62,7 +62,7 @@ def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
     s.a["genrow_dofnum"][0], s.a["genrow_type"][0] = 2, 0
     s.a["genrow_present"][0] = np.arange(8) < 2
     call(mark_coupled, s.m, s.d)
-    np.testing.assert_array_equal(s.a["coupled"][0], np.arange(8) < 2)
+    np.testing.assert_array_equal(s.a["hessian.coupled"][0], np.arange(8) < 2)
     s = on("tree", monkeypatch, rng)
     assert call(takes_matrix, s.m, s.d) and not call(takes_recursion, s.m, s.d)
 

@@ -23,7 +23,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
     call(assemble_entries, s.m, s.d)
     for k in range(3):
         f = vectors(s, rng)
-        s.a["search"][: s.nv] = f
+        s.a["primal.search"][: s.nv] = f
         call(reduce_blocks if k else factor_blocks, s.m, s.d)
         call(expand_blocks, s.m, s.d)
         solves(s, f)
@@ -35,8 +35,8 @@ def test_any_matrix_on_the_pattern_is_factored(count, rng):
     w = Workspace(load(mixed()), 1)
     (m, d), a, nv = records(w), w.arrays, w.model.nv
     keys = sorted({coupling_key_of.function(*map(int, rng.choice(nv, 2, False))) for _ in range(count)})
-    a["ncoupling"][0], a["coupling_key"][: len(keys)] = len(keys), keys
-    a["H_fill"][0], a["H_pattern"][0] = 1, BLOCKS
+    a["hessian.ncoupling"][0], a["hessian.coupling_key"][: len(keys)] = len(keys), keys
+    a["hessian.fill"][0], a["hessian.pattern"][0] = 1, BLOCKS
     call(find_block_rows, m, d)
     assert a["con_overflow"][0] == 0
     H = np.zeros((nv, nv))
@@ -45,11 +45,13 @@ def test_any_matrix_on_the_pattern_is_factored(count, rng):
     H = np.tril(H, -1) + np.tril(H, -1).T
     H += np.diag(np.abs(H).sum(1) + 1)
     for i in range(nv):
-        a["H"][a["H_rowadr"][i] :][: a["H_rownnz"][i], 0] = H[i, columns(w, i)]
+        a["hessian.H"][a["hessian.rowadr"][i] :][: a["hessian.rownnz"][i], 0] = H[i, columns(w, i)]
     for k in range(2):
         f = rng.normal(size=nv)
-        a["search"][:nv, 0] = f
+        a["primal.search"][:nv, 0] = f
         call(reduce_blocks if k else factor_blocks, m, d)
         call(expand_blocks, m, d)
         expected = np.linalg.solve(H, f)
-        assert np.abs(a["search"][:nv, 0] - expected).max() <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+        assert (
+            np.abs(a["primal.search"][:nv, 0] - expected).max() <= SOLVED * np.linalg.cond(H) * np.abs(expected).max()
+        )

@@ -28,7 +28,7 @@ def enter(w, rng, count):
         if j not in ancestors(parents, i):
             ends.add((i, j))
     keys = sorted(coupling_key_of.function(i, j) for i, j in ends)
-    w.arrays["ncoupling"][0], w.arrays["coupling_key"][: len(keys)] = len(keys), keys
+    w.arrays["hessian.ncoupling"][0], w.arrays["hessian.coupling_key"][: len(keys)] = len(keys), keys
     return ends
 
 
@@ -50,19 +50,19 @@ def eliminated(model, ends, fill):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_hold_what_the_factor_fills_in_and_no_more(w, seed):
     ends, (m, d), a = enter(w, np.random.default_rng(seed), 1 + seed), records(w), w.arrays
-    a["H_fill"][0], a["con_overflow"][0], a["H_pattern"][0] = 1, 0, BLOCKS
+    a["hessian.fill"][0], a["con_overflow"][0], a["hessian.pattern"][0] = 1, 0, BLOCKS
     call(find_block_rows, m, d)
     rows, model, entries = eliminated(w.model, ends, True), w.model, 0
     for b in range(model.nblock):
-        listed = a["H_blockcol"][a["H_blockadr"][b] :][: a["H_blocknum"][b]]
+        listed = a["hessian.blockcol"][a["hessian.blockadr"][b] :][: a["hessian.blocknum"][b]]
         assert [*listed] == sorted(rows[b])
-        places = a["H_blockplace"][a["H_blockadr"][b] :][: len(listed)]
+        places = a["hessian.blockplace"][a["hessian.blockadr"][b] :][: len(listed)]
         assert [*places] == [int(sum(model.block_dofnum[c] for c in listed[:e])) for e in range(len(listed))]
         for i in range(model.block_dofadr[b], model.block_dofadr[b] + model.block_dofnum[b]):
             row = columns(w, i)
-            assert row[-1] == i == row.max() and len(row) == a["H_rownnz"][i]
+            assert row[-1] == i == row.max() and len(row) == a["hessian.rownnz"][i]
     # rows of a block are as long as the last of them, and do not overlap
-    starts = sorted((int(a["H_rowadr"][i]), int(i)) for i in range(model.nv))
+    starts = sorted((int(a["hessian.rowadr"][i]), int(i)) for i in range(model.nv))
     for at, i in starts:
         assert at == entries
         b = model.dof_blockid[i]
@@ -74,7 +74,7 @@ def test_rows_hold_what_the_factor_fills_in_and_no_more(w, seed):
 def test_rows_without_fill_in_hold_every_entry_of_h(w, seed):
     """Of a coupling all dofs above its ends in both trees have entries with each other."""
     ends, (m, d), a = enter(w, np.random.default_rng(seed), 1 + seed), records(w), w.arrays
-    a["H_fill"][0], a["con_overflow"][0], a["H_pattern"][0] = 0, 0, BLOCKS
+    a["hessian.fill"][0], a["con_overflow"][0], a["hessian.pattern"][0] = 0, 0, BLOCKS
     call(find_block_rows, m, d)
     parent, tree, total = w.model.dof_parentid, w.model.dof_treeid, 0
     for i, j in ends:
@@ -82,19 +82,19 @@ def test_rows_without_fill_in_hold_every_entry_of_h(w, seed):
             for y in ancestors(parent, j) if tree[i] != tree[j] else ():
                 assert min(x, y) in columns(w, max(x, y))
     for b in range(w.model.nblock):
-        total += a["H_blocknum"][b]
+        total += a["hessian.blocknum"][b]
     assert total <= sum(map(len, eliminated(w.model, ends, True).values()))
 
 
 def test_rows_without_room_are_told(w):
     (m, d), a = records(w), w.arrays
     enter(w, np.random.default_rng(3), 6)
-    a["H_fill"][0], a["con_overflow"][0] = 1, 0
+    a["hessian.fill"][0], a["con_overflow"][0] = 1, 0
     call(find_block_rows, m, d)
     assert a["con_overflow"][0] == 0
-    blocks = int(a["H_blocknum"][: w.model.nblock].sum())
-    last = int(a["H_rowadr"][0] + a["H_rownnz"][0] - 1 + w.model.block_dofnum[0])
-    used = max(last, int((a["H_rowadr"] + a["H_rownnz"])[: w.model.nv].max()))
+    blocks = int(a["hessian.blocknum"][: w.model.nblock].sum())
+    last = int(a["hessian.rowadr"][0] + a["hessian.rownnz"][0] - 1 + w.model.block_dofnum[0])
+    used = max(last, int((a["hessian.rowadr"] + a["hessian.rownnz"])[: w.model.nv].max()))
     for name, size in (("nHblock", blocks - 1), ("nH", used - 1)):
         kept = getattr(d, name)
         setattr(d, name, size)

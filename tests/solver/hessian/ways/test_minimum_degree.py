@@ -23,7 +23,7 @@ def graph(n, rng, edges):
     tables = {f"graph_{name}": np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "place")}
     d = record(1, ngraph=n, ngraphword=words, graph=np.full(n * words, 7), panel_cost=np.zeros(2), **tables)
     call(clear_graph, None, d)
-    assert not d.graph.array.any()
+    assert not d.graph.bits.array.any()
     pairs = {tuple(sorted(map(int, rng.choice(n, 2, False)))) for _ in range(edges)}
     for t, u in pairs:
         call(join_trees, None, d, u, t)
@@ -32,7 +32,7 @@ def graph(n, rng, edges):
 
 
 def neighbours(d, t):
-    words = d.graph.array[t * d.ngraphword : (t + 1) * d.ngraphword]
+    words = d.graph.bits.array[t * d.ngraphword : (t + 1) * d.ngraphword]
     return {w * WORD_BITS + b for w, x in enumerate(words) for b in range(WORD_BITS) if int(x) >> b & 1}
 
 
@@ -43,12 +43,12 @@ def test_the_tree_of_fewest_neighbours_goes_first(n):
     for t in range(n):
         assert neighbours(d, t) == near[t] and call(degree, d, t) == len(near[t])
     call(order_trees, None, d)
-    order = [*map(int, d.graph_order.array)]
-    assert sorted(order) == [*range(n)] and [order[p] for p in d.graph_place.array] == [*range(n)]
+    order = [*map(int, d.graph.order.array)]
+    assert sorted(order) == [*range(n)] and [order[p] for p in d.graph.place.array] == [*range(n)]
     left = {*range(n)}
     for t in order:
         assert len(near[t]) == min(len(near[u]) for u in left)
-        assert neighbours(d, t) == near[t] and d.graph_degree[t] == len(near[t])
+        assert neighbours(d, t) == near[t] and d.graph.degree[t] == len(near[t])
         left.remove(t)
         for u in near[t]:
             near[u] = (near[u] | near[t]) - {t, u}
@@ -70,7 +70,7 @@ def test_the_cost_in_the_models_order_counts_the_fill_in(n):
         for u in near[t]:
             near[u] = (near[u] | near[t]) - {t, u}
     call(count_in_model_order, m, d)
-    np.testing.assert_allclose(d.panel_cost.array[:, 0], [total, plain], rtol=1e-14)
+    np.testing.assert_allclose(d.panel.cost.array[:, 0], [total, plain], rtol=1e-14)
     assert total >= plain
 
 

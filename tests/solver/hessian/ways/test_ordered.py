@@ -28,22 +28,22 @@ def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(xm
     s = on("ordered", monkeypatch, rng, xml=xml)
     call(assemble_entries, s.m, s.d)
     f = vectors(s, rng)
-    s.a["search"][: s.nv] = f
-    s.a["live"][0, 3] = s.a["active"][0, 4] = 0.0
-    H = s.a["H"].copy()
+    s.a["primal.search"][: s.nv] = f
+    s.a["primal.live"][0, 3] = s.a["active"][0, 4] = 0.0
+    H = s.a["hessian.H"].copy()
     call(solve_ordered, s.m, s.d)
-    np.testing.assert_array_equal(s.a["search"][: s.nv, 3:5], f[:, 3:5])  # worlds that have ended
-    np.testing.assert_array_equal(s.a["H"], H)
-    s.a["live"][0, 3] = 1.0
-    s.a["search"][: s.nv, 3] = np.linalg.solve(dense(s, 3), f[:, 3])
+    np.testing.assert_array_equal(s.a["primal.search"][: s.nv, 3:5], f[:, 3:5])  # worlds that have ended
+    np.testing.assert_array_equal(s.a["hessian.H"], H)
+    s.a["primal.live"][0, 3] = 1.0
+    s.a["primal.search"][: s.nv, 3] = np.linalg.solve(dense(s, 3), f[:, 3])
     solves(s, f)
     call(factor_ordered, s.m, s.d)
     for _ in range(2):
         f = vectors(s, rng)
-        s.a["search"][: s.nv] = f
+        s.a["primal.search"][: s.nv] = f
         call(substitute_ordered, s.m, s.d)
         solves(s, f)
-        np.testing.assert_array_equal(s.a["search"][: s.nv, 4], f[:, 4])
+        np.testing.assert_array_equal(s.a["primal.search"][: s.nv, 4], f[:, 4])
     assert not call(taken_apart, s.d).any()
 
 
@@ -52,14 +52,14 @@ def test_panels_without_room_leave_the_couplings_out_and_say_so(monkeypatch, rng
     call(assemble_entries, s.m, s.d)
     s.d.nfill = 1
     f = vectors(s, rng)
-    s.a["search"][: s.nv] = f
+    s.a["primal.search"][: s.nv] = f
     call(solve_ordered, s.m, s.d)
     out, tree = call(taken_apart, s.d), s.model.dof_treeid
     assert out[0]
     for lane in range(s.width):
         H = dense(s, lane)
         H = np.where(tree[:, None] == tree, H, 0.0) if out[lane] else H
-        np.testing.assert_allclose(H @ s.a["search"][: s.nv, lane], f[:, lane], atol=1e-8)
+        np.testing.assert_allclose(H @ s.a["primal.search"][: s.nv, lane], f[:, lane], atol=1e-8)
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
@@ -81,7 +81,7 @@ def test_the_graph_of_a_world_has_its_own_couplings_alone(xml, monkeypatch, rng)
             frozenset((t, u))
             for t in range(s.model.ntree)
             for u in range(s.model.ntree)
-            if s.a["graph"][t * words + u // WORD_BITS] >> (u % WORD_BITS) & 1
+            if s.a["graph.bits"][t * words + u // WORD_BITS] >> (u % WORD_BITS) & 1
         }
         assert found == {pair for pair in expected if len(pair) == 2}
 

@@ -28,7 +28,7 @@ def placed(seed, couplings):
     rng = np.random.default_rng(seed)
     w = Workspace(fl.load(f"<mujoco><worldbody>{FREE}{FREE}{OTHERS}{FREE}{OTHERS}</worldbody></mujoco>"), 1)
     (m, d), model, a = records(w), w.model, w.arrays
-    a["panel"][...] = np.nan  # nothing of an earlier world stays
+    a["panel.values"][...] = np.nan  # nothing of an earlier world stays
     call(clear_graph, m, d)
     H = np.eye(model.nv)
     for t in range(model.ntree):
@@ -42,7 +42,7 @@ def placed(seed, couplings):
         H += J.T @ J
     call(order_trees, m, d)
     call(place_panels, m, d)
-    w.arrays["panel"][...] = np.nan
+    w.arrays["panel.values"][...] = np.nan
     call(clear_panels, m, d)
     return w, m, d, H
 
@@ -58,27 +58,27 @@ def dofs(model, t):
 
 def row_of(a, t):
     """Trees in the row of t, and their columns."""
-    at = slice(a["graph_rowadr"][t], a["graph_rowadr"][t] + a["graph_rownnz"][t])
-    return [*zip(map(int, a["graph_col"][at]), map(int, a["graph_colplace"][at]), strict=True)]
+    at = slice(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t])
+    return [*zip(map(int, a["graph.col"][at]), map(int, a["graph.colplace"][at]), strict=True)]
 
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
 def test_panels_lie_behind_each_other_with_room_for_eights(couplings):
     w, _, d, _ = placed(couplings, couplings)
     model, a, end = w.model, w.arrays, 0
-    assert a["panel_fits"][0] == 1
-    order = [*a["graph_order"][: model.ntree]]
+    assert a["panel.fits"][0] == 1
+    order = [*a["graph.order"][: model.ntree]]
     for t in order:
         column = (model.tree_dofnum[t] + 7) // 8 * 8
-        assert a["panel_adr"][t] == end
-        places = [a["graph_place"][u] for u, _ in row_of(a, t)]
-        assert places == sorted(places) and all(p > a["graph_place"][t] for p in places)
+        assert a["panel.adr"][t] == end
+        places = [a["graph.place"][u] for u, _ in row_of(a, t)]
+        assert places == sorted(places) and all(p > a["graph.place"][t] for p in places)
         for u, at in row_of(a, t):
             assert at == column
             column += (model.tree_dofnum[u] + 7) // 8 * 8
-        assert a["panel_width"][t] == column
+        assert a["panel.width"][t] == column
         end += column * model.tree_dofnum[t]
-    assert not a["panel"][:end].any() and np.isnan(a["panel"][end:]).all() and d.npanel >= end
+    assert not a["panel.values"][:end].any() and np.isnan(a["panel.values"][end:]).all() and d.npanel >= end
 
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
@@ -87,26 +87,26 @@ def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
     w, m, d, H = placed(seed, couplings)
     model, a = w.model, w.arrays
     for t in range(model.ntree):
-        rows = a["panel"][a["panel_adr"][t] :][: model.tree_dofnum[t] * a["panel_width"][t]]
+        rows = a["panel.values"][a["panel.adr"][t] :][: model.tree_dofnum[t] * a["panel.width"][t]]
         rows = rows.reshape(model.tree_dofnum[t], -1)
         for u, at in [(t, 0), *row_of(a, t)]:
             rows[:, at : at + model.tree_dofnum[u]] = H[np.ix_(dofs(model, t)[::-1], dofs(model, u)[::-1])]
     b, first = np.random.default_rng(seed).normal(size=(3, model.nv)), factor_panels
     for f in b:
-        a["panel_x"][: model.nv] = f
+        a["panel.x"][: model.nv] = f
         call(first, m, d)
         call(expand_panels, m, d)
         x, first = np.linalg.solve(H, f), reduce_panels
-        assert np.abs(a["panel_x"][: model.nv] - x).max() <= SOLVED * np.linalg.cond(H) * np.abs(x).max()
+        assert np.abs(a["panel.x"][: model.nv] - x).max() <= SOLVED * np.linalg.cond(H) * np.abs(x).max()
 
 
 @pytest.mark.parametrize("room", ["npanel", "nfill"])
 def test_what_finds_no_room_is_told(room):
     w, m, d, _ = placed(3, 20)
-    used = {"npanel": 0, "nfill": int(w.arrays["graph_rownnz"][: w.model.ntree].sum())}
+    used = {"npanel": 0, "nfill": int(w.arrays["graph.rownnz"][: w.model.ntree].sum())}
     for t in range(w.model.ntree):
-        used["npanel"] += int(w.model.tree_dofnum[t] * w.arrays["panel_width"][t])
+        used["npanel"] += int(w.model.tree_dofnum[t] * w.arrays["panel.width"][t])
     for size, fits in ((used[room], 1), (used[room] - 1, 0)):
         setattr(d, room, size)
         call(place_panels, m, d)
-        assert w.arrays["panel_fits"][0] == fits
+        assert w.arrays["panel.fits"][0] == fits

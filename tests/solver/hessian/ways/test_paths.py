@@ -39,7 +39,7 @@ def joined(w, seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
     _, _, pairs = joined(w, seed)
-    parents = w.arrays["H_parent"][: w.model.nv]
+    parents = w.arrays["hessian.parent"][: w.model.nv]
     assert (parents < np.arange(w.model.nv)).all()
     for i, j in pairs:
         assert min(i, j) in ancestors(parents, max(i, j))
@@ -51,7 +51,7 @@ def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
 def test_joining_takes_in_no_dof_that_it_need_not(w, seed):
     """A path is what is left when rows of ancestors are eliminated by sets: those below a dof, and what they reach."""
     _, _, pairs = joined(w, seed)
-    parents = w.arrays["H_parent"][: w.model.nv]
+    parents = w.arrays["hessian.parent"][: w.model.nv]
     rows = [{*ancestors(w.model.dof_parentid, i)} for i in range(w.model.nv)]
     for i, j in pairs:
         rows[max(i, j)] |= rows[min(i, j)]
@@ -66,30 +66,34 @@ def test_joining_takes_in_no_dof_that_it_need_not(w, seed):
 def test_rows_are_ancestors_and_are_listed_from_both_sides(w, seed):
     m, d, _ = joined(w, seed)
     a, nv = w.arrays, w.model.nv
-    rows = [sorted(ancestors(a["H_parent"], i)) for i in range(nv)]
+    rows = [sorted(ancestors(a["hessian.parent"], i)) for i in range(nv)]
     assert call(path_cost, m, d) == sum(len(row) ** 2 for row in rows)
     call(find_path_rows, m, d)
     adr = 0
     for i, row in enumerate(rows):
-        assert a["H_rowadr"][i] == adr and a["H_rownnz"][i] == len(row)
-        assert [*a["H_colind"][adr:][: len(row)]] == row
+        assert a["hessian.rowadr"][i] == adr and a["hessian.rownnz"][i] == len(row)
+        assert [*a["hessian.colind"][adr:][: len(row)]] == row
         adr += len(row)
     below = 0
     for j in range(nv):
         listed = [i for i in range(nv - 1, j, -1) if j in rows[i]]
-        assert a["H_belowadr"][j] == below and a["H_below"][j] == len(listed)
-        assert [*a["H_belowrow"][below:][: len(listed)]] == listed
+        assert a["hessian.belowadr"][j] == below and a["hessian.below"][j] == len(listed)
+        assert [*a["hessian.belowrow"][below:][: len(listed)]] == listed
         below += len(listed)
 
 
 def test_paths_are_worth_it_where_they_fill_little_more(w, monkeypatch):
     (m, d), a, model = records(w), w.arrays, w.model
     tips = [i for i in range(model.nv) if i not in {*model.dof_parentid.tolist()}]
-    a["H_fill"][0], a["ncoupling"][0], a["coupling_key"][0] = 1, 1, coupling_key_of.function(tips[0], tips[-1])
+    a["hessian.fill"][0], a["hessian.ncoupling"][0], a["hessian.coupling_key"][0] = (
+        1,
+        1,
+        coupling_key_of.function(tips[0], tips[-1]),
+    )
     call(find_block_rows, m, d)
-    exact = int((a["H_rownnz"][: model.nv].astype(int) ** 2).sum())
+    exact = int((a["hessian.rownnz"][: model.nv].astype(int) ** 2).sum())
     call(closes_paths, m, d)
-    parents = a["H_parent"][: model.nv]
+    parents = a["hessian.parent"][: model.nv]
     assert min(tips[0], tips[-1]) in ancestors(parents, max(tips[0], tips[-1]))
     cost = sum(len(ancestors(parents, i)) ** 2 for i in range(model.nv))
     for worth, said in ((cost / exact * 1.001, True), (cost / exact * 0.999, False)):

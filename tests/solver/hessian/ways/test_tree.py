@@ -24,7 +24,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(way, monkeypatch, rng):
     call(assemble_entries, s.m, s.d)
     for k in range(3):
         f = vectors(s, rng)
-        s.a["search"][: s.nv] = f
+        s.a["primal.search"][: s.nv] = f
         call(reduce_chains if k else factor_chains, s.m, s.d)
         call(expand_chains, s.m, s.d)
         solves(s, f)
@@ -32,10 +32,10 @@ def test_the_factor_solves_what_a_dense_matrix_does(way, monkeypatch, rng):
 
 def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
-    for name in ("H_rowadr", "H_rownnz", "H_below"):
+    for name in ("hessian.rowadr", "hessian.rownnz", "hessian.below"):
         s.a[name][...] = 77
     call(take_tree, s.m, s.d, APART)
-    assert s.a["H_pattern"][0] == APART != TREE
+    assert s.a["hessian.pattern"][0] == APART != TREE
     parents = s.model.dof_parentid
     below = np.zeros(s.nv, int)
     for i in range(s.nv):
@@ -43,9 +43,9 @@ def test_the_models_own_rows_are_the_pattern(monkeypatch, rng):
         while j >= 0:
             below[j] += 1
             depth, j = depth + 1, parents[j]
-        assert s.a["H_rownnz"][i] == depth
-    np.testing.assert_array_equal(s.a["H_below"][: s.nv], below)
-    np.testing.assert_array_equal(s.a["H_rowadr"][: s.nv], np.cumsum([0, *s.a["H_rownnz"][: s.nv - 1]]))
+        assert s.a["hessian.rownnz"][i] == depth
+    np.testing.assert_array_equal(s.a["hessian.below"][: s.nv], below)
+    np.testing.assert_array_equal(s.a["hessian.rowadr"][: s.nv], np.cumsum([0, *s.a["hessian.rownnz"][: s.nv - 1]]))
 
 
 def test_apart_every_body_that_is_reached_has_a_stiffness_of_its_own(monkeypatch, rng):

@@ -28,13 +28,13 @@ def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
     for p in range(N):
         active_set.to_bound(r1, p, bool(rng.random() < 0.5))
         if p % 3 == 0:  # given up somewhere between
-            r1.one_state[p], r1.place_x[p] = places.WAITING, 0.1
+            r1.one.state[p], r1.place.x[p] = places.WAITING, 0.1
     used = active_set.improve(r1, 10 * N, 1.0)
-    x = r1.place_x.array[:N]
+    x = r1.place.x.array[:N]
     assert used < 10 * N and natural(x, A, b) < SAME
     assert active_set.improve(r1, 10 * N, 1.0) == 1 and natural(x, A, b) < SAME
     for p in range(N):  # states say where x is
-        side = {places.LOWER: LOW, places.UPPER: HIGH}.get(r1.one_state[p], x[p])
+        side = {places.LOWER: LOW, places.UPPER: HIGH}.get(r1.one.state[p], x[p])
         assert x[p] == side and LOW <= x[p] <= HIGH
 
 
@@ -47,14 +47,14 @@ def test_rows_that_depend_on_others_move_along_what_changes_no_w(rng):
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 0)
     assert active_set.improve(r1, 50 * N, 1.0) < 50 * N
-    assert natural(r1.place_x.array[:N], A, b) < SAME and r1.one_count[0] - r1.one_count[1] <= 5
+    assert natural(r1.place.x.array[:N], A, b) < SAME and r1.one.count[0] - r1.one.count[1] <= 5
 
 
 def test_a_direction_without_a_minimum_is_infeasible():
     r1 = boxed(np.zeros((1, 1)), np.ones(1), 0.0, np.inf)
     active_set.to_bound(r1, 0, False)
     assert active_set.improve(r1, 9, 1.0) < 9
-    assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.place_x[0])
+    assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.place.x[0])
 
 
 def test_a_step_stops_at_the_first_bound(rng):
@@ -62,53 +62,53 @@ def test_a_step_stops_at_the_first_bound(rng):
     r1 = boxed(A, np.zeros(N))
     for p in (4, 9, 2):
         add(r1, p)
-    r1.place_x.array[[4, 9, 2]] = 0.1, -0.2, 0.0
-    r1.one_y.array[:3] = 1.0, -1.0, 0.1  # bounds after 0.6, 0.3 and 7
+    r1.place.x.array[[4, 9, 2]] = 0.1, -0.2, 0.0
+    r1.one.y.array[:3] = 1.0, -1.0, 0.1  # bounds after 0.6, 0.3 and 7
     assert active_set.move(r1, 1.0) == (pytest.approx(0.3), 9)
-    np.testing.assert_allclose(r1.place_x.array[[4, 9, 2]], [0.4, -0.5, 0.03])
+    np.testing.assert_allclose(r1.place.x.array[[4, 9, 2]], [0.4, -0.5, 0.03])
     active_set.stop_at(r1, 9)
-    assert r1.one_state[9] == places.LOWER and r1.one_slot[9] == -1 and r1.place_x[9] == LOW
-    r1.one_y.array[:3] = 0.1, 0.0, 0.1
+    assert r1.one.state[9] == places.LOWER and r1.one.slot[9] == -1 and r1.place.x[9] == LOW
+    r1.one.y.array[:3] = 0.1, 0.0, 0.1
     assert active_set.move(r1, 1.0) == (1.0, -1)
-    r1.one_y.array[:3] = 0.0
+    r1.one.y.array[:3] = 0.0
     assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 9, -1.0) == 0.0
-    r1.place_x[4] = HIGH
+    r1.place.x[4] = HIGH
     assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 4, 1.0) == 0.0
 
 
 def test_one_approach_is_enough_where_no_bound_is_near(rng):
     A, b = correlations(rng), 0.01 * rng.standard_normal(N)
     r1, inside = boxed(A, b), [4, 9, 2, 16]
-    r1.place_x.array[:N] = 0.1
+    r1.place.x.array[:N] = 0.1
     for p in inside:
         add(r1, p)
     places.refresh(r1)
-    assert active_set.error_between(r1) == np.abs(r1.place_w.array[inside]).max()
+    assert active_set.error_between(r1) == np.abs(r1.place.w.array[inside]).max()
     assert active_set.approach(r1) == 1
-    x = r1.place_x.array[:N]
+    x = r1.place.x.array[:N]
     np.testing.assert_allclose((A @ x - b)[inside], 0.0, atol=SAME)
     assert (np.delete(x, inside) == 0.1).all()
-    r1.place_hi[9] = x[9] - 0.2  # a bound on the way
-    r1.place_x.array[inside] -= 0.5
+    r1.place.hi[9] = x[9] - 0.2  # a bound on the way
+    r1.place.x.array[inside] -= 0.5
     places.refresh(r1)
-    assert active_set.approach(r1) == 0 and r1.one_state[9] == places.UPPER and x[9] == r1.place_hi[9]
+    assert active_set.approach(r1) == 0 and r1.one.state[9] == places.UPPER and x[9] == r1.place.hi[9]
 
 
 def test_the_row_that_is_most_wrong_is_released(rng):
     r1 = boxed(correlations(rng), np.zeros(N))
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 1)
-    r1.place_w.array[:N] = np.where(np.arange(N) % 2 == 1, -1.0, 1.0)  # all as they should be
+    r1.place.w.array[:N] = np.where(np.arange(N) % 2 == 1, -1.0, 1.0)  # all as they should be
     assert active_set.most_wrong(r1, 0.1, False) == -1
-    r1.place_w.array[[2, 5, 8]] = -0.3, 0.6, -0.2
+    r1.place.w.array[[2, 5, 8]] = -0.3, 0.6, -0.2
     assert active_set.most_wrong(r1, 0.1, False) == 5 and active_set.most_wrong(r1, 0.1, True) == 2
     assert active_set.most_wrong(r1, 0.7, False) == -1
-    r1.one_state[8], r1.place_w[8] = places.WAITING, 0.9
+    r1.one.state[8], r1.place.w[8] = places.WAITING, 0.9
     assert active_set.most_wrong(r1, 0.1, False) == 8
-    r1.one_mark[8] = active_set.GIVEN_UP
+    r1.one.mark[8] = active_set.GIVEN_UP
     assert active_set.most_wrong(r1, 0.1, False) == 5
     active_set.release(r1, 5)
-    assert r1.one_state[5] == places.BETWEEN and r1.one_slot[5] == 0
+    assert r1.one.state[5] == places.BETWEEN and r1.one.slot[5] == 0
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -119,13 +119,13 @@ def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
     r1 = start(Problem(np.ones((2, 2)), np.zeros(2), lo, hi))
     add(r1, 0)
     active_set.to_bound(r1, 1, sign < 0.0)
-    r1.place_x[0], r1.place_w[1] = sign * first, -sign
+    r1.place.x[0], r1.place.w[1] = sign * first, -sign
     active_set.release(r1, 1)
-    np.testing.assert_allclose(sign * r1.place_x.array[:2], expected)
+    np.testing.assert_allclose(sign * r1.place.x.array[:2], expected)
     between, low, high = expected[0] > -0.5, sign * places.LOWER, sign * places.UPPER
-    assert r1.one_state[0] == (places.BETWEEN if between else low)
-    assert r1.one_state[1] == (high if between else places.WAITING)
-    assert r1.one_count[0] == between
+    assert r1.one.state[0] == (places.BETWEEN if between else low)
+    assert r1.one.state[1] == (high if between else places.WAITING)
+    assert r1.one.count[0] == between
 
 
 def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
@@ -133,9 +133,9 @@ def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
     r1 = boxed(A, np.zeros(N))
     fill(r1)
     active_set.to_bound(r1, 8, False)
-    r1.place_w[8] = -1.0
+    r1.place.w[8] = -1.0
     active_set.release(r1, 8)
-    assert r1.one_state[8] == places.BETWEEN and (r1.one_count[0], r1.one_count[1]) == (N, 0)
+    assert r1.one.state[8] == places.BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)
 
@@ -143,5 +143,5 @@ def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
 def test_both_bounds_0_hold_a_row_whatever_w(rng):
     r1 = boxed(np.eye(1), np.ones(1), 0.0, 0.0)
     active_set.to_bound(r1, 0, True)
-    assert r1.one_state[0] == places.FIXED and r1.place_x[0] == 0.0
+    assert r1.one.state[0] == places.FIXED and r1.place.x[0] == 0.0
     assert factor.eights_of_row(r1) == 1 and active_set.improve(r1, 5, 1.0) == 1

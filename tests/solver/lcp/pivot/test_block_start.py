@@ -15,12 +15,12 @@ KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
 def place_problem(r1, n):
     """A, b, lo, hi by place."""
     width = -(-n // 8) * 8
-    A = r1.place_A.array[: n * width].reshape(n, width)[:, :n]
+    A = r1.place.A.array[: n * width].reshape(n, width)[:, :n]
     return A, *(getattr(r1, f"place_{name}").array[:n] for name in ("b", "lo", "hi"))
 
 
 def inside_of(r1):
-    return [int(p) for p in r1.one_factor.array[: r1.one_count[0]] if p >= 0]
+    return [int(p) for p in r1.one.factor.array[: r1.one.count[0]] if p >= 0]
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 19, 30])
@@ -32,11 +32,11 @@ def test_it_finds_the_known_answer(n, rng):
         if block_start.start_with_all(r1, 0, n):
             found += 1
             A, b, lo, hi = place_problem(r1, n)
-            x, w = r1.place_x.array[:n], r1.place_w.array[:n]
+            x, w = r1.place.x.array[:n], r1.place.w.array[:n]
             np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lo, hi), atol=KNOWN)
             np.testing.assert_allclose(w, A @ x - b, atol=KNOWN)
-            np.testing.assert_allclose(x * r1.place_scale.array[:n], known[r1.one_order.array[:n]], atol=KNOWN)
-            state = r1.one_state.array[:n]
+            np.testing.assert_allclose(x * r1.place.scale.array[:n], known[r1.one.order.array[:n]], atol=KNOWN)
+            state = r1.one.state.array[:n]
             np.testing.assert_array_equal(x[state == LOWER], lo[state == LOWER])
             np.testing.assert_array_equal(x[state == UPPER], hi[state == UPPER])
             assert sorted(inside_of(r1)) == np.nonzero(state == BETWEEN)[0].tolist()
@@ -49,7 +49,7 @@ def test_rows_before_the_first_are_complementary_already(rng):
     r1 = start(problem)
     assert block_start.start_with_all(r1, 0, 9)
     A, b, lo, hi = place_problem(r1, n)
-    x = r1.place_x.array[:n]
+    x = r1.place.x.array[:n]
     np.testing.assert_allclose(x[:9], np.clip(x - (A @ x - b), lo, hi)[:9], atol=KNOWN)
     assert not x[9:].any()
     assert block_start.start_with_all(r1, 9, n)
@@ -60,7 +60,7 @@ def test_it_ends_without_an_answer_where_rounds_are_many():
     r1 = start(exponential_problem(40))
     done = block_start.start_with_all(r1, 0, 40)
     A, b, lo, hi = place_problem(r1, 40)
-    x = r1.place_x.array[:40]
+    x = r1.place.x.array[:40]
     far = np.abs(x - np.clip(x - (A @ x - b) / A.diagonal(), lo, hi)).max() / max(np.abs(x).max(), 1.0)
     assert (far < SAME) == bool(done)
 
@@ -69,8 +69,8 @@ def test_rows_that_no_force_needs_start_at_their_bound():
     lo, hi = [0.0, 0.0, -1.0, -1.0, 0.0, -1.0], [0.0, 1.0, 0.0, 0.0, 1.0, 1.0]
     r1 = start(Problem(np.eye(6), [1.0, -1.0, 1.0, -1.0, 1.0, 0.0], lo, hi))
     block_start.place_all(r1, 0, 6)
-    assert r1.one_state.array[:6].tolist() == [FIXED, LOWER, UPPER, BETWEEN, BETWEEN, BETWEEN]
-    assert inside_of(r1) == [3, 4, 5] and r1.one_niter[0] == 3
+    assert r1.one.state.array[:6].tolist() == [FIXED, LOWER, UPPER, BETWEEN, BETWEEN, BETWEEN]
+    assert inside_of(r1) == [3, 4, 5] and r1.one.niter[0] == 3
     r1 = start(Problem(np.eye(2), [1.0, 1.0], -1.0, 1.0))
     block_start.place_all(r1, 1, 2)
     assert inside_of(r1) == [1]
@@ -83,12 +83,12 @@ def test_the_rows_between_are_solved_for_beside_the_others(rng):
     for p in inside:
         add(r1, p)
     x = np.where(np.arange(N) % 2 == 0, -0.5, 0.7)
-    r1.place_x.array[:N] = x
+    r1.place.x.array[:N] = x
     block_start.solve_between(r1, N)
     x[inside] = 0.0
     x += solved(A, inside, b - A @ x)
-    np.testing.assert_allclose(r1.place_x.array[:N], x, atol=SAME)
-    np.testing.assert_allclose(r1.place_w.array[:N], A @ x - b, atol=SAME)
+    np.testing.assert_allclose(r1.place.x.array[:N], x, atol=SAME)
+    np.testing.assert_allclose(r1.place.w.array[:N], A @ x - b, atol=SAME)
 
 
 @pytest.mark.parametrize(("state", "x", "w", "expected"), [
@@ -100,14 +100,14 @@ def test_the_rows_between_are_solved_for_beside_the_others(rng):
 ])  # fmt: skip
 def test_a_row_belongs_where_x_and_w_say(state, x, w, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
-    r1.one_state[1], r1.place_x[1], r1.place_w[1] = state, x, w
+    r1.one.state[1], r1.place.x[1], r1.place.w[1] = state, x, w
     assert block_start.right_side(r1, 1, 0.1) == expected
     assert block_start.count_wrong(r1, 3, 0.1) == ((0, -1) if state == expected else (1, 1))
     block_start.change_sides(r1, 2, 3, 0.1)
-    assert r1.one_state[1] == state
+    assert r1.one.state[1] == state
     block_start.change_sides(r1, 0, 2, 0.1)
-    assert r1.one_state[1] == expected
-    assert r1.place_x[1] == (x if state == expected else {LOWER: -1.0, UPPER: 2.0}.get(expected, x))
+    assert r1.one.state[1] == expected
+    assert r1.place.x[1] == (x if state == expected else {LOWER: -1.0, UPPER: 2.0}.get(expected, x))
 
 
 @pytest.mark.parametrize(("leaving", "entering"), [([3], [1, 6]), ([0, 3, 7, 11, 19], [1]), ([], [2, 4]), ([8, 9], [])])
@@ -117,22 +117,22 @@ def test_the_factor_follows_the_states(leaving, entering, rng):
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     outside = [1, 2, 4, 6, 15]
     for p in range(N):
-        r1.one_state[p] = LOWER
+        r1.one.state[p] = LOWER
         if p not in outside:
             add(r1, p)
     for p in leaving:
-        r1.one_state[p] = UPPER
+        r1.one.state[p] = UPPER
     for p in entering:
-        r1.one_state[p] = block_start.ENTERING
+        r1.one.state[p] = block_start.ENTERING
     assert block_start.count_leaving(r1) == len(leaving)
     assert block_start.count_entering(r1, N) == len(entering) and block_start.count_entering(r1, 2) == (1 in entering)
     block_start.follow_states(r1, N)
     inside = [p for p in range(N) if (p not in outside and p not in leaving) or p in entering]
-    assert sorted(inside_of(r1)) == inside and r1.one_niter[0] == len(entering)
-    assert all(r1.one_state[p] == BETWEEN for p in inside) and all(r1.one_state[p] == UPPER for p in leaving)
+    assert sorted(inside_of(r1)) == inside and r1.one.niter[0] == len(entering)
+    assert all(r1.one.state[p] == BETWEEN for p in inside) and all(r1.one.state[p] == UPPER for p in leaving)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
-    assert places.WAITING not in r1.one_state.array[:N]
+    assert places.WAITING not in r1.one.state.array[:N]
 
 
 def test_a_factor_is_built_anew_behind_the_first_row_that_goes(rng):
@@ -141,12 +141,12 @@ def test_a_factor_is_built_anew_behind_the_first_row_that_goes(rng):
     for p in range(14):
         add(r1, p)
     for p in (5, 7, 13):
-        r1.one_state[p] = LOWER
-    kept = r1.one_D.array[:5].copy()
+        r1.one.state[p] = LOWER
+    kept = r1.one.D.array[:5].copy()
     block_start.build_anew(r1)
     inside = [p for p in range(14) if p not in (5, 7, 13)]
-    assert inside_of(r1) == inside and r1.one_count[1] == 0
-    np.testing.assert_array_equal(r1.one_D.array[:5], kept)
-    assert [r1.one_slot[p] for p in (5, 7, 13)] == [-1, -1, -1]
+    assert inside_of(r1) == inside and r1.one.count[1] == 0
+    np.testing.assert_array_equal(r1.one.D.array[:5], kept)
+    assert [r1.one.slot[p] for p in (5, 7, 13)] == [-1, -1, -1]
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)

@@ -26,16 +26,16 @@ def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
     for make in 2 * (lambda: known_problem(rng, n)[0], lambda: degenerate_problem(rng, n)):
         problem = make()
         r1 = start(problem)
-        A = problem.matrix[np.ix_(r1.one_order.array[:n], r1.one_order.array[:n])] * np.outer(
-            r1.place_scale.array[:n], r1.place_scale.array[:n]
+        A = problem.matrix[np.ix_(r1.one.order.array[:n], r1.one.order.array[:n])] * np.outer(
+            r1.place.scale.array[:n], r1.place.scale.array[:n]
         )
         b, lo, hi, x = (getattr(r1, f"place_{name}").array[:n] for name in ("b", "lo", "hi", "x"))
         for i in range(n):
             dantzig.drive(r1, i)
             k, w = i + 1, (A @ x - b)[: i + 1]
-            if r1.one_state[i] != WAITING:
+            if r1.one.state[i] != WAITING:
                 np.testing.assert_allclose(x[:k], np.clip(x[:k] - w, lo[:k], hi[:k]), atol=KNOWN)
-                np.testing.assert_allclose(r1.place_w.array[:k], w, atol=KNOWN)
+                np.testing.assert_allclose(r1.place.w.array[:k], w, atol=KNOWN)
             assert not x[k:].any()
 
 
@@ -44,9 +44,9 @@ def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
 def test_known_answers(n, start_, rng):
     problem, x = known_problem(rng, n)
     r1 = solve(problem, start_=start_)
-    assert r1.one_status[0] == SOLVED and r1.one_residual[0] <= dantzig.TOLERANCE
-    assert n < 9 or r1.one_niter[0] > 0
-    np.testing.assert_allclose(r1.one_x.array[:n], x, atol=KNOWN)
+    assert r1.one.status[0] == SOLVED and r1.one.residual[0] <= dantzig.TOLERANCE
+    assert n < 9 or r1.one.niter[0] > 0
+    np.testing.assert_allclose(r1.one.x.array[:n], x, atol=KNOWN)
 
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
@@ -59,20 +59,20 @@ def test_friction_is_bounded_by_the_normals_without_it(start_, rng):
         alone = enumerate_solutions(Problem(A[np.ix_(normal, normal)], b[normal], 0.0, 10.0 * np.abs(b).max()))[0]
         r1 = solve(problem, start_=start_)
         limit = problem.hi[friction] * np.abs(alone[problem.findex[friction] // 3])
-        np.testing.assert_allclose(r1.one_upper.array[friction], limit, atol=KNOWN * np.abs(alone).max())
-        np.testing.assert_array_equal(r1.one_lower.array[friction], -r1.one_upper.array[friction])
-        x = r1.one_x.array[:n]
-        inside = np.clip(x - (A @ x - b) / A.diagonal().max(), r1.one_lower.array[:n], r1.one_upper.array[:n])
+        np.testing.assert_allclose(r1.one.upper.array[friction], limit, atol=KNOWN * np.abs(alone).max())
+        np.testing.assert_array_equal(r1.one.lower.array[friction], -r1.one.upper.array[friction])
+        x = r1.one.x.array[:n]
+        inside = np.clip(x - (A @ x - b) / A.diagonal().max(), r1.one.lower.array[:n], r1.one.upper.array[:n])
         np.testing.assert_allclose(x, inside, atol=KNOWN * np.abs(x).max())
 
 
 def test_consistent_limits_follow_the_normals(rng):
     problem = friction_problem(rng, 4)
     r1 = solve(problem, CONSISTENT)
-    x, friction = r1.one_x.array[: problem.n], problem.findex >= 0
+    x, friction = r1.one.x.array[: problem.n], problem.findex >= 0
     limit = problem.hi[friction] * np.abs(x[problem.findex[friction]])
-    np.testing.assert_allclose(r1.one_upper.array[: problem.n][friction], limit, atol=KNOWN * np.abs(x).max())
-    assert r1.one_status[0] == SOLVED
+    np.testing.assert_allclose(r1.one.upper.array[: problem.n][friction], limit, atol=KNOWN * np.abs(x).max())
+    assert r1.one.status[0] == SOLVED
 
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
@@ -89,7 +89,7 @@ def test_what_another_problem_left_changes_no_bit(start_, rng):
 
 def test_a_row_without_an_answer_is_told():
     r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
-    assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.one_x[0]) and r1.one_residual[0] > dantzig.TOLERANCE
+    assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x[0]) and r1.one.residual[0] > dantzig.TOLERANCE
 
 
 def pushed(rng):
@@ -99,46 +99,46 @@ def pushed(rng):
     r1 = start(Problem(A, b, -0.5, 0.7))
     inside = [1, 4, 6, 10]
     for p in range(n):
-        r1.one_state[p], r1.place_x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
+        r1.one.state[p], r1.place.x[p] = (LOWER, -0.5) if p % 2 == 0 else (UPPER, 0.7)
     for p in inside:
         add(r1, p)
-    x = r1.place_x.array[: n + 1]
+    x = r1.place.x.array[: n + 1]
     x[inside] = 0.0
     x[inside] = np.linalg.solve(A[np.ix_(inside, inside)], (b - A[:, : n + 1] @ x)[inside])
-    r1.place_lo.array[inside], r1.place_hi.array[inside] = x[inside] - 0.3, x[inside] + 0.4
-    r1.place_w.array[: n + 1] = A[: n + 1, : n + 1] @ x - b[: n + 1]
+    r1.place.lo.array[inside], r1.place.hi.array[inside] = x[inside] - 0.3, x[inside] + 0.4
+    r1.place.w.array[: n + 1] = A[: n + 1, : n + 1] @ x - b[: n + 1]
     for p in range(n):  # w with the right signs
         if p not in inside:
-            r1.one_state[p] = LOWER if r1.place_w[p] > 0 else UPPER
+            r1.one.state[p] = LOWER if r1.place.w[p] > 0 else UPPER
     return r1, A, n, inside
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
-    dantzig.gather_row(r1, i, r1.one_ell)
-    dantzig.reduce_forward(r1, r1.one_ell)
+    dantzig.gather_row(r1, i, r1.one.ell)
+    dantzig.reduce_forward(r1, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
-    dx, dw = r1.place_dx.array[: i + 1], r1.place_dw.array[: i + 1]
+    dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
     expected = np.zeros(i + 1)
     expected[i], expected[inside] = sign, -sign * np.linalg.solve(A[np.ix_(inside, inside)], A[inside, i])
     np.testing.assert_allclose(dx, expected, atol=SAME)
     np.testing.assert_allclose(dw, A[: i + 1, : i + 1] @ expected, atol=SAME)
     np.testing.assert_allclose([size, square], [np.abs(expected).sum(), expected @ expected])
-    r1.place_w[i] = -sign * 5.0
+    r1.place.w[i] = -sign * 5.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        w, state = r1.place_w.array[:i], r1.one_state.array[:i]
+        w, state = r1.place.w.array[:i], r1.one.state.array[:i]
         ends = np.where((state == LOWER) & (dw[:i] < 0) | (state == UPPER) & (dw[:i] > 0), -w / dw[:i], np.inf)
-        room = np.where(dx > 0, r1.place_hi.array[: i + 1], r1.place_lo.array[: i + 1]) - r1.place_x.array[: i + 1]
+        room = np.where(dx > 0, r1.place.hi.array[: i + 1], r1.place.lo.array[: i + 1]) - r1.place.x.array[: i + 1]
         ends[inside] = (room / dx)[inside]
     best, end = dantzig.find_step(r1, i, sign, size, square)
     own, done = room[i] / dx[i], 5.0 / (sign * dw[i])
     np.testing.assert_allclose(best, min(ends.min(), own, done))
     assert end == (int(ends.argmin()) if ends.min() < own else dantzig.AT_BOUND)
-    x, w = r1.place_x.array[: i + 1].copy(), r1.place_w.array[: i + 1].copy()
+    x, w = r1.place.x.array[: i + 1].copy(), r1.place.w.array[: i + 1].copy()
     dantzig.advance(r1, i, 0.25)
-    np.testing.assert_allclose(r1.place_x.array[: i + 1], x + 0.25 * dx)
-    np.testing.assert_allclose(r1.place_w.array[: i + 1], w + 0.25 * dw)
+    np.testing.assert_allclose(r1.place.x.array[: i + 1], x + 0.25 * dx)
+    np.testing.assert_allclose(r1.place.w.array[: i + 1], w + 0.25 * dw)
 
 
 @pytest.mark.parametrize(("state", "w", "dw", "expected"), [
@@ -148,7 +148,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
 ])  # fmt: skip
 def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
-    r1.one_state[1], r1.place_w[1], r1.place_dw[1] = state, w, dw
+    r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
     assert dantzig.step_of_rest(r1, 1, 9.0, 0.1) == expected
     assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
 
@@ -156,7 +156,7 @@ def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
 def test_a_row_between_ends_a_step_at_its_bound(dx, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
-    r1.place_x[1], r1.place_dx[1], r1.one_state[1] = 0.5, dx, BETWEEN
+    r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
     assert dantzig.step_of_factor(r1, 1, 9.0) == expected
     assert expected == 9.0 or dantzig.may_end(r1, 0, 9.0, 0.1)
 
@@ -167,18 +167,18 @@ def test_a_row_that_depends_on_others_is_passed_over():
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
     dantzig.enter(r1, 2, 1)
-    assert r1.one_mark[1] == 2 and r1.one_slot[1] == -1
-    r1.place_w[2] = 1e-12
+    assert r1.one.mark[1] == 2 and r1.one.slot[1] == -1
+    r1.place.w[2] = 1e-12
     dantzig.enter(r1, 1, 2)
-    assert r1.one_state[2] == BETWEEN and r1.place_w[2] == 0.0 and r1.one_slot[2] == 1
+    assert r1.one.state[2] == BETWEEN and r1.place.w[2] == 0.0 and r1.one.slot[2] == 1
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
     for p, state in ((1, places.WAITING), (2, BETWEEN)):
-        r1.place_w[p] = 1e-12
-        dantzig.gather_row(r1, p, r1.one_ell)
-        dantzig.reduce_forward(r1, r1.one_ell)
+        r1.place.w[p] = 1e-12
+        dantzig.gather_row(r1, p, r1.one.ell)
+        dantzig.reduce_forward(r1, r1.one.ell)
         dantzig.settle(r1, p)
-        assert r1.one_state[p] == state
+        assert r1.one.state[p] == state
 
 
 def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
@@ -186,6 +186,6 @@ def test_a_full_factor_loses_its_gaps_before_a_row_enters(rng):
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     fill(r1)
     dantzig.enter(r1, 20, 8)
-    assert r1.one_state[8] == BETWEEN and (r1.one_count[0], r1.one_count[1]) == (N, 0)
+    assert r1.one.state[8] == BETWEEN and (r1.one.count[0], r1.one.count[1]) == (N, 0)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)

@@ -14,11 +14,11 @@ ROUNDING = 1e-12  # of sums of ten products
 def test_it_is_the_product_of_the_rows(rows, lane, rng):
     """Whatever another island left in the room, and with eights filled up by zeros."""
     p, Y, cfm = factored_record(rng, n=12, columns=10, width=2)
-    p.one_n[0], p.one_row.array[: len(rows)] = len(rows), rows
-    p.place_A.array[...] = p.one_A.array[...] = np.nan
+    p.one.n[0], p.one.row.array[: len(rows)] = len(rows), rows
+    p.place.A.array[...] = p.one.A.array[...] = np.nan
     form_delassus(p, lane)
     n, width = len(rows), -(-len(rows) // 8) * 8
-    A = p.one_A.array[: n * width].reshape(n, width)
+    A = p.one.A.array[: n * width].reshape(n, width)
     y = Y[lane][rows]
     np.testing.assert_allclose(A[:, :n], y @ y.T + np.diag(cfm[lane][rows]), atol=ROUNDING)
     np.testing.assert_array_equal(A[:, :n], A[:, :n].T)
@@ -26,6 +26,6 @@ def test_it_is_the_product_of_the_rows(rows, lane, rng):
 
 def test_what_is_behind_the_last_row_is_0(rng):
     p, *_ = factored_record(rng, n=11, columns=10, width=1)
-    p.one_n[0], p.one_row.array[:11] = 11, range(11)
+    p.one.n[0], p.one.row.array[:11] = 11, range(11)
     form_delassus(p, 0)
-    assert not p.one_A.array[: 11 * 16].reshape(11, 16)[:, 11:].any()
+    assert not p.one.A.array[: 11 * 16].reshape(11, 16)[:, 11:].any()

@@ -10,18 +10,18 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved, start
 
 def check(r1, A, inside):
     """L D L^T is A of the factor's rows, its gaps are rows of the identity."""
-    m, width = r1.one_count[0], 8 * factor.eights_of_row(r1)
-    U = r1.one_L.array[: m * width].reshape(m, width)[:, :m]
+    m, width = r1.one.count[0], 8 * factor.eights_of_row(r1)
+    U = r1.one.L.array[: m * width].reshape(m, width)[:, :m]
     assert not np.tril(U).any()
     L = np.eye(m) + U.T
-    members = r1.one_factor.array[:m]
+    members = r1.one.factor.array[:m]
     there = members >= 0
-    assert sorted(members[there]) == sorted(inside) and (~there).sum() == r1.one_count[1]
-    np.testing.assert_array_equal(r1.one_slot.array[members[there]], np.nonzero(there)[0])
+    assert sorted(members[there]) == sorted(inside) and (~there).sum() == r1.one.count[1]
+    np.testing.assert_array_equal(r1.one.slot.array[members[there]], np.nonzero(there)[0])
     np.testing.assert_array_equal(L[~there], np.eye(m)[~there])
-    np.testing.assert_array_equal(r1.one_D.array[:m][~there], 0.0)
+    np.testing.assert_array_equal(r1.one.D.array[:m][~there], 0.0)
     Ls = L[np.ix_(there, there)]
-    D = 1.0 / r1.one_D.array[:m][there]
+    D = 1.0 / r1.one.D.array[:m][there]
     np.testing.assert_allclose(Ls * D @ Ls.T, A[np.ix_(members[there], members[there])], atol=SAME)
 
 
@@ -46,7 +46,7 @@ def test_gaps_stay_few_and_none_is_last(rng):
         add(r1, p)
     for p in (3, 20, 11, 19, 0, 7, 5, 9):
         factor.remove_row(r1, p)
-        assert 4 * r1.one_count[1] <= r1.one_count[0] and r1.one_factor[r1.one_count[0] - 1] >= 0
+        assert 4 * r1.one.count[1] <= r1.one.count[0] and r1.one.factor[r1.one.count[0] - 1] >= 0
 
 
 def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
@@ -54,10 +54,10 @@ def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
     inside = [3, 17, 5, 0, 11, 8, 19, 2, 14]
     for p in inside:
         add(r1, p)
-    factor.gather_row(r1, 7, r1.one_turn)
-    factor.reduce_forward(r1, r1.one_turn)
+    factor.gather_row(r1, 7, r1.one.turn)
+    factor.reduce_forward(r1, r1.one.turn)
     rest = A[7, 7] - A[7, inside] @ np.linalg.solve(A[np.ix_(inside, inside)], A[inside, 7])
-    np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one_turn), rest, atol=SAME)
+    np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.turn), rest, atol=SAME)
 
 
 @pytest.mark.parametrize(("apart", "large", "independent"), [
@@ -67,8 +67,8 @@ def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
 def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, independent):
     A = np.array([[1.0, large], [large, large**2 + apart]])
     r1 = start(Problem(A, np.zeros(2), -np.inf, np.inf))
-    r1.place_A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
+    r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
-    factor.gather_row(r1, 1, r1.one_turn)
-    factor.reduce_forward(r1, r1.one_turn)
-    assert factor.is_independent(r1, r1.one_turn, apart) == independent
+    factor.gather_row(r1, 1, r1.one.turn)
+    factor.reduce_forward(r1, r1.one.turn)
+    assert factor.is_independent(r1, r1.one.turn, apart) == independent

@@ -31,13 +31,13 @@ def frozen(problem):
     assert block_start.start_with_all(r1, rows, n)
     active_set.improve(r1, 99, 1.0)
     factor.refactor(r1)  # without gaps
-    return r1, r1.place_A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.place_b.array[:n].copy()
+    return r1, r1.place.A.array[: n * 16].reshape(n, 16)[:, :n].copy(), r1.place.b.array[:n].copy()
 
 
 def limits(r1, problem, x):
     """The limits of the friction places at x, by place, from the definition."""
-    k, s = r1.one_order.array[: problem.n][CONTACTS:], r1.place_scale.array[: problem.n]
-    normal = r1.one_place.array[problem.findex[k]]
+    k, s = r1.one.order.array[: problem.n][CONTACTS:], r1.place.scale.array[: problem.n]
+    normal = r1.one.place.array[problem.findex[k]]
     return (problem.hi[k] * np.abs(x[normal] * s[normal]) + problem.add[k]) / s[CONTACTS:]
 
 
@@ -49,46 +49,46 @@ def contacts(rng):
 
 def test_limits_follow_from_x(contacts):
     problem, r1, *_ = contacts
-    n, x = problem.n, r1.place_x.array[: problem.n]
-    expected, before = limits(r1, problem, x), r1.place_hi.array[CONTACTS:n].copy()
+    n, x = problem.n, r1.place.x.array[: problem.n]
+    expected, before = limits(r1, problem, x), r1.place.hi.array[CONTACTS:n].copy()
     change, largest = friction.mismatch(r1)
     np.testing.assert_allclose([change, largest], [np.abs(before - expected).max(), expected.max()])
     friction.limit_friction(r1)
-    np.testing.assert_allclose(r1.place_hi.array[CONTACTS:n], expected)
-    np.testing.assert_allclose(r1.place_lo.array[CONTACTS:n], -expected)
-    assert friction.mismatch(r1)[0] == 0.0 and np.isinf(r1.place_hi.array[:CONTACTS]).all()
+    np.testing.assert_allclose(r1.place.hi.array[CONTACTS:n], expected)
+    np.testing.assert_allclose(r1.place.lo.array[CONTACTS:n], -expected)
+    assert friction.mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
 
 
 def test_no_force_is_no_friction_whatever_mu():
     r1 = start(Problem(np.eye(2), [-1.0, 1.0], 0.0, np.inf, [-1, 0], [0.0, 0.3]))
-    r1.place_x[0] = 0.0
+    r1.place.x[0] = 0.0
     assert friction.limit_of(r1, 1) == 0.3
-    r1.place_x[0] = -2.0
+    r1.place.x[0] = -2.0
     assert friction.limit_of(r1, 1) == np.inf
-    r1.place_hi[1] = 0.0
+    r1.place.hi[1] = 0.0
     assert friction.mismatch(r1) == (0.0, 0.0)  # what is infinite is left out
 
 
 def test_the_system_holds_the_derivative_of_the_limits(contacts):
     problem, r1, A, b = contacts
-    n, m = problem.n, r1.one_count[0]
-    inside, x = r1.one_factor.array[:m].copy(), r1.place_x.array[:n].copy()
+    n, m = problem.n, r1.one.count[0]
+    inside, x = r1.one.factor.array[:m].copy(), r1.place.x.array[:n].copy()
     count = friction.list_slipping(r1)
-    slips = r1.one_factor.array[m : m + count].copy()
+    slips = r1.one.factor.array[m : m + count].copy()
     assert set(slips) == {
         i for i in range(CONTACTS, n)
-        if r1.one_state[i] in (LOWER, UPPER) and r1.one_place[problem.findex[r1.one_order[i]]] in inside
+        if r1.one.state[i] in (LOWER, UPPER) and r1.one.place[problem.findex[r1.one.order[i]]] in inside
     }  # fmt: skip
     friction.write_system(r1, count)
-    system = r1.one_L.array[m * 16 :][: count * 16].reshape(count, 16)
+    system = r1.one.L.array[m * 16 :][: count * 16].reshape(count, 16)
     now = limits(r1, problem, x)
     for j, p in enumerate(slips):
         y = x.copy()
-        y[p] += STEP * (1.0 if r1.one_state[p] == UPPER else -1.0)
+        y[p] += STEP * (1.0 if r1.one.state[p] == UPPER else -1.0)
         y[inside] += np.linalg.solve(A[np.ix_(inside, inside)], (b - A @ y)[inside])
         slope = (limits(r1, problem, y) - now)[slips - CONTACTS] / STEP
         np.testing.assert_allclose(system[:, j], (slips == p) - slope, atol=1e-7)
-    np.testing.assert_allclose(system[:, count], (now - r1.place_hi.array[CONTACTS:n])[slips - CONTACTS], atol=EXACT)
+    np.testing.assert_allclose(system[:, count], (now - r1.place.hi.array[CONTACTS:n])[slips - CONTACTS], atol=EXACT)
     expected = np.linalg.solve(system[:, :count], system[:, count])
     assert count > 1 and friction.eliminate(r1, m, count) == 1
     np.testing.assert_allclose(system[:, count], expected, atol=EXACT)
@@ -96,7 +96,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
 
 def test_a_singular_system_is_told():
     r1 = start(Problem(np.eye(9), np.zeros(9), 0.0, 1.0))
-    U = r1.one_L.array[: 9 * 16].reshape(9, 16)
+    U = r1.one.L.array[: 9 * 16].reshape(9, 16)
     U[2:4, :3] = [[0.0, 2.0, 4.0], [3.0, 1.0, 5.0]]
     assert friction.eliminate(r1, 2, 2) == 1  # rows change places for a pivot
     np.testing.assert_allclose(U[2:4, 2], [1.0, 2.0])
@@ -106,21 +106,21 @@ def test_a_singular_system_is_told():
 
 def test_one_newton_step_settles_rows_that_stay_on_their_sides(contacts):
     problem, r1, A, b = contacts
-    n, m = problem.n, r1.one_count[0]
-    inside, state = r1.one_factor.array[:m].copy(), r1.one_state.array[:n].copy()
-    before = r1.place_hi.array[CONTACTS:n].copy()
+    n, m = problem.n, r1.one.count[0]
+    inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()
+    before = r1.place.hi.array[CONTACTS:n].copy()
     friction.aim(r1)
-    x, hi = r1.place_x.array[:n], r1.place_hi.array[:n]
+    x, hi = r1.place.x.array[:n], r1.place.hi.array[:n]
     slips = [i for i in range(CONTACTS, n) if state[i] in (LOWER, UPPER)]
     np.testing.assert_allclose(hi[slips], limits(r1, problem, x)[np.array(slips) - CONTACTS], atol=EXACT)
     np.testing.assert_allclose(np.abs(x[slips]), hi[slips], atol=EXACT)
     np.testing.assert_allclose((A @ x - b)[inside], 0.0, atol=EXACT)
-    np.testing.assert_array_equal(r1.one_best.array[CONTACTS:n], before)
-    aims = r1.one_upper.array[CONTACTS:n].copy()
+    np.testing.assert_array_equal(r1.one.best.array[CONTACTS:n], before)
+    aims = r1.one.upper.array[CONTACTS:n].copy()
     np.testing.assert_allclose(aims, limits(r1, problem, x), atol=EXACT)
     friction.go(r1, 0.25)
     np.testing.assert_allclose(hi[CONTACTS:], before + 0.25 * (aims - before))
-    np.testing.assert_array_equal(r1.place_lo.array[CONTACTS:n], -hi[CONTACTS:])
+    np.testing.assert_array_equal(r1.place.lo.array[CONTACTS:n], -hi[CONTACTS:])
     np.testing.assert_allclose(np.abs(x[slips]), hi[slips])
     friction.go(r1, 1.0)
     np.testing.assert_array_equal(hi[CONTACTS:], aims)
@@ -132,7 +132,7 @@ def test_settled_limits_are_those_of_the_solution(seed):
     r1, A, b = frozen(problem)
     assert friction.settle_friction(r1, 60, 99) == 1
     n = problem.n
-    x, hi = r1.place_x.array[:n], r1.place_hi.array[:n]
+    x, hi = r1.place.x.array[:n], r1.place.hi.array[:n]
     np.testing.assert_allclose(hi[CONTACTS:], limits(r1, problem, x), atol=EXACT)
     lower = np.where(np.arange(n) < CONTACTS, 0.0, -hi)
     np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lower, hi), atol=EXACT)
@@ -142,27 +142,27 @@ def test_settled_limits_are_those_of_the_solution(seed):
 def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     problem, r1, A, b = contacts
     n = problem.n
-    x = r1.place_x.array[:n].copy()
+    x = r1.place.x.array[:n].copy()
     for i in range(n):
         limit = limits(r1, problem, x)[i - CONTACTS] if i >= CONTACTS else np.inf
         x[i] = np.clip(x[i] - (A[i] @ x - b[i]) / A[i, i], -limit if i >= CONTACTS else 0.0, limit)
     friction.sweep(r1)
-    np.testing.assert_allclose(r1.place_x.array[:n], x, atol=EXACT)
-    x[...] = r1.place_x.array[:n]
+    np.testing.assert_allclose(r1.place.x.array[:n], x, atol=EXACT)
+    x[...] = r1.place.x.array[:n]
     friction.start_from(r1)
-    between = (x != r1.place_lo.array[:n]) & (x != r1.place_hi.array[:n])
-    np.testing.assert_array_equal(r1.one_state.array[:n] == BETWEEN, between)
-    assert sorted(r1.one_factor.array[: r1.one_count[0]]) == np.nonzero(between)[0].tolist()
-    np.testing.assert_array_equal(r1.one_state.array[:n][x == r1.place_hi.array[:n]], UPPER)
+    between = (x != r1.place.lo.array[:n]) & (x != r1.place.hi.array[:n])
+    np.testing.assert_array_equal(r1.one.state.array[:n] == BETWEEN, between)
+    assert sorted(r1.one.factor.array[: r1.one.count[0]]) == np.nonzero(between)[0].tolist()
+    np.testing.assert_array_equal(r1.one.state.array[:n][x == r1.place.hi.array[:n]], UPPER)
     assert factor.eights_of_row(r1) == 2
 
 
 def test_rows_follow_their_bounds():
     mu = [np.inf] + 6 * [0.5]
     r1 = start(Problem(np.eye(7), np.zeros(7), 0.0, mu, [-1] + 6 * [0]))
-    r1.place_lo.array[:7], r1.place_hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
-    r1.one_state.array[:7] = BETWEEN, LOWER, UPPER, FIXED, BETWEEN, BETWEEN, UPPER
-    r1.place_x.array[:7], r1.place_w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0
+    r1.place.lo.array[:7], r1.place.hi.array[:7] = [0.0, *6 * [-2.0]], [np.inf, 2.0, 2.0, 2.0, 2.0, 2.0, np.inf]
+    r1.one.state.array[:7] = BETWEEN, LOWER, UPPER, FIXED, BETWEEN, BETWEEN, UPPER
+    r1.place.x.array[:7], r1.place.w[3] = [9.0, -3.0, 1.0, 0.0, 2.5, 1.5, 4.0], -1.0
     friction.follow_bounds(r1)
-    assert r1.place_x.array[:7].tolist() == [9.0, -2.0, 2.0, 2.0, 2.0, 1.5, 4.0]
-    assert r1.one_state.array[:7].tolist() == [BETWEEN, LOWER, UPPER, UPPER, BETWEEN, BETWEEN, WAITING]
+    assert r1.place.x.array[:7].tolist() == [9.0, -2.0, 2.0, 2.0, 2.0, 1.5, 4.0]
+    assert r1.one.state.array[:7].tolist() == [BETWEEN, LOWER, UPPER, UPPER, BETWEEN, BETWEEN, WAITING]

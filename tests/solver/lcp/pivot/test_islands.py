@@ -21,13 +21,13 @@ def scattered(rng, width=2, room=None):
     m = SimpleNamespace(ntree=TREES, dof_treeid=[c // DOFS for c in range(TREES * DOFS)])
     m.opt_lcp_friction, m.opt_lcp_iterations = FROZEN, 50
     there = rng.random((width, N)) < 0.8
-    p.lcp_b.array[...] = rng.standard_normal((N, width))
-    p.lcp_lo.array[...], p.lcp_hi.array[...] = np.where(there, -0.5, 0.0).T, np.where(there, [[np.inf]], 0.0).T
+    p.lcp.b.array[...] = rng.standard_normal((N, width))
+    p.lcp.lo.array[...], p.lcp.hi.array[...] = np.where(there, -0.5, 0.0).T, np.where(there, [[np.inf]], 0.0).T
     # rows 2 k and 2 k + 1 share their columns: 5 is friction of 4, 7 friction of 6 that is a force
     for i, mu, add in ((5, 0.3, 0.1), (7, 0.0, 0.2)):
         there[:, i] = there[:, i - 1]
-        p.lcp_findex[i], p.lcp_lo.array[i], p.lcp_lo.array[i - 1] = i - 1, 0.0, 0.0
-        p.lcp_hi.array[i], p.lcp_add.array[i] = mu * there[:, i], add * there[:, i]
+        p.lcp.findex[i], p.lcp.lo.array[i], p.lcp.lo.array[i - 1] = i - 1, 0.0, 0.0
+        p.lcp.hi.array[i], p.lcp.add.array[i] = mu * there[:, i], add * there[:, i]
     for name, length in (("root", TREES), ("head", TREES), ("next", N)):
         setattr(p, f"lcp_{name}", Rows(np.full(length, -7, np.int32), name))
     p.active = Rows(np.ones((1, width)), "active")
@@ -52,9 +52,9 @@ def test_islands_are_the_rows_that_trees_tie_together(seed):
         islands.list_rows(m, p, lane)
         found = []
         for t in range(TREES):
-            if p.lcp_head[t] >= 0:
-                assert islands.gather_rows_of(p, p.lcp_head[t]) == 1 and islands.root_of(p, t) == t
-                found.append(p.one_row.array[: p.one_n[0]].tolist())
+            if p.lcp.head[t] >= 0:
+                assert islands.gather_rows_of(p, p.lcp.head[t]) == 1 and islands.root_of(p, t) == t
+                found.append(p.one.row.array[: p.one.n[0]].tolist())
         together = connected(Y[lane], there[lane])
         expected = {tuple(np.nonzero(row)[0]) for row in together if row.any()}
         assert sorted(map(tuple, found)) == sorted(expected)
@@ -64,17 +64,17 @@ def test_islands_are_the_rows_that_trees_tie_together(seed):
 def test_a_problem_has_the_numbers_of_its_rows(rng):
     _, p, Y, cfm, _ = scattered(rng)
     rows = [1, 4, 5, 6, 7, 9]
-    p.one_n[0], p.one_row.array[:6] = 6, rows
-    p.lcp_hi.array[rows, 1] = [2.0, np.inf, 0.3, np.inf, 0.0, 5.0]
-    p.lcp_add.array[[5, 7], 1] = 0.1, 0.2
-    p.lcp_lo.array[rows, 1] = [-0.4, 0.0, 0.0, 0.0, 0.0, -np.inf]
+    p.one.n[0], p.one.row.array[:6] = 6, rows
+    p.lcp.hi.array[rows, 1] = [2.0, np.inf, 0.3, np.inf, 0.0, 5.0]
+    p.lcp.add.array[[5, 7], 1] = 0.1, 0.2
+    p.lcp.lo.array[rows, 1] = [-0.4, 0.0, 0.0, 0.0, 0.0, -np.inf]
     islands.gather_problem(p, 1)
-    np.testing.assert_array_equal(p.one_b.array[:6], p.lcp_b.array[rows, 1])
-    assert p.one_findex.array[:6].tolist() == [-1, -1, 1, -1, -1, -1]  # friction that is a force has bounds of its own
-    assert p.one_lo.array[:6].tolist() == [-0.4, 0.0, 0.0, 0.0, -0.2, -np.inf]
-    assert p.one_hi.array[:6].tolist() == [2.0, np.inf, 0.3, np.inf, 0.2, 5.0]
-    assert p.one_add.array[:6].tolist() == [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]
-    A = p.one_A.array[:48].reshape(6, 8)[:, :6]
+    np.testing.assert_array_equal(p.one.b.array[:6], p.lcp.b.array[rows, 1])
+    assert p.one.findex.array[:6].tolist() == [-1, -1, 1, -1, -1, -1]  # friction that is a force has bounds of its own
+    assert p.one.lo.array[:6].tolist() == [-0.4, 0.0, 0.0, 0.0, -0.2, -np.inf]
+    assert p.one.hi.array[:6].tolist() == [2.0, np.inf, 0.3, np.inf, 0.2, 5.0]
+    assert p.one.add.array[:6].tolist() == [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]
+    A = p.one.A.array[:48].reshape(6, 8)[:, :6]
     np.testing.assert_allclose(A, (Y[1] @ Y[1].T + np.diag(cfm[1]))[np.ix_(rows, rows)])
     before = A.copy()
     islands.soften_rounding(p)
@@ -86,30 +86,30 @@ def test_all_islands_of_all_worlds_are_solved(seed):
     """What is taken apart solves the whole, and what rests out stays as it is."""
     m, p, Y, cfm, there = scattered(np.random.default_rng(seed), width=4)
     p.active.array[0, 2] = 0.0
-    p.lcp_x.array[...] = p.lcp_niter.array[...] = 7.0
+    p.lcp.x.array[...] = p.lcp.niter.array[...] = 7.0
     islands.solve_islands.function(m, p)
-    assert (p.lcp_x.array[:, 2] == 7.0).all() and p.lcp_niter.array[0, 2] == 7.0
+    assert (p.lcp.x.array[:, 2] == 7.0).all() and p.lcp.niter.array[0, 2] == 7.0
     for lane in (0, 1, 3):
         on = there[lane]
-        x, A = np.where(on, p.lcp_x.array[:, lane], 0.0), Y[lane] @ Y[lane].T + np.diag(cfm[lane])
-        assert (p.lcp_x.array[~on, lane] == 7.0).all()
-        lo, hi = p.lcp_lo.array[:, lane].copy(), p.lcp_hi.array[:, lane].copy()
+        x, A = np.where(on, p.lcp.x.array[:, lane], 0.0), Y[lane] @ Y[lane].T + np.diag(cfm[lane])
+        assert (p.lcp.x.array[~on, lane] == 7.0).all()
+        lo, hi = p.lcp.lo.array[:, lane].copy(), p.lcp.hi.array[:, lane].copy()
         hi[5] = np.inf  # its limit is that of the normal without friction
-        step = np.where(on, A @ x - p.lcp_b.array[:, lane], 0.0)
-        hi[7], lo[7] = p.lcp_add.array[7, lane], -p.lcp_add.array[7, lane]
+        step = np.where(on, A @ x - p.lcp.b.array[:, lane], 0.0)
+        hi[7], lo[7] = p.lcp.add.array[7, lane], -p.lcp.add.array[7, lane]
         lo[5], hi[5] = min(x[5], 0.0), max(x[5], 0.0)
         inside = np.clip(x - step, lo, hi)
         np.testing.assert_allclose(np.delete(x, 5), np.delete(inside, 5), atol=EXACT)
-        assert p.lcp_status.array[0, lane] == SOLVED and p.lcp_residual.array[0, lane] < EXACT
-        assert p.lcp_niter.array[0, lane] > 0
+        assert p.lcp.status.array[0, lane] == SOLVED and p.lcp.residual.array[0, lane] < EXACT
+        assert p.lcp.niter.array[0, lane] > 0
 
 
 def test_an_island_without_room_keeps_the_x_that_it_has(rng):
     m, p, Y, _, there = scattered(rng, width=1, room=4)
     largest = connected(Y[0], there[0]).sum(0).max()
     assert largest > 4
-    p.lcp_x.array[...], p.lcp_residual.array[...], p.lcp_status.array[...] = 7.0, 0.25, ITERATIONS
+    p.lcp.x.array[...], p.lcp.residual.array[...], p.lcp.status.array[...] = 7.0, 0.25, ITERATIONS
     islands.solve_islands.function(m, p)
     large = connected(Y[0], there[0]).sum(0) > 4
-    assert (p.lcp_x.array[large, 0] == 7.0).all() and (p.lcp_x.array[~large & there[0], 0] != 7.0).all()
-    assert p.lcp_residual.array[0, 0] == 0.25 and p.lcp_status.array[0, 0] == ITERATIONS
+    assert (p.lcp.x.array[large, 0] == 7.0).all() and (p.lcp.x.array[~large & there[0], 0] != 7.0).all()
+    assert p.lcp.residual.array[0, 0] == 0.25 and p.lcp.status.array[0, 0] == ITERATIONS

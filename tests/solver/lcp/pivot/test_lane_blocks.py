@@ -15,7 +15,7 @@ PASSES = 30
 
 def tile(*problems):
     p = lane_record(*problems)
-    p.lcp_L = empty(p.width, nlcpA=p.lcp_n[0] ** 2).lcp_L
+    p.lcp_L = empty(p.width, nlcpA=p.lcp.n[0] ** 2).lcp_L
     return p
 
 
@@ -29,13 +29,13 @@ def test_known_answers(n, rng):
     problems, known = known_problems(rng, n, 4)
     p = tile(*problems)
     lane_blocks.lane_blocks(p, PASSES)
-    solved = p.lcp_status.array[0] == Status.SOLVED
-    assert solved.sum() >= 3 and (p.lcp_niter.array[0] >= 1).all()
-    assert (p.lcp_niter.array[0, solved] < PASSES).all()  # it stops by itself
-    np.testing.assert_allclose(p.lcp_x.array[:, solved], known[:, solved], atol=KNOWN)
+    solved = p.lcp.status.array[0] == Status.SOLVED
+    assert solved.sum() >= 3 and (p.lcp.niter.array[0] >= 1).all()
+    assert (p.lcp.niter.array[0, solved] < PASSES).all()  # it stops by itself
+    np.testing.assert_allclose(p.lcp.x.array[:, solved], known[:, solved], atol=KNOWN)
     for lane, problem in enumerate(problems):
-        w = problem.matrix @ p.lcp_x.array[:, lane] - problem.b
-        np.testing.assert_allclose(p.lcp_w.array[:, lane], w, atol=KNOWN)
+        w = problem.matrix @ p.lcp.x.array[:, lane] - problem.b
+        np.testing.assert_allclose(p.lcp.w.array[:, lane], w, atol=KNOWN)
 
 
 def test_a_world_has_the_same_bits_alone(rng):
@@ -53,16 +53,16 @@ def test_a_world_has_the_same_bits_alone(rng):
 def test_friction_is_bounded_by_the_normals_without_it(rng):
     problems = [friction_problem(rng, 3) for _ in range(4)]
     p = tile(*problems)
-    p.lcp_add.array[1] = 0.1
+    p.lcp.add.array[1] = 0.1
     lane_blocks.lane_blocks(p, PASSES)
     for lane, problem in enumerate(problems):
         add = np.where(np.arange(9) == 1, 0.1, 0.0)
         r1 = one_record(Problem(problem.matrix, problem.b, problem.lo, problem.hi, problem.findex, add))
         dantzig.dantzig(r1, FROZEN, 0)
-        np.testing.assert_allclose(p.lcp_x.array[:, lane], r1.one_x.array[:9], atol=KNOWN)
-        np.testing.assert_allclose(p.lcp_y.array[:, lane], r1.one_lower.array[:9], atol=KNOWN)
-        np.testing.assert_allclose(p.lcp_g.array[:, lane], r1.one_upper.array[:9], atol=KNOWN)
-    assert (p.lcp_status.array == Status.SOLVED).all()
+        np.testing.assert_allclose(p.lcp.x.array[:, lane], r1.one.x.array[:9], atol=KNOWN)
+        np.testing.assert_allclose(p.lcp.y.array[:, lane], r1.one.lower.array[:9], atol=KNOWN)
+        np.testing.assert_allclose(p.lcp.g.array[:, lane], r1.one.upper.array[:9], atol=KNOWN)
+    assert (p.lcp.status.array == Status.SOLVED).all()
 
 
 def free(problem, s):
@@ -75,11 +75,11 @@ def free(problem, s):
 def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     problems, _ = known_problems(rng, n, 4)
     p = tile(*problems)
-    sides = p.lcp_best.array[...] = rng.integers(-1, 2, (n, 4)) * (rng.random((n, 4)) < 0.5)
-    w = p.lcp_w.array[...] = rng.standard_normal((n, 4))
+    sides = p.lcp.best.array[...] = rng.integers(-1, 2, (n, 4)) * (rng.random((n, 4)) < 0.5)
+    w = p.lcp.w.array[...] = rng.standard_normal((n, 4))
     active = np.nonzero((sides == 0).any(1))[0]
     m = lane_blocks.list_active(p)
-    assert p.lcp_order.array[:m].tolist() == active.tolist()
+    assert p.lcp.order.array[:m].tolist() == active.tolist()
     lane_blocks.factor_free(p, m, 1e-13)
     L = np.zeros((4, m, m))
     for a in range(m):
@@ -89,41 +89,41 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
     for lane, problem in enumerate(problems):
         A, on = free(problem, sides[:, lane])
         here = on[active]
-        D = p.lcp_step.array[:m, lane]
+        D = p.lcp.step.array[:m, lane]
         assert (D[~here] == 0.0).all() and (D[here] > 0.0).all()
         l = L[lane][np.ix_(here, here)] + np.eye(here.sum())
         np.testing.assert_allclose(l / D[here] @ l.T, A[np.ix_(on, on)], atol=KNOWN)
         np.testing.assert_allclose(
-            p.lcp_old.array[:, lane], np.where(on, -np.linalg.solve(A, np.where(on, w[:, lane], 0.0)), 0.0), atol=KNOWN
+            p.lcp.old.array[:, lane], np.where(on, -np.linalg.solve(A, np.where(on, w[:, lane], 0.0)), 0.0), atol=KNOWN
         )
 
 
 def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
     p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], -9.0, 9.0))
-    p.lcp_w.array[:, 0] = -1.0
+    p.lcp.w.array[:, 0] = -1.0
     m = lane_blocks.list_active(p)
     lane_blocks.factor_free(p, m, 1e-13)
     lane_blocks.solve_free(p, m)
-    assert p.lcp_old.array[:, 0].tolist() == [1.0, 0.0]
+    assert p.lcp.old.array[:, 0].tolist() == [1.0, 0.0]
 
 
 def test_rows_change_sides_where_their_condition_breaks():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
-    p.lcp_y.array[:], p.lcp_g.array[:] = -1.0, 2.0
-    p.lcp_y.array[6] = p.lcp_g.array[6] = 0.0  # held whatever w
-    p.lcp_best.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
-    p.lcp_x.array[:, 0] = [-1.5, 2.5, 0.5, -1, 2, -1, 0]
-    p.lcp_w.array[:, 0] = [0, 0, 0, -1, 1, 1, -1]
-    everywhere = p.lcp_x[0] < 9.0
+    p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
+    p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held whatever w
+    p.lcp.best.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
+    p.lcp.x.array[:, 0] = [-1.5, 2.5, 0.5, -1, 2, -1, 0]
+    p.lcp.w.array[:, 0] = [0, 0, 0, -1, 1, 1, -1]
+    everywhere = p.lcp.x[0] < 9.0
     assert lane_blocks.exchange_rows(p, everywhere).all()
-    assert p.lcp_best.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
-    assert p.lcp_old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
-    w = p.lcp_w.array[:, 0].copy()
+    assert p.lcp.best.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
+    assert p.lcp.old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
+    w = p.lcp.w.array[:, 0].copy()
     lane_blocks.add_change(p)
-    assert p.lcp_x.array[:2, 0].tolist() == [-1.0, 2.0]
-    np.testing.assert_allclose(p.lcp_w.array[:, 0] - w, p.lcp_old.array[:, 0])
-    p.lcp_best.array[:, 0], p.lcp_x.array[:, 0] = 0, -1.5
-    assert not lane_blocks.exchange_rows(p, p.lcp_x[0] > 9.0).any() and not p.lcp_best.array.any()
+    assert p.lcp.x.array[:2, 0].tolist() == [-1.0, 2.0]
+    np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.old.array[:, 0])
+    p.lcp.best.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5
+    assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp.best.array.any()
 
 
 def test_rows_start_where_w_asks_for_them():
@@ -131,10 +131,10 @@ def test_rows_start_where_w_asks_for_them():
     p = tile(
         Problem(np.eye(7), [1, -1, 1, -1, 0, 0, 0.5], lo, hi, [-1, -1, -1, -1, -1, -1, 0], [0, 0, 0, 0, 0, 0, 0.2])
     )
-    p.lcp_x.array[...] = 5.0
+    p.lcp.x.array[...] = 5.0
     lane_blocks.start_sets(p)
-    assert p.lcp_best.array[:, 0].tolist() == [0, -1, 1, 0, 0, -1, 1]
-    assert not p.lcp_x.array.any() and (p.lcp_w.array == -p.lcp_b.array).all()
-    p.lcp_x.array[0], p.lcp_hi.array[6] = -2.0, 0.5
-    lane_blocks.free_friction(p, p.lcp_x[0] < 0.0)
-    assert (p.lcp_y[6], p.lcp_g[6], p.lcp_best[6]) == (-1.2, 1.2, 0.0)
+    assert p.lcp.best.array[:, 0].tolist() == [0, -1, 1, 0, 0, -1, 1]
+    assert not p.lcp.x.array.any() and (p.lcp.w.array == -p.lcp.b.array).all()
+    p.lcp.x.array[0], p.lcp.hi.array[6] = -2.0, 0.5
+    lane_blocks.free_friction(p, p.lcp.x[0] < 0.0)
+    assert (p.lcp.y[6], p.lcp.g[6], p.lcp.best[6]) == (-1.2, 1.2, 0.0)

@@ -38,6 +38,6 @@ def test_a_lane_is_loaded_and_stored(rng):
     for name in ("A", "b", "lo", "hi", "add", "findex", "n"):
         found, expected = (getattr(r, f"one_{name}").array for r in (p, r1))
         np.testing.assert_array_equal(found[:9], expected[:9], err_msg=name)
-    p.one_status[0], p.one_x[3] = 2, 5.0
+    p.one.status[0], p.one.x[3] = 2, 5.0
     store_lane(p, 0)
-    assert p.lcp_status.array[0].tolist() == [2.0, 0.0] and p.lcp_x.array[3].tolist() == [5.0, 0.0]
+    assert p.lcp.status.array[0].tolist() == [2.0, 0.0] and p.lcp.x.array[3].tolist() == [5.0, 0.0]

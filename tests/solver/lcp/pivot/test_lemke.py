@@ -27,11 +27,11 @@ def test_w_and_z_are_complementary(n, rng):
         A, b = definite(rng, n)
         r1 = standard(A, b)
         lemke.lemke(r1, 1000)
-        z, w = r1.one_x.array[:n], r1.one_w.array[:n]
-        assert r1.one_status[0] == SOLVED and r1.one_residual[0] < EXACT
+        z, w = r1.one.x.array[:n], r1.one.w.array[:n]
+        assert r1.one.status[0] == SOLVED and r1.one.residual[0] < EXACT
         np.testing.assert_allclose(w, A @ z - b, atol=EXACT)
         assert z.min() >= 0.0 and w.min() > -EXACT and np.abs(z * w).max() < EXACT
-        assert (r1.one_lower.array[:n] == 0.0).all() and np.isposinf(r1.one_upper.array[:n]).all()
+        assert (r1.one.lower.array[:n] == 0.0).all() and np.isposinf(r1.one.upper.array[:n]).all()
 
 
 def test_ties_do_not_cycle(rng):
@@ -41,19 +41,19 @@ def test_ties_do_not_cycle(rng):
         A, b = J @ J.T, J @ rng.integers(-2, 3, 3)
         r1 = standard(A, b)
         lemke.lemke(r1, 200)
-        z = r1.one_x.array[:8]
-        assert r1.one_status[0] == SOLVED and np.abs(z - np.maximum(z - (A @ z - b), 0.0)).max() < EXACT
+        z = r1.one.x.array[:8]
+        assert r1.one.status[0] == SOLVED and np.abs(z - np.maximum(z - (A @ z - b), 0.0)).max() < EXACT
 
 
 def holds(r1, A, b, rng):
     """The dictionary's equations for any numbers of the variables that are not basic."""
-    n = r1.one_n[0]
-    T = r1.place_A.array[: n * r1.nlcpone].reshape(n, r1.nlcpone)[:, : n + 1]
-    v, others = np.zeros(2 * n + 1), r1.one_place.array[: n + 1]
+    n = r1.one.n[0]
+    T = r1.place.A.array[: n * r1.nlcpone].reshape(n, r1.nlcpone)[:, : n + 1]
+    v, others = np.zeros(2 * n + 1), r1.one.place.array[: n + 1]
     v[others] = rng.standard_normal(n + 1)
-    basic = r1.one_order.array[:n]
+    basic = r1.one.order.array[:n]
     assert sorted([*basic, *others]) == list(range(2 * n + 1))
-    v[basic] = r1.place_b.array[:n] + T @ v[others]
+    v[basic] = r1.place.b.array[:n] + T @ v[others]
     np.testing.assert_allclose(v[:n], A @ v[n:-1] - b + v[-1], atol=EXACT * max(np.abs(v).max(), 1.0))
 
 
@@ -63,9 +63,9 @@ def test_exchanges_keep_the_equations(rng):
     lemke.start_dictionary(r1)
     holds(r1, A, b, rng)
     for r, c in ((3, 8), (0, 2), (3, 5), (7, 7), (0, 2)):
-        entered, left = r1.one_place[c], r1.one_order[r]
+        entered, left = r1.one.place[c], r1.one.order[r]
         lemke.exchange(r1, r, c)
-        assert (r1.one_order[r], r1.one_place[c]) == (entered, left)
+        assert (r1.one.order[r], r1.one.place[c]) == (entered, left)
         holds(r1, A, b, rng)
         assert lemke.column_of(r1, left) == c and lemke.column_of(r1, entered) == -1
 
@@ -75,8 +75,8 @@ def test_the_row_that_leaves_is_the_first_to_reach_zero(c, rng):
     A, b = definite(rng, 8)
     r1 = standard(A, b)
     lemke.start_dictionary(r1)
-    r1.place_b.array[:8] = 0.1 + rng.random(8)
-    q, column = r1.place_b.array[:8], r1.place_A.array[: 8 * r1.nlcpone].reshape(8, -1)[:, c]
+    r1.place.b.array[:8] = 0.1 + rng.random(8)
+    q, column = r1.place.b.array[:8], r1.place.A.array[: 8 * r1.nlcpone].reshape(8, -1)[:, c]
     ratio = np.where(column < 0.0, -q / np.where(column < 0.0, column, -1.0), np.inf)
     r = lemke.leaving_row(r1, c)
     assert r == (int(ratio.argmin()) if np.isfinite(ratio).any() else -1)
@@ -84,9 +84,9 @@ def test_the_row_that_leaves_is_the_first_to_reach_zero(c, rng):
     if len(falling) > 1:  # of equals z0 goes
         q[falling] = -column[falling]
         for i in falling:
-            r1.one_order[i] = 16
+            r1.one.order[i] = 16
             assert lemke.leaving_row(r1, c) == i
-            r1.one_order[i] = i
+            r1.one.order[i] = i
 
 
 def test_equal_ratios_are_decided_by_the_perturbation():
@@ -97,7 +97,7 @@ def test_equal_ratios_are_decided_by_the_perturbation():
     assert lemke.comes_first(r1, 1, 0, 0) and not lemke.comes_first(r1, 0, 1, 0)
     assert lemke.comes_first(r1, 2, 1, 0) and lemke.leaving_row(r1, 0) == 2
     lemke.exchange(r1, 2, 0)
-    column = [-r1.place_A[r1.nlcpone * i] for i in range(3)]
+    column = [-r1.place.A[r1.nlcpone * i] for i in range(3)]
     assert [lemke.perturbation(r1, i, 2) for i in range(3)] == column
 
 
@@ -107,35 +107,35 @@ def test_the_covering_variable_enters_at_the_lowest_row():
     assert lemke.covering_row(r1) == 2
     r1 = standard(np.eye(2), [-1.0, 0.0])
     lemke.lemke(r1, 9)
-    assert lemke.covering_row(r1) == -1 and r1.one_status[0] == SOLVED and r1.one_niter[0] == 0
+    assert lemke.covering_row(r1) == -1 and r1.one.status[0] == SOLVED and r1.one.niter[0] == 0
 
 
 def test_a_ray_is_infeasible_and_few_pivots_are_said():
     r1 = standard(-np.eye(2), [1.0, 1.0])
     lemke.lemke(r1, 99)
-    assert r1.one_status[0] == INFEASIBLE and np.isfinite(r1.one_x.array[:2]).all()
+    assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x.array[:2]).all()
     r1 = standard(np.eye(5), np.arange(1.0, 6.0))
     lemke.lemke(r1, 2)
-    assert r1.one_status[0] == ITERATIONS and r1.one_niter[0] == 2 and r1.one_residual[0] > 0.1
+    assert r1.one.status[0] == ITERATIONS and r1.one.niter[0] == 2 and r1.one.residual[0] > 0.1
 
 
 def test_a_solution_is_refined(rng):
     A, b = definite(rng, 8)
     r1 = standard(A, b)
     lemke.lemke(r1, 99)
-    z = r1.one_x.array[:8].copy()
-    r1.one_x.array[:8] += 1e-3 * rng.random(8) * (z > 0.0)
+    z = r1.one.x.array[:8].copy()
+    r1.one.x.array[:8] += 1e-3 * rng.random(8) * (z > 0.0)
     lemke.set_w(r1)
     lemke.refine(r1)
-    np.testing.assert_allclose(r1.one_x.array[:8], z, atol=EXACT)
-    assert r1.one_x.array[:8].min() >= 0.0
+    np.testing.assert_allclose(r1.one.x.array[:8], z, atol=EXACT)
+    assert r1.one.x.array[:8].min() >= 0.0
 
 
 @pytest.mark.parametrize("large", [1.0, 1e6])
 def test_the_residual_is_that_of_a_standard_problem(large, rng):
     A, b = definite(rng, 8)
     r1 = standard(A, b * large)
-    z = r1.one_x.array[:8] = rng.random(8)
+    z = r1.one.x.array[:8] = rng.random(8)
     lemke.set_w(r1)
     a = A.diagonal().max()
     far = np.abs(np.maximum(z - (A @ z - b * large) / a, 0.0) - z).max()

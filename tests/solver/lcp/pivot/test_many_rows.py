@@ -18,15 +18,15 @@ def test_many_rows_come_at_once(before, rng):
         factor.remove_row(r1, order.pop(1))
         before -= 1
     twin, other = order[-2], order[before]
-    place_A = r1.place_A.array[: 24 * 24].reshape(-1, 24)
+    place_A = r1.place.A.array[: 24 * 24].reshape(-1, 24)
     place_A[twin, :N] = A[twin] = A[other]
     place_A[:N, twin] = A[:, twin] = A[:, other]
     comes = order[before:]
-    r1.one_factor.array[r1.one_count[0] : r1.one_count[0] + len(comes)] = comes
+    r1.one.factor.array[r1.one.count[0] : r1.one.count[0] + len(comes)] = comes
     many_rows.put_all_between(r1, len(comes))
     inside = [p for p in order if p != twin]
-    assert r1.one_state[twin] == places.WAITING
-    assert (r1.one_state.array[inside] == places.BETWEEN).all()
+    assert r1.one.state[twin] == places.WAITING
+    assert (r1.one.state.array[inside] == places.BETWEEN).all()
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
 

@@ -26,9 +26,9 @@ def problem(rng):
 def test_free_rows_first_then_bounded_ones_then_friction(problem):
     r1 = one_record(problem)
     places.order_rows(r1)
-    assert r1.one_order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
-    assert r1.one_order.array[r1.one_place.array[:N]].tolist() == list(range(N))
-    assert r1.one_count[3] == 8
+    assert r1.one.order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
+    assert r1.one.order.array[r1.one.place.array[:N]].tolist() == list(range(N))
+    assert r1.one.count[3] == 8
 
 
 def test_places_scale_by_powers_of_two():
@@ -40,33 +40,33 @@ def test_places_scale_by_powers_of_two():
 
 def test_what_is_scaled_comes_back_exactly(problem, rng):
     r1 = start(problem)
-    order, s = r1.one_order.array[:N], r1.place_scale.array[:N]
-    A = r1.place_A.array[: 16 * N].reshape(N, 16)
+    order, s = r1.one.order.array[:N], r1.place.scale.array[:N]
+    A = r1.place.A.array[: 16 * N].reshape(N, 16)
     np.testing.assert_array_equal(A[:, :N] / np.outer(s, s), problem.matrix[np.ix_(order, order)])
-    assert (A[:, N:] == 0.0).all() and (r1.place_b.array[N:16] == 0.0).all()
-    np.testing.assert_array_equal(r1.place_b.array[:N] / s, problem.b[order])
+    assert (A[:, N:] == 0.0).all() and (r1.place.b.array[N:16] == 0.0).all()
+    np.testing.assert_array_equal(r1.place.b.array[:N] / s, problem.b[order])
     fixed = order[problem.findex[order] < 0]
-    np.testing.assert_array_equal(r1.place_lo.array[: len(fixed)] * s[: len(fixed)], problem.lo[fixed])
-    np.testing.assert_array_equal(r1.place_hi.array[: len(fixed)] * s[: len(fixed)], problem.hi[fixed])
-    np.testing.assert_array_equal(r1.place_hi.array[len(fixed) : N], 0.0)
+    np.testing.assert_array_equal(r1.place.lo.array[: len(fixed)] * s[: len(fixed)], problem.lo[fixed])
+    np.testing.assert_array_equal(r1.place.hi.array[: len(fixed)] * s[: len(fixed)], problem.hi[fixed])
+    np.testing.assert_array_equal(r1.place.hi.array[len(fixed) : N], 0.0)
     x = rng.standard_normal(N)
-    r1.place_x.array[:N], r1.place_w.array[:N] = x, 3.0 * x
+    r1.place.x.array[:N], r1.place.w.array[:N] = x, 3.0 * x
     places.unload_places(r1)
-    lower, upper = r1.one_lower.array[order], r1.one_upper.array[order]
-    np.testing.assert_array_equal(lower, r1.place_lo.array[:N] * s)
-    np.testing.assert_array_equal(upper, r1.place_hi.array[:N] * s)
-    np.testing.assert_array_equal(r1.one_x.array[order], np.clip(x * s, lower, upper))
-    np.testing.assert_array_equal(r1.one_w.array[order], 3.0 * x / s)
+    lower, upper = r1.one.lower.array[order], r1.one.upper.array[order]
+    np.testing.assert_array_equal(lower, r1.place.lo.array[:N] * s)
+    np.testing.assert_array_equal(upper, r1.place.hi.array[:N] * s)
+    np.testing.assert_array_equal(r1.one.x.array[order], np.clip(x * s, lower, upper))
+    np.testing.assert_array_equal(r1.one.w.array[order], 3.0 * x / s)
 
 
 def test_nothing_is_solved_at_the_start(problem):
     r1 = start(problem)
-    r1.place_x.array[...] = r1.place_w.array[...] = 7.0
-    r1.one_count[0], r1.one_count[1], r1.one_slot[3], r1.one_mark[2] = 4, 1, 2, 2
+    r1.place.x.array[...] = r1.place.w.array[...] = 7.0
+    r1.one.count[0], r1.one.count[1], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
     places.solve_nothing(r1)
-    assert not r1.place_x.array.any() and not r1.place_w.array.any() and not r1.one_count.array[:2].any()
-    assert (r1.one_slot.array[:N] == -1).all() and (r1.one_mark.array[:N] == -1).all()
-    assert (r1.one_state.array[:N] == places.FIXED).all()
+    assert not r1.place.x.array.any() and not r1.place.w.array.any() and not r1.one.count.array[:2].any()
+    assert (r1.one.slot.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
+    assert (r1.one.state.array[:N] == places.FIXED).all()
 
 
 @pytest.mark.parametrize("n", [3, 8, 11, 24, 50])
@@ -74,19 +74,19 @@ def test_products_are_those_of_dense_matrices(n, rng):
     J = rng.standard_normal((n, n))
     r1 = start(Problem(J @ J.T + n * np.eye(n), rng.standard_normal(n), -np.inf, np.inf))
     width = -(-n // 8) * 8
-    A, b = r1.place_A.array[: width * n].reshape(n, width), r1.place_b.array[:n]
-    x = r1.place_x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
+    A, b = r1.place.A.array[: width * n].reshape(n, width), r1.place.b.array[:n]
+    x = r1.place.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
     for rows in (n, n // 2):
-        r1.place_dw.array[:] = 1.0
-        places.multiply(r1, r1.place_x, r1.place_dw, rows, width // 8)
-        np.testing.assert_allclose(r1.place_dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
+        r1.place.dw.array[:] = 1.0
+        places.multiply(r1, r1.place.x, r1.place.dw, rows, width // 8)
+        np.testing.assert_allclose(r1.place.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
     for i in range(n):
         terms = A[i, :n] * x
         np.testing.assert_allclose(places.product_of_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
     noise = places.refresh(r1)
-    np.testing.assert_allclose(r1.place_w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
+    np.testing.assert_allclose(r1.place.w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
     np.testing.assert_allclose(noise, places.ROUNDING * (np.abs(x).sum() + np.abs(b).max()))
-    assert (np.abs(r1.place_w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()
+    assert (np.abs(r1.place.w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()
 
 
 @pytest.mark.parametrize("large", [1.0, 1e9])
@@ -94,7 +94,7 @@ def test_the_residual_is_that_of_the_problem(large, problem, rng):
     """Relative to x, or to a load that is larger."""
     r1, A = start(problem), problem.matrix
     a = A.diagonal().max()
-    b = r1.one_b.array[:N] = large * problem.b
+    b = r1.one.b.array[:N] = large * problem.b
     for _ in range(20):
         x = np.linalg.solve(A, b) * (1.0 + 0.1 * rng.standard_normal(N)) + rng.standard_normal(N)
         lower, upper = x - rng.random(N), x + rng.random(N) * 10.0 ** rng.integers(-9, 9, N)

@@ -29,17 +29,17 @@ def tile(rng):
 
 
 def test_unbounded_rows_come_first_then_bounded_ones_then_contacts(tile):
-    d, n = tile.d, tile.d.lcp_n[0]
+    d, n = tile.d, tile.d.lcp.n[0]
     contacts = [r for r in d.con_lcprow.array[: d.ncon_slot[0]] if r >= 0]
-    equalities = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if np.isinf(d.lcp_lo.array[r]).any()]
+    equalities = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if np.isinf(d.lcp.lo.array[r]).any()]
     first = [*equalities, *range(d.link_lcprow[0], d.link_lcprow[0] + 5)]
     others = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if r not in equalities]
     dofs = d.dofrow_lcprow.array[: d.ndofrow[0]].tolist()
     motors = [max(dofs + others) + 1, d.link_lcprow[1]]
     assert [*first, *dofs, *others, *motors] == list(range(min(contacts)))
-    assert d.lcp_n[0] == n > max(contacts) and len(first) >= 10 and others and dofs
+    assert d.lcp.n[0] == n > max(contacts) and len(first) >= 10 and others and dofs
     for r in range(n):
-        k = d.lcp_findex[r]
+        k = d.lcp.findex[r]
         assert (k == -1) if r < min(contacts) else (k in contacts and k < r) or (r in contacts and k == -1)
 
 
@@ -54,17 +54,17 @@ def test_the_problem_is_that_of_its_rows(world, tile):
     np.testing.assert_allclose(d.qacc_step.array[:nv, world], pull, atol=EXACT * np.abs(pull).max())
     b = found.c / h - J @ (d.qvel.array[:nv, world] / h + pull)
     np.testing.assert_allclose(found.b, b, atol=EXACT * np.abs(b).max())
-    assert np.linalg.matrix_rank(J) > 10 and found.n == d.lcp_n[0]
+    assert np.linalg.matrix_rank(J) > 10 and found.n == d.lcp.n[0]
 
 
 def test_it_can_be_made_again(tile):
     """Whatever is left of rows made before."""
-    d, n = tile.d, tile.d.lcp_n[0]
+    d, n = tile.d, tile.d.lcp.n[0]
     before = {name: getattr(d, f"lcp_{name}").array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
-    d.dual_mark.array[...] = 3
-    d.lcp_dense[0], d.one_status[0] = 1, -1
+    d.dual.mark.array[...] = 3
+    d.lcp.dense[0], d.one.status[0] = 1, -1
     tile.run(make_lcp)
-    assert (d.lcp_n[0], d.lcp_dense[0], d.one_status[0]) == (n, 0, 0)
+    assert (d.lcp.n[0], d.lcp.dense[0], d.one.status[0]) == (n, 0, 0)
     for name, array in before.items():
         np.testing.assert_array_equal(getattr(d, f"lcp_{name}").array, array, err_msg=name)
 
@@ -91,6 +91,6 @@ def test_rows_can_be_switched_off(tile):
     for name in ("ndofrow", "ngenrow"):
         getattr(tile.d, name)[0] = 0  # the constraint layer made none
     tile.run(make_lcp)
-    assert tile.d.lcp_n[0] == 0 and np.isfinite(tile.d.qacc_step.array).all()
+    assert tile.d.lcp.n[0] == 0 and np.isfinite(tile.d.qacc_step.array).all()
     clear_rows(tile.m, tile.d)
-    assert tile.d.lcp_n[0] == 0 and not tile.d.dual_mark.array.any()
+    assert tile.d.lcp.n[0] == 0 and not tile.d.dual.mark.array.any()

@@ -69,7 +69,7 @@ def test_rows_are_the_velocity_of_the_second_body_from_the_first(rng):
             np.testing.assert_allclose(found.J[r : r + dim], jacobian(tile, k, world)[:dim], atol=EXACT)
             seen.add((dim, *sorted(tile.m.body_rootid[b] for b in tile.d.con_carrier.array[2 * k : 2 * k + 2])))
     assert {dim for dim, *_ in seen} >= {3, 4, 6} and (4, 3, 3) in seen and any(0 not in s for s in seen)
-    assert tile.d.lcp_n[0] == sum(tile.d.con_dim.array[: tile.d.ncon_slot[0]]) and not tile.d.dual_mark.array.any()
+    assert tile.d.lcp.n[0] == sum(tile.d.con_dim.array[: tile.d.ncon_slot[0]]) and not tile.d.dual.mark.array.any()
 
 
 def test_the_normal_pushes_and_friction_is_bounded_by_it(rng):
@@ -139,6 +139,6 @@ def test_contacts_that_find_no_room_have_no_rows(rng):
     tile.d.nlcp = 7
     tile.run(contact.contact_rows)
     d = tile.d
-    assert d.con_overflow[0] == 1 and 0 < d.lcp_n[0] <= 7
+    assert d.con_overflow[0] == 1 and 0 < d.lcp.n[0] <= 7
     for k in range(d.ncon_slot[0]):
         assert (d.con_lcprow[k] >= 0) == bool(d.con_D.array[k].any())

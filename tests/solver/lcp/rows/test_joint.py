@@ -120,7 +120,7 @@ def test_right_sides_and_bounds(bounce, rng):
             np.testing.assert_allclose(found.cfm[r], 1e-4)
             kinds.add((prefix, type_of(tile, prefix, k)))
     assert len(kinds) == 6 and len(set(r for *_, r in listed(tile, 0))) == len(listed(tile, 0))
-    assert not tile.d.dual_mark.array.any()
+    assert not tile.d.dual.mark.array.any()
 
 
 def test_each_has_its_own_erp_and_cfm(rng):
@@ -164,16 +164,16 @@ def test_softness_by_solref_is_that_of_the_elements(rng):
 
 def test_rows_that_find_no_room_have_none(rng):
     tile = scene(rng)
-    whole = tile.d.lcp_n[0]
+    whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = whole
     for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
-    assert tile.d.lcp_n[0] == whole and tile.d.con_overflow[0] == 0
+    assert tile.d.lcp.n[0] == whole and tile.d.con_overflow[0] == 0
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
     for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
-    assert whole > 4 == tile.d.lcp_n[0] and tile.d.con_overflow[0] == 1
+    assert whole > 4 == tile.d.lcp.n[0] and tile.d.con_overflow[0] == 1
     rows = [*tile.d.dofrow_lcprow.array[: tile.d.ndofrow[0]], *tile.d.genrow_lcprow.array[: tile.d.ngenrow[0]]]
     assert sorted(r for r in rows if r >= 0) == [0, 1, 2, 3] and rows.count(-1) == len(rows) - 4

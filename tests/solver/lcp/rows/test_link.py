@@ -91,7 +91,7 @@ def test_directions_across_an_axis_are_odes(n):
 def test_rows_are_velocities_that_agree(kind, bodies, rng):
     """J is that of the first body from the second; c is erp / h of the error, J v' + cfm x = c."""
     tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
-    assert tile.d.lcp_n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
+    assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
         found, J = tile.lcp(world), velocities(tile, world)
         shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (misplaced, misaligned))
@@ -100,7 +100,7 @@ def test_rows_are_velocities_that_agree(kind, bodies, rng):
             np.testing.assert_allclose(found.c[3 + r], 0.3 / 0.004 * u @ (turn if turns else shift), atol=EXACT)
         np.testing.assert_allclose(found.cfm, 3 * [1e-10] + SIZES[kind] * [1e-3])
         assert (found.lo == -INF).all() and (found.hi == INF).all() and (found.findex == -1).all()
-    assert not tile.d.dual_mark.array.any()
+    assert not tile.d.dual.mark.array.any()
 
 
 def test_a_link_without_numbers_of_its_own_has_the_models(rng):
@@ -118,15 +118,15 @@ def test_a_link_without_numbers_of_its_own_has_the_models(rng):
 def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
     """Power: what the rows do to a free body is force times velocity of its com, and torque times its turn."""
     tile = scene(rng, kind, (1, None))
-    m, d, n = tile.m, tile.d, tile.d.lcp_n[0]
-    d.lcp_x.array[:n] = rng.standard_normal((n, 2))
-    d.lcp_x.array[:3] = 0.0
+    m, d, n = tile.m, tile.d, tile.d.lcp.n[0]
+    d.lcp.x.array[:n] = rng.standard_normal((n, 2))
+    d.lcp.x.array[:3] = 0.0
     d.link_force.array[...], d.link_lcprow[3] = 5.0 + np.arange(12.0)[:, None], -1
     d.active.array[0] = [1.0, 0.0]
     J = tile.lcp().J
-    power = d.lcp_x.array[:n, 0] @ J
+    power = d.lcp.x.array[:n, 0] @ J
     if motor > 0 and kind in ("hinge", "slider"):
-        d.link_lcprow[3], d.lcp_x.array[motor] = motor, 0.4
+        d.link_lcprow[3], d.lcp.x.array[motor] = motor, 0.4
         u = world_of(link_axis(m, d, 1, 0))
         power = power + 0.4 * u @ velocities(tile)[1 if kind == "hinge" else 0]
     link.link_forces(m, d)
@@ -152,11 +152,11 @@ def test_links_can_be_switched_off_and_find_no_room(flag, rng):
     clear_rows(m, d)
     m.opt_disableflags = int(flag)
     link.link_rows(m, d)
-    assert d.lcp_n[0] == 0 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 0
+    assert d.lcp.n[0] == 0 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 0
     m.opt_disableflags, d.nlcp = 0, 3 + 5
     link.link_rows(m, d)
-    assert d.lcp_n[0] == 8 and d.con_overflow[0] == 0
+    assert d.lcp.n[0] == 8 and d.con_overflow[0] == 0
     clear_rows(m, d)
     d.nlcp = 3 + 4
     link.link_rows(m, d)
-    assert d.lcp_n[0] == 3 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 1
+    assert d.lcp.n[0] == 3 and d.link_lcprow[2] == -1 and d.con_overflow[0] == 1

@@ -39,7 +39,7 @@ def test_the_factor_is_that_of_the_inertia_and_its_damping(flag, tile):
             at = m.M_rowadr[i] + np.arange(m.M_rownnz[i] - 1)
             L[i, m.M_colind.array[at]] = d.qH.array[at, world]
         close(L.T * D @ L, Mh)
-        close(d.lcp_scale.array[:nv, world], D**-0.5)
+        close(d.lcp.scale.array[:nv, world], D**-0.5)
         close(d.qacc_step.array[:nv, world], np.linalg.solve(Mh, d.qfrc_smooth.array[:nv, world]))
 
 
@@ -54,12 +54,12 @@ def test_damping_counts(tile):
 def test_forces_of_rows_come_back_to_the_dofs(tile, rng):
     """Mh qacc = f + J^T x and qfrc_constraint = J^T x."""
     tile.run(make_lcp)
-    d, n, nv = tile.d, tile.d.lcp_n[0], tile.model.nv
-    d.lcp_x.array[:n] = rng.standard_normal((n, 2))
-    d.lcp_z.array[...] = np.nan
+    d, n, nv = tile.d, tile.d.lcp.n[0], tile.model.nv
+    d.lcp.x.array[:n] = rng.standard_normal((n, 2))
+    d.lcp.z.array[...] = np.nan
     metric.sum_rows(tile.m, d)
     metric.accelerate(tile.m, d)
     for world in range(2):
-        push = tile.lcp(world).J.T @ d.lcp_x.array[:n, world]
+        push = tile.lcp(world).J.T @ d.lcp.x.array[:n, world]
         close(d.qfrc_constraint.array[:nv, world], push)
         close(tile.inertia(world) @ d.qacc.array[:nv, world], d.qfrc_smooth.array[:nv, world] + push)

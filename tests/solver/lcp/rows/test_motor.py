@@ -42,8 +42,8 @@ def test_a_motor_seeks_its_velocity_with_a_bounded_force():
     """In worlds where its joint stands at no stop; a ball has none."""
     tile = prepared(joints([0.2, 0.8, -0.8, 0.3], vel=[0.7, -0.4, 9.0], force=[3.0, 5.0, 9.0], cfm=[0.01, -1.0, 9.0]))
     d = tile.d
-    assert d.lcp_n[0] == 2
-    assert d.lcp_hi.array[0].tolist() == [3.0, 0.0, 0.0, 3.0] and d.lcp_lo.array[0].tolist() == [-3.0, 0.0, 0.0, -3.0]
+    assert d.lcp.n[0] == 2
+    assert d.lcp.hi.array[0].tolist() == [3.0, 0.0, 0.0, 3.0] and d.lcp.lo.array[0].tolist() == [-3.0, 0.0, 0.0, -3.0]
     for world in (0, 3):
         found = tile.lcp(world)
         np.testing.assert_allclose(found.J, np.eye(5)[:2], atol=EXACT)
@@ -54,14 +54,14 @@ def test_a_motor_seeks_its_velocity_with_a_bounded_force():
 
 
 def test_no_force_no_motor_and_none_between_stops_at_one_place():
-    assert prepared(joints([0.2], force=0.0)).d.lcp_n[0] == 0
+    assert prepared(joints([0.2], force=0.0)).d.lcp.n[0] == 0
     tile = joints([0.2])
     tile.m.jnt_range.array[:2] = 0.2
-    assert prepared(tile).d.lcp_n[0] == 1
-    assert prepared(joints([0.8])).d.lcp_n[0] == 1  # at its stop in all worlds: no row at all
+    assert prepared(tile).d.lcp.n[0] == 1
+    assert prepared(joints([0.8])).d.lcp.n[0] == 1  # at its stop in all worlds: no row at all
     tile = joints([0.2])
     tile.m.opt_disableflags = int(Disable.CONSTRAINT)
-    assert prepared(tile).d.lcp_n[0] == 0
+    assert prepared(tile).d.lcp.n[0] == 0
 
 
 def links(kind, position, velocity=(0.3, -0.2), tilt=0.0, **more):
@@ -84,7 +84,7 @@ def test_away_from_its_stops_a_link_has_its_motor(kind):
     tile = prepared(
         links(kind, (0.1, -0.1), tilt=0.05, motor_vel=0.7, motor_force=3.0, motor_cfm=0.01, range=(-0.2, 0.2))
     )
-    assert tile.d.lcp_n[0] == 1 and tile.d.link_lcprow[3] == 0
+    assert tile.d.lcp.n[0] == 1 and tile.d.link_lcprow[3] == 0
     for world in range(2):
         found = tile.lcp(world)
         np.testing.assert_allclose([found.c[0], found.cfm[0], found.lo[0], found.hi[0]], [0.7, 0.01, -3, 3], atol=EXACT)
@@ -127,10 +127,10 @@ def test_two_stops_at_one_place_hold_both_ways():
 
 
 def test_links_have_no_row_without_motor_stop_or_room():
-    assert prepared(links("hinge", (0.1, 0.1), range=(-0.2, 0.2))).d.lcp_n[0] == 0
+    assert prepared(links("hinge", (0.1, 0.1), range=(-0.2, 0.2))).d.lcp.n[0] == 0
     tile = prepared(links("hinge", (0.1, 0.3), range=(-0.2, 0.2)))
     found = tile.lcp(0)
-    assert tile.d.lcp_n[0] == 1 and not found.J.any() and found.lo[0] == found.hi[0] == 0.0
+    assert tile.d.lcp.n[0] == 1 and not found.J.any() and found.lo[0] == found.hi[0] == 0.0
     tile = links("hinge", (0.1, 0.3), range=(-0.2, 0.2))
     tile.d.nlcp = 1
     assert prepared(tile).d.link_lcprow[3] == 0 and tile.d.con_overflow[0] == 0
@@ -138,4 +138,4 @@ def test_links_have_no_row_without_motor_stop_or_room():
     assert prepared(tile).d.link_lcprow[3] == -1 and tile.d.con_overflow[0] == 1
     tile = links("hinge", (0.1, 0.3), range=(-0.2, 0.2))
     tile.m.opt_disableflags = int(Disable.EQUALITY)
-    assert prepared(tile).d.link_lcprow[3] == -1 and tile.d.lcp_n[0] == 0
+    assert prepared(tile).d.link_lcprow[3] == -1 and tile.d.lcp.n[0] == 0

@@ -33,8 +33,8 @@ def tile(rng):
 
 def append(tile, J, start, n, **given):
     """A row with J (W, nv) at n columns from start on; returns its number, J v and J Mh^-1 f."""
-    for i in tile.d.lcp_col.array[start : start + n]:
-        tile.d.search.array[i] = J[:, i]
+    for i in tile.d.lcp.col.array[start : start + n]:
+        tile.d.primal.search.array[i] = J[:, i]
     r, v, a = rows.append_row(tile.m, tile.d, start, n)
     here = np.array(given.pop("present", [True, True]))
     numbers = {"c": 0.0, "cfm": 0.0, "lo": 0.0, "hi": 0.0} | given
@@ -45,19 +45,19 @@ def append(tile, J, start, n, **given):
 def test_columns_are_the_dofs_above_marked_by_whom_they_move(tile):
     m, d = tile.m, tile.d
     assert rows.pair_columns(m, d, LEFT, RIGHT, 0) == 6
-    assert d.lcp_col.array[:6].tolist() == [5, 4, 3, 2, 1, 0]
+    assert d.lcp.col.array[:6].tolist() == [5, 4, 3, 2, 1, 0]
     both, first, second = rows.BOTH, rows.FIRST, rows.SECOND
-    assert d.dual_mark.array.tolist() == [both, first, first, first, first, second, 0]
+    assert d.dual.mark.array.tolist() == [both, first, first, first, first, second, 0]
     rows.clear_marks(d, 0, 6)
-    assert not d.dual_mark.array.any()
-    assert rows.pair_columns(m, d, ALONE, LEFT, 2) == 6 and d.lcp_col.array[2:8].tolist() == [6, 4, 3, 2, 1, 0]
-    assert d.dual_mark.array.tolist() == [second] * 5 + [0, first]
+    assert not d.dual.mark.array.any()
+    assert rows.pair_columns(m, d, ALONE, LEFT, 2) == 6 and d.lcp.col.array[2:8].tolist() == [6, 4, 3, 2, 1, 0]
+    assert d.dual.mark.array.tolist() == [second] * 5 + [0, first]
     rows.clear_marks(d, 2, 6)
     assert rows.pair_columns(m, d, 0, 0, 0) == 0
     assert rows.add_chain(m, d, -1, first, 0, 3) == 3
-    d.search.array[...] = 1.0
+    d.primal.search.array[...] = 1.0
     rows.clear_entries(d, 2, 6)
-    assert d.search.array[:, 0].tolist() == [0, 0, 0, 0, 0, 1, 0]
+    assert d.primal.search.array[:, 0].tolist() == [0, 0, 0, 0, 0, 1, 0]
 
 
 def test_a_group_shares_its_columns(tile, rng):
@@ -68,7 +68,7 @@ def test_a_group_shares_its_columns(tile, rng):
         start = rows.open_columns(d)
         n = rows.pair_columns(m, d, *bodies, start)
         for r in group:
-            J[r][:, d.lcp_col.array[start : start + n]] = rng.standard_normal((2, n))
+            J[r][:, d.lcp.col.array[start : start + n]] = rng.standard_normal((2, n))
             number, v[r], a[r] = append(tile, J[r], start, n, c=0.1 * r, cfm=0.2 * r, lo=-r, hi=2 * r)
             assert number == r and len(group) == count
         rows.clear_marks(d, start, n)
@@ -94,21 +94,21 @@ def test_a_world_without_the_row_holds_zeros(tile):
     J = np.array([[1.0] * 7, [0.0] * 7])
     for _ in range(2):
         append(tile, J, 0, n, c=3.0, cfm=0.1, lo=-1.0, hi=2.0, present=here)
-    d.lcp_add.array[...] = 5.0
+    d.lcp.add.array[...] = 5.0
     rows.set_friction(d, 1, 0, here, 0.7, np.array([0.0, 0.0]))
     for name in ("b", "cfm", "diag", "lo", "hi", "add"):
         assert not getattr(d, f"lcp_{name}").array[:2, 1].any() or name == "add", name
-    assert d.lcp_add.array[1].tolist() == [0.0, 0.0]
+    assert d.lcp.add.array[1].tolist() == [0.0, 0.0]
     assert rows.is_present(d, 1).tolist() == [True, False]
 
 
 def test_friction_is_a_share_of_the_normal_or_a_force(tile):
     d, here = tile.d, np.array([True, True])
     rows.set_friction(d, 3, 2, here, np.array([0.7, 0.4]), np.array([0.0, 1.0]))
-    assert (d.lcp_findex[3], d.lcp_lo.array[3].tolist()) == (2, [0.0, 0.0])
-    assert d.lcp_hi.array[3].tolist() == [0.7, 0.0] and d.lcp_add.array[3].tolist() == [0.0, 0.4]
+    assert (d.lcp.findex[3], d.lcp.lo.array[3].tolist()) == (2, [0.0, 0.0])
+    assert d.lcp.hi.array[3].tolist() == [0.7, 0.0] and d.lcp.add.array[3].tolist() == [0.0, 0.4]
     assert rows.is_present(d, 3).all()
-    d.lcp_lo.array[3], d.lcp_hi.array[3], d.lcp_add.array[3] = [-1.0, 0.0], 0.0, 0.0
+    d.lcp.lo.array[3], d.lcp.hi.array[3], d.lcp.add.array[3] = [-1.0, 0.0], 0.0, 0.0
     assert rows.is_present(d, 3).tolist() == [True, False]
 
 
@@ -131,7 +131,7 @@ def test_a_full_tile_is_split_and_a_world_alone_counts_once(tile):
     d = tile.d
     rows.report_full(d)
     assert d.con_overflow[0] == 1 and not d.warning.array[1].any()
-    d.con_overflow[0], d.one_status[0], d.active.array[0] = 0, 0, [0.0, 1.0]
+    d.con_overflow[0], d.one.status[0], d.active.array[0] = 0, 0, [0.0, 1.0]
     for _ in range(3):
         rows.report_full(d)
-    assert d.con_overflow[0] == 0 and d.warning.array[1].tolist() == [0.0, 1.0] and d.one_status[0] == rows.FULL
+    assert d.con_overflow[0] == 0 and d.warning.array[1].tolist() == [0.0, 1.0] and d.one.status[0] == rows.FULL

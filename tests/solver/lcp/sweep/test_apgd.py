@@ -29,23 +29,23 @@ def test_a_step_goes_down_the_gradient_and_back_into_the_bounds(tile):
     """First the rows that limit others, then friction at the limits that these give."""
     p, problems = tile
     set_steps(p, 0)
-    apgd.projected_step(p, p.lcp_parameter[1] * T, 0)
+    apgd.projected_step(p, p.lcp.parameter[1] * T, 0)
     for lane, problem in enumerate(problems):
-        u = p.lcp_y.array[:, lane] - T * p.lcp_g.array[:, lane] / problem.matrix.diagonal()
+        u = p.lcp.y.array[:, lane] - T * p.lcp.g.array[:, lane] / problem.matrix.diagonal()
         u[[0, 3]] = np.maximum(u[[0, 3]], 0.0)
         limit = problem.hi[1] * u[[0, 0, 0, 3, 3, 3]]
         for i in (1, 2, 4, 5):
             u[i] = np.clip(u[i], -limit[i], limit[i])
-        np.testing.assert_allclose(p.lcp_old.array[:, lane], u - p.lcp_y.array[:, lane], atol=EXACT)
+        np.testing.assert_allclose(p.lcp.old.array[:, lane], u - p.lcp.y.array[:, lane], atol=EXACT)
 
 
 def test_on_a_cone_slip_adds_to_the_normals_w(tile):
     """De Saxce and Feng: w_n + mu |w_t|; then the nearest point of the cone in s = x / mu."""
     p, _ = tile
     mu = 0.5
-    p.lcp_y.array[...] += 1.0
+    p.lcp.y.array[...] += 1.0
     set_cone_steps(p)
-    apgd.projected_step(p, p.lcp_parameter[1] * T, 1)
+    apgd.projected_step(p, p.lcp.parameter[1] * T, 1)
     for lane, k in ((0, 0), (0, 3), (1, 0), (1, 3)):
         y, g, step = (getattr(p, f"lcp_{name}").array[k : k + 3, lane] for name in ("y", "g", "step"))
         n = y[0] - T * step[0] * (g[0] + mu * np.linalg.norm(g[1:]))
@@ -54,38 +54,38 @@ def test_on_a_cone_slip_adds_to_the_normals_w(tile):
         top = 0.5 * max(n + length, 0.0)
         n, r = (n, length) if length <= n else (top, top)
         x = np.array([n, *(mu * s * r / length)])
-        np.testing.assert_allclose(p.lcp_old.array[k : k + 3, lane], x - y, atol=EXACT)
+        np.testing.assert_allclose(p.lcp.old.array[k : k + 3, lane], x - y, atol=EXACT)
 
 
 def test_curvature_and_momentum(tile):
     p, problems = tile
     set_steps(p, 0)
-    d = p.lcp_old.array[...] = 0.1 * p.lcp_w.array
+    d = p.lcp.old.array[...] = 0.1 * p.lcp.w.array
     bend, size = apgd.curvature(p)
     uphill = apgd.goes_uphill(p)
     for lane, problem in enumerate(problems):
         A, e = problem.matrix, d[:, lane]
-        np.testing.assert_allclose(p.lcp_change.array[:, lane], A @ e, atol=EXACT)
+        np.testing.assert_allclose(p.lcp.change.array[:, lane], A @ e, atol=EXACT)
         np.testing.assert_allclose([bend[lane], size[lane]], [e @ A @ e, e @ (A.diagonal() * e)])
-        new = p.lcp_y.array[:, lane] + e - p.lcp_x.array[:, lane]
+        new = p.lcp.y.array[:, lane] + e - p.lcp.x.array[:, lane]
         assert uphill[lane] == (e @ (A.diagonal() * new) < 0.0)
-    p.lcp_old.array[...] = p.lcp_x.array - p.lcp_y.array  # back to x: neither
+    p.lcp.old.array[...] = p.lcp.x.array - p.lcp.y.array  # back to x: neither
     assert not apgd.goes_uphill(p).any()
 
 
 def test_the_new_iterate_and_what_lies_beyond_it(tile):
     p, _ = tile
-    p.lcp_old.array[...], p.lcp_change.array[...] = 0.3, -0.2
+    p.lcp.old.array[...], p.lcp.change.array[...] = 0.3, -0.2
     x, w, y, g = (getattr(p, f"lcp_{name}").array.copy() for name in ("x", "w", "y", "g"))
-    apgd.advance(p, p.lcp_parameter[1] * 0.5, np.array([True, False]))
+    apgd.advance(p, p.lcp.parameter[1] * 0.5, np.array([True, False]))
     for name, old, new in (("x", x, y + 0.3), ("w", w, g - 0.2), ("y", y, y + 0.3 + 0.5 * (y + 0.3 - x)),
                            ("g", g, g - 0.2 + 0.5 * (g - 0.2 - w))):  # fmt: skip
         found = getattr(p, f"lcp_{name}").array
         np.testing.assert_allclose(found[:, 0], new[:, 0], atol=EXACT, err_msg=name)
         np.testing.assert_array_equal(found[:, 1], old[:, 1], err_msg=name)
-    p.lcp_best.array[...] = 9.0
+    p.lcp.best.array[...] = 9.0
     apgd.keep_best(p, np.array([False, True]))
-    assert (p.lcp_best.array[:, 0] == 9.0).all() and (p.lcp_best.array[:, 1] == p.lcp_x.array[:, 1]).all()
+    assert (p.lcp.best.array[:, 0] == 9.0).all() and (p.lcp.best.array[:, 1] == p.lcp.x.array[:, 1]).all()
 
 
 @pytest.mark.parametrize("cone", [0, 1])
@@ -93,21 +93,21 @@ def test_it_starts_where_x_is(cone, tile):
     p, problems = tile
     far = apgd.start(p, cone)
     for lane, problem in enumerate(problems):
-        w = problem.matrix @ p.lcp_x.array[:, lane] - problem.b
-        for name, expected in (("w", w), ("g", w), ("y", p.lcp_x.array[:, lane]), ("best", p.lcp_x.array[:, lane])):
+        w = problem.matrix @ p.lcp.x.array[:, lane] - problem.b
+        for name, expected in (("w", w), ("g", w), ("y", p.lcp.x.array[:, lane]), ("best", p.lcp.x.array[:, lane])):
             np.testing.assert_allclose(getattr(p, f"lcp_{name}").array[:, lane], expected, atol=EXACT)
-    np.testing.assert_array_equal(far, residual(p, p.lcp_x, p.lcp_w, cone))
-    steps = p.lcp_step.array.copy()
+    np.testing.assert_array_equal(far, residual(p, p.lcp.x, p.lcp.w, cone))
+    steps = p.lcp.step.array.copy()
     (set_cone_steps if cone else lambda q: set_steps(q, 0))(p)
-    np.testing.assert_array_equal(p.lcp_step.array, steps)
+    np.testing.assert_array_equal(p.lcp.step.array, steps)
 
 
 def test_it_ends_at_the_known_answer(rng):
     problems, known = zip(*(known_problem(rng, 8) for _ in range(2)), strict=True)
     p = lane_record(*problems)
     apgd.solve_apgd.function(p, 400, 0)
-    np.testing.assert_allclose(p.lcp_x.array, np.stack(known, 1), atol=KNOWN)
-    assert (p.lcp_status.array == Status.SOLVED).all() and (p.lcp_niter.array < 100).all()
+    np.testing.assert_allclose(p.lcp.x.array, np.stack(known, 1), atol=KNOWN)
+    assert (p.lcp.status.array == Status.SOLVED).all() and (p.lcp.niter.array < 100).all()
 
 
 def test_on_cones_what_slips_is_held_against_its_motion(rng):
@@ -115,9 +115,9 @@ def test_on_cones_what_slips_is_held_against_its_motion(rng):
     problems = [friction_problem(rng, 3) for _ in range(2)]
     p = lane_record(*problems)
     apgd.apgd(p, 3000, 1)
-    assert (p.lcp_status.array == Status.SOLVED).all()
+    assert (p.lcp.status.array == Status.SOLVED).all()
     for lane, problem in enumerate(problems):
-        x = p.lcp_x.array[:, lane]
+        x = p.lcp.x.array[:, lane]
         w = problem.matrix @ x - problem.b
         for k in (0, 3, 6):
             n, t, v = x[k], x[k + 1 : k + 3], w[k + 1 : k + 3]
@@ -129,5 +129,5 @@ def test_on_cones_what_slips_is_held_against_its_motion(rng):
 def test_the_best_is_kept_when_steps_run_out(rng):
     p = lane_record(*(friction_problem(rng, 3) for _ in range(2)))
     apgd.apgd(p, 4, 0)
-    assert (p.lcp_niter.array == 4).all() and (p.lcp_status.array == Status.ITERATIONS).all()
-    np.testing.assert_array_equal(p.lcp_x.array, p.lcp_best.array)
+    assert (p.lcp.niter.array == 4).all() and (p.lcp.status.array == Status.ITERATIONS).all()
+    np.testing.assert_array_equal(p.lcp.x.array, p.lcp.best.array)

@@ -9,7 +9,7 @@ from scenes.lcp_records import empty
 
 def tile(findex):
     p = empty(nlcp=len(findex))
-    p.lcp_n[0], p.lcp_findex.array[...] = len(findex), findex
+    p.lcp.n[0], p.lcp.findex.array[...] = len(findex), findex
     return p
 
 
@@ -18,8 +18,8 @@ FINDEX = [-1, 0, 0, -1, -1, 4, -1]
 
 def test_rows_as_they_stand_or_friction_last():
     p = tile(FINDEX)
-    assert order.start_order(p, 0) == 7 and p.lcp_order.array.tolist() == list(range(7))
-    assert order.start_order(p, 1) == 7 and p.lcp_order.array.tolist() == [0, 3, 4, 6, 1, 2, 5]
+    assert order.start_order(p, 0) == 7 and p.lcp.order.array.tolist() == list(range(7))
+    assert order.start_order(p, 1) == 7 and p.lcp.order.array.tolist() == [0, 3, 4, 6, 1, 2, 5]
 
 
 @pytest.mark.parametrize("n", [7, 40, 300])
@@ -28,7 +28,7 @@ def test_shuffles_are_those_of_quickstep(n):
     p = tile(n * [-1])
     order.start_order(p, 0)
     seed, expected, shuffles = 42, list(range(n)), 0
-    p.lcp_seed[0] = seed
+    p.lcp.seed[0] = seed
     for sweep in range(20):
         order.shuffle_order(p, sweep)
         if sweep in (8, 16):
@@ -37,7 +37,7 @@ def test_shuffles_are_those_of_quickstep(n):
                 seed = (1664525 * seed + 1013904223) % 2**32
                 j = order.random_below(seed, k + 1)
                 expected[k], expected[j] = expected[j], expected[k]
-        assert p.lcp_order.array.tolist() == expected and p.lcp_seed[0] == seed
+        assert p.lcp.order.array.tolist() == expected and p.lcp.seed[0] == seed
     assert sorted(expected) == list(range(n)) != expected and shuffles == 2
 
 

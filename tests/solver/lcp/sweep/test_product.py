@@ -23,9 +23,9 @@ def tile(request, rng):
         p, Y, cfm = factored_record(rng, n, COLUMNS, 2)
         A = Y @ Y.transpose(0, 2, 1) + np.array([np.diag(c) for c in cfm])
         p.Y = Y
-    p.lcp_b.array[...], p.lcp_x.array[...] = rng.standard_normal((2, n, 2))
-    p.lcp_z.array[...] = np.nan
-    return p, A, p.lcp_b.array
+    p.lcp.b.array[...], p.lcp.x.array[...] = rng.standard_normal((2, n, 2))
+    p.lcp.z.array[...] = np.nan
+    return p, A, p.lcp.b.array
 
 
 def times(A, x):
@@ -34,24 +34,24 @@ def times(A, x):
 
 def test_multiply_is_the_product(tile):
     p, A, _ = tile
-    product.multiply(p, p.lcp_x, p.lcp_change)
-    np.testing.assert_allclose(p.lcp_change.array, times(A, p.lcp_x.array), atol=ROUNDING)
+    product.multiply(p, p.lcp.x, p.lcp.change)
+    np.testing.assert_allclose(p.lcp.change.array, times(A, p.lcp.x.array), atol=ROUNDING)
 
 
 def test_w_is_the_product_less_b(tile):
     p, A, b = tile
     product.set_w(p)
-    np.testing.assert_allclose(p.lcp_w.array, times(A, p.lcp_x.array) - b, atol=ROUNDING)
+    np.testing.assert_allclose(p.lcp.w.array, times(A, p.lcp.x.array) - b, atol=ROUNDING)
 
 
 def test_z_follows_a_change_of_a_row(tile):
     p, A, b = tile
-    product.sum_rows(p, p.lcp_x)
+    product.sum_rows(p, p.lcp.x)
     for i, change in ((0, 0.5), (len(b) - 1, -2.0)):
-        p.lcp_x.array[i] += change
-        product.row_add(p, i, p.lcp_x[i] * 0.0 + change)
+        p.lcp.x.array[i] += change
+        product.row_add(p, i, p.lcp.x[i] * 0.0 + change)
     product.place_w(p)  # with z as it is kept
-    np.testing.assert_allclose(p.lcp_w.array, times(A, p.lcp_x.array) - b, atol=ROUNDING)
-    if p.lcp_dense[0] == 0:
-        z = np.stack([y.T @ column for y, column in zip(p.Y, p.lcp_x.array.T, strict=True)], 1)
-        np.testing.assert_allclose(p.lcp_z.array, z, atol=ROUNDING)
+    np.testing.assert_allclose(p.lcp.w.array, times(A, p.lcp.x.array) - b, atol=ROUNDING)
+    if p.lcp.dense[0] == 0:
+        z = np.stack([y.T @ column for y, column in zip(p.Y, p.lcp.x.array.T, strict=True)], 1)
+        np.testing.assert_allclose(p.lcp.z.array, z, atol=ROUNDING)

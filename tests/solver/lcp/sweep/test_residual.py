@@ -27,24 +27,24 @@ def natural(problem, x, w):
 def test_it_is_0_at_a_solution_and_grows_off_it(rng):
     problem, x = known_problem(rng, 9)
     p = lane_record(*4 * [problem])
-    p.lcp_x.array[...] = x[:, None] + 10.0 ** np.array([-20.0, -6.0, -3.0, -1.0]) * rng.random((9, 1))
+    p.lcp.x.array[...] = x[:, None] + 10.0 ** np.array([-20.0, -6.0, -3.0, -1.0]) * rng.random((9, 1))
     set_w(p)
-    found = residual.residual(p, p.lcp_x, p.lcp_w, 0)
+    found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
     assert found[0] < EXACT and (np.diff(found) > 1e-8).all()
     residual.finish(p, 0)
-    np.testing.assert_array_equal(p.lcp_residual.array[0], found)
-    assert p.lcp_status.array[0].tolist() == [SOLVED, ITERATIONS, ITERATIONS, ITERATIONS]
+    np.testing.assert_array_equal(p.lcp.residual.array[0], found)
+    assert p.lcp.status.array[0].tolist() == [SOLVED, ITERATIONS, ITERATIONS, ITERATIONS]
 
 
 def test_it_is_that_of_the_definition(rng):
     problems = [friction_problem(rng, 3) for _ in range(4)]
     for large in (1.0, 1e4):
         p = lane_record(*problems)
-        p.lcp_x.array[...] = large * rng.standard_normal((9, 4))
+        p.lcp.x.array[...] = large * rng.standard_normal((9, 4))
         set_w(p)
-        found = residual.residual(p, p.lcp_x, p.lcp_w, 0)
+        found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
         for lane, problem in enumerate(problems):
-            x = p.lcp_x.array[:, lane]
+            x = p.lcp.x.array[:, lane]
             np.testing.assert_allclose(found[lane], natural(problem, x, problem.matrix @ x - problem.b))
 
 
@@ -62,14 +62,14 @@ def cone_residual(problem, u, v, a):
 def test_rows_of_a_cone_move_together(rng):
     problem = friction_problem(rng, 2)
     p = lane_record(problem, problem)
-    p.lcp_hi.array[[1, 2, 4, 5], :] = np.array([[0.5], [0.8], [0.3], [0.0]])
-    p.lcp_add.array[5] = 0.1
+    p.lcp.hi.array[[1, 2, 4, 5], :] = np.array([[0.5], [0.8], [0.3], [0.0]])
+    p.lcp.add.array[5] = 0.1
     for _ in range(20):
         for name in ("x", "w"):
             getattr(p, f"lcp_{name}").array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
-        found = residual.residual(p, p.lcp_x, p.lcp_w, 1)
+        found = residual.residual(p, p.lcp.x, p.lcp.w, 1)
         for lane in range(2):
-            x, w = p.lcp_x.array[:, lane], p.lcp_w.array[:, lane]
+            x, w = p.lcp.x.array[:, lane], p.lcp.w.array[:, lane]
             np.testing.assert_allclose(found[lane], cone_residual(problem, x, w, problem.matrix.diagonal().max()))
 
 
@@ -77,28 +77,28 @@ def test_a_consistent_solution_has_none(rng):
     problem = friction_problem(rng, 4)
     r1, p = one_record(problem), lane_record(problem)
     dantzig.dantzig(r1, CONSISTENT, 99)
-    p.lcp_x.array[:, 0] = r1.one_x.array[:12]
+    p.lcp.x.array[:, 0] = r1.one.x.array[:12]
     residual.finish(p, 0)
-    assert p.lcp_residual.array[0, 0] < EXACT * 100 and p.lcp_status.array[0, 0] == SOLVED
+    assert p.lcp.residual.array[0, 0] < EXACT * 100 and p.lcp.status.array[0, 0] == SOLVED
 
 
 def test_bounds_that_are_numbers(rng):
     problem, x = known_problem(rng, 7)
     p = lane_record(problem, problem)
-    p.lcp_x.array[...] = np.stack([x, x + 0.1], 1)
-    residual.finish_at(p, p.lcp_lo, p.lcp_hi)
+    p.lcp.x.array[...] = np.stack([x, x + 0.1], 1)
+    residual.finish_at(p, p.lcp.lo, p.lcp.hi)
     y = x + 0.1
     expected = natural(problem, y, problem.matrix @ y - problem.b)
-    np.testing.assert_allclose(p.lcp_residual.array[0], [0.0, expected], atol=EXACT)
-    assert p.lcp_status.array[0].tolist() == [SOLVED, ITERATIONS]
+    np.testing.assert_allclose(p.lcp.residual.array[0], [0.0, expected], atol=EXACT)
+    assert p.lcp.status.array[0].tolist() == [SOLVED, ITERATIONS]
 
 
 @pytest.mark.parametrize(("x", "b", "expected"), [(3.0, 1.0, 3.0), (-3.0, 1.0, 3.0), (0.1, -8.0, 4.0), (0.0, 0.0, 1.0),
                                                   (1e305, 0.0, LARGEST)])  # fmt: skip
 def test_the_size_that_it_is_relative_to(x, b, expected):
     p = lane_record(Problem(np.diag([2.0, 1.0]), [b, 0.0], -np.inf, np.inf))
-    p.lcp_x.array[0] = x
-    np.testing.assert_array_equal(residual.solution_size(p, p.lcp_x), expected)
+    p.lcp.x.array[0] = x
+    np.testing.assert_array_equal(residual.solution_size(p, p.lcp.x), expected)
 
 
 def test_float32_stops_at_what_it_reaches():
@@ -106,7 +106,7 @@ def test_float32_stops_at_what_it_reaches():
     assert residual.stop_at(p)[0] == 1e-10
     p.dtype = np.dtype(np.float32)
     assert residual.stop_at(p)[0] == residual.ROUNDING32
-    p.lcp_parameter.array[0] = -1.0
+    p.lcp.parameter.array[0] = -1.0
     assert residual.stop_at(p)[0] == -1.0
-    p.lcp_parameter.array[0] = 1e-3
+    p.lcp.parameter.array[0] = 1e-3
     assert residual.stop_at(p)[0] == 1e-3

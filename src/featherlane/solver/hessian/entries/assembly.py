@@ -81,38 +81,42 @@ def is_full(m, i):
 @kernel
 def clear_row(m, d, i):
     """Row i of H is zero, where not all of its entries are those of M."""
-    if d.H_rownnz[i] > m.M_rownnz[i]:
+    if d.hessian.rownnz[i] > m.M_rownnz[i]:
         zero = real(d, 0.0)
-        for e in range(d.H_rowadr[i], d.H_rowadr[i] + d.H_rownnz[i]):
-            d.H[e] = zero
+        for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
+            d.hessian.H[e] = zero
 
 
 @kernel
 def inertia_row(m, d, A, i):
     """Row i of ancestors: H_ij = A_ij, of the metric A."""
     clear_row(m, d, i)
-    h, q, n = d.H_rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
+    h, q, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
         a = m.chain_rowadr[i]
         for e in range(n):
-            d.H[h + d.H_rownnz[m.chain_colind[a + e]]] = A[q + e]
+            d.hessian.H[h + d.hessian.rownnz[m.chain_colind[a + e]]] = A[q + e]
     else:
-        d.H[h + d.H_rownnz[i]] = A[q]
+        d.hessian.H[h + d.hessian.rownnz[i]] = A[q]
 
 
 @kernel
 def stiffness_row(m, d, i):
     """Row i of ancestors: H_ij += S_j . K^c S_i."""
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
-    h, a, n = d.H_rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
+    h, a, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n)
     if start > 0:
-        u = h + d.H_rownnz[m.chain_colind[a]]
-        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
+        u = h + d.hessian.rownnz[m.chain_colind[a]]
+        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
+            f[3] + d.hessian.H[u],
+            f[4] + d.hessian.H[u + 1],
+            f[5] + d.hessian.H[u + 2],
+        )
     for e in range(start, n):
         j = m.chain_colind[a + e]
-        u = h + d.H_rownnz[j]
-        d.H[u] = entry(d, j, f, d.H[u])
+        u = h + d.hessian.rownnz[j]
+        d.hessian.H[u] = entry(d, j, f, d.hessian.H[u])
 
 
 @kernel
@@ -122,27 +126,27 @@ def row_pair(m, d, A, i):
     clear_row(m, d, i - 1)
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     g = stiffness_times(d, m.dof_bodyid[i - 1], load6(d.cdof, 6 * i - 6))
-    h, k, p, q = d.H_rowadr[i] - 1, d.H_rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
+    h, k, p, q = d.hessian.rowadr[i] - 1, d.hessian.rowadr[i - 1] - 1, m.M_rowadr[i], m.M_rowadr[i - 1]
     a, n = m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n - 1)
     if start > 0:
-        c = d.H_rownnz[m.chain_colind[a]]
+        c = d.hessian.rownnz[m.chain_colind[a]]
         u, v = h + c, k + c
-        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + A[p], f[4] + A[p + 1], f[5] + A[p + 2]
-        d.H[v], d.H[v + 1], d.H[v + 2] = g[3] + A[q], g[4] + A[q + 1], g[5] + A[q + 2]
+        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = f[3] + A[p], f[4] + A[p + 1], f[5] + A[p + 2]
+        d.hessian.H[v], d.hessian.H[v + 1], d.hessian.H[v + 2] = g[3] + A[q], g[4] + A[q + 1], g[5] + A[q + 2]
     for e in range(start, n - 1):
         j = m.chain_colind[a + e]
-        s, c = load6(d.cdof, 6 * j), d.H_rownnz[j]
+        s, c = load6(d.cdof, 6 * j), d.hessian.rownnz[j]
         x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], A[p + e])))
         y = fma(s[0], g[0], fma(s[1], g[1], fma(s[2], g[2], A[q + e])))
-        d.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
-        d.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
-    d.H[h + d.H_rownnz[i]] = entry(d, i, f, A[p + n - 1])
+        d.hessian.H[h + c] = fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], x)))
+        d.hessian.H[k + c] = fma(s[3], g[3], fma(s[4], g[4], fma(s[5], g[5], y)))
+    d.hessian.H[h + d.hessian.rownnz[i]] = entry(d, i, f, A[p + n - 1])
 
 
 @kernel
 def assemble_rows(m, d):
-    """H = M + S^T K^c S on rows of ancestors, where dof j stands at place H_rownnz[j] - 1 of every row that has it."""
+    """H = M + S^T K^c S on rows of ancestors: dof j stands at place hessian.rownnz[j] - 1 of every row that has it."""
     A, i = metric(m, d), m.nv - 1
     while i >= 0:
         stiff = has_stiffness(d, m.dof_bodyid[i])
@@ -161,33 +165,37 @@ def stiffness_columns(m, d, u, first, n, f):
     """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
     start = 0
     if is_translation(m, first):
-        d.H[u], d.H[u + 1], d.H[u + 2] = f[3] + d.H[u], f[4] + d.H[u + 1], f[5] + d.H[u + 2]
+        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
+            f[3] + d.hessian.H[u],
+            f[4] + d.hessian.H[u + 1],
+            f[5] + d.hessian.H[u + 2],
+        )
         start = 3
     for c in range(start, n):
-        d.H[u + c] = entry(d, first + c, f, d.H[u + c])
+        d.hessian.H[u + c] = entry(d, first + c, f, d.hessian.H[u + c])
 
 
 @kernel
 def block_row(m, d, A, i):
     """Row i of A + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
     b, zero = m.dof_blockid[i], real(d, 0.0)
-    h, end = d.H_rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
-    for e in range(h, h + d.H_rownnz[i] + end - i - 1):
-        d.H[e] = zero
+    h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
+    for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
+        d.hessian.H[e] = zero
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = load6(d.cdof, 6 * i)
     if stiff:
         f = stiffness_times(d, m.dof_bodyid[i], f)
-    d.H[h + d.H_rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
+    d.hessian.H[h + d.hessian.rownnz[i] - 1] = A[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     e, j = last_block(m, d, i), i
     while j >= 0 and (stiff or full):
         e = column_block(m, d, e, j)
         first = m.block_dofadr[m.dof_blockid[j]]
-        u, n = h + d.H_blockplace[e], j - first + 1
+        u, n = h + d.hessian.blockplace[e], j - first + 1
         if full:
             q = m.M_rowadr[i] + m.chain_rownnz[first] - 1
             for c in range(n):
-                d.H[u + c] = A[q + c]
+                d.hessian.H[u + c] = A[q + c]
         if stiff:
             stiffness_columns(m, d, u, first, n, f)
         j = m.dof_parentid[first]
@@ -205,15 +213,15 @@ def add_dof_rows(m, d):
     """H_ii += D J^2 for the one-dof rows that are not at a bound."""
     for k in range(d.nfrictionrow[0]):
         D = d.dofrow_D[k]
-        t = -(D * d.dofrow_x[k])
+        t = -(D * d.primal.dofrow_x[k])
         w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), D, 0.0)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
-        d.H[e] = fma(w * J, J, d.H[e])
+        e = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
+        d.hessian.H[e] = fma(w * J, J, d.hessian.H[e])
     for k in range(d.nfrictionrow[0], d.ndofrow[0]):
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        e = d.H_rowadr[i] + d.H_rownnz[i] - 1
-        d.H[e] = fma(where(d.dofrow_x[k] < 0.0, d.dofrow_D[k], 0.0) * J, J, d.H[e])
+        e = d.hessian.rowadr[i] + d.hessian.rownnz[i] - 1
+        d.hessian.H[e] = fma(where(d.primal.dofrow_x[k] < 0.0, d.dofrow_D[k], 0.0) * J, J, d.hessian.H[e])
 
 
 @kernel
@@ -228,28 +236,28 @@ def add_tree_entries(m, d, o, step, a, y):
     i = d.genrow_dof[o + a]
     for b in range(a + 1):
         j = d.genrow_dof[o + b]
-        if d.H_pattern[0] == PATHS or is_above(m, j, i):
-            e = d.H_rowadr[i] + d.H_rownnz[j] - 1
-            d.H[e] = weighted_sum(d, o + b, step, y, d.H[e])
+        if d.hessian.pattern[0] == PATHS or is_above(m, j, i):
+            e = d.hessian.rowadr[i] + d.hessian.rownnz[j] - 1
+            d.hessian.H[e] = weighted_sum(d, o + b, step, y, d.hessian.H[e])
 
 
 @kernel
 def add_block_entries(m, d, o, step, a, y):
     """The same in block rows."""
     i = d.genrow_dof[o + a]
-    h, e = d.H_rowadr[i], last_block(m, d, i)
+    h, e = d.hessian.rowadr[i], last_block(m, d, i)
     for b in range(a, -1, -1):
         j = d.genrow_dof[o + b]
         e = column_block(m, d, e, j)
         u = h + column_place(m, d, e, j)
-        d.H[u] = weighted_sum(d, o + b, step, y, d.H[u])
+        d.hessian.H[u] = weighted_sum(d, o + b, step, y, d.hessian.H[u])
 
 
 @kernel
 def free_weight(d, k):
     """D of a general row that is not at a bound, else 0."""
     D = d.genrow_D[k]
-    t = -(D * d.genrow_x[k])
+    t = -(D * d.primal.genrow_x[k])
     return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
 
 
@@ -276,12 +284,12 @@ def add_general_rows(m, d):
 def is_pushing(m, d, k):
     """Where some row of contact k is free to act: elsewhere it adds nothing to H.  Worlds that have ended need none."""
     if d.con_dim[k] == 1:
-        acts = (d.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
+        acts = (d.primal.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
     elif m.opt_cone == PYRAMIDAL:
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
         acts = is_held(d, k)
-    return acts & (d.live[0] > 0.0)
+    return acts & (d.primal.live[0] > 0.0)
 
 
 @kernel
@@ -304,7 +312,7 @@ def add_between_trees(m, d, k):
     """The stiffness of a contact on each of its two bodies, and between them.
 
     Reads:  con_* of slot k.
-    Writes: body_K and body_reached of its bodies, coupling_K of the pair that it couples [kg, kg m, kg m^2].
+    Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
     """
     r, t = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
     begin_stiffness(d, d.con_body[2 * k])
@@ -333,7 +341,7 @@ def assemble_bodies(m, d):
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
-        if other == 0 or d.H_pattern[0] == APART:
+        if other == 0 or d.hessian.pattern[0] == APART:
             if any_(is_pushing(m, d, k)):
                 for side in range(2 if other > 0 else 1):
                     add_contact(m, d, k, side)
@@ -370,5 +378,5 @@ def assemble_entries(m, d):
     add_general_rows(m, d)
     if coupled:
         add_within_trees(m, d)
-        for k in range(d.ncoupling[0]):
+        for k in range(d.hessian.ncoupling[0]):
             subtract_coupling(m, d, k)

@@ -28,11 +28,11 @@ def within_tree(m, d, k):
 def clear_couplings(m, d):
     """No stiffness between any two bodies of two trees."""
     zero = real(d, 0.0)
-    for k in range(d.ncoupling[0]):
+    for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         if m.dof_treeid[tip] != m.dof_treeid[other]:
             for c in range(36 * k, 36 * k + 36):
-                d.coupling_K[c] = zero
+                d.hessian.coupling_K[c] = zero
 
 
 @kernel
@@ -57,7 +57,7 @@ def add_to_block(K, o, x, y, z):
 def add_point_stiffness(m, d, k, F):
     """K += q F q'^T for a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) of contact k's point."""
     r, t = arms(m, d, k)
-    o = 36 * d.con_coupling[k]
+    o = 36 * d.hessian.con_coupling[k]
     fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
     gx, gy, gz = cross(t, fx), cross(t, fy), cross(t, fz)  # rows of F [r']^T
     a0, a1, a2 = (
@@ -66,24 +66,24 @@ def add_point_stiffness(m, d, k, F):
         cross(r, (gx[2], gy[2], gz[2])),
     )
     c0, c1, c2 = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of [r] F
-    add_to_block(d.coupling_K, o, (a0[0], a1[0], a2[0]), (a0[1], a1[1], a2[1]), (a0[2], a1[2], a2[2]))
-    add_to_block(d.coupling_K, o + 3, (c0[0], c1[0], c2[0]), (c0[1], c1[1], c2[1]), (c0[2], c1[2], c2[2]))
-    add_to_block(d.coupling_K, o + 18, gx, gy, gz)
-    add_to_block(d.coupling_K, o + 21, fx, fy, fz)
+    add_to_block(d.hessian.coupling_K, o, (a0[0], a1[0], a2[0]), (a0[1], a1[1], a2[1]), (a0[2], a1[2], a2[2]))
+    add_to_block(d.hessian.coupling_K, o + 3, (c0[0], c1[0], c2[0]), (c0[1], c1[1], c2[1]), (c0[2], c1[2], c2[2]))
+    add_to_block(d.hessian.coupling_K, o + 18, gx, gy, gz)
+    add_to_block(d.hessian.coupling_K, o + 21, fx, fy, fz)
 
 
 @kernel
 def add_turning_stiffness(m, d, k, A, p, s):
     """K += what the turns of contact k add: A on the rotations, p s^T between rotation and translation."""
     r, t = arms(m, d, k)
-    o, x, y = 36 * d.con_coupling[k], cross(r, s), cross(t, s)
+    o, x, y = 36 * d.hessian.con_coupling[k], cross(r, s), cross(t, s)
     a = ((A[0], A[1], A[2]), (A[1], A[3], A[4]), (A[2], A[4], A[5]))
     for i in range(3):
         for j in range(3):
             e = o + 6 * i + j
-            d.coupling_K[e] = d.coupling_K[e] + fma(p[i], y[j], fma(x[i], p[j], a[i][j]))
-            d.coupling_K[e + 3] = fma(p[i], s[j], d.coupling_K[e + 3])
-            d.coupling_K[e + 18] = fma(s[i], p[j], d.coupling_K[e + 18])
+            d.hessian.coupling_K[e] = d.hessian.coupling_K[e] + fma(p[i], y[j], fma(x[i], p[j], a[i][j]))
+            d.hessian.coupling_K[e + 3] = fma(p[i], s[j], d.hessian.coupling_K[e + 3])
+            d.hessian.coupling_K[e + 18] = fma(s[i], p[j], d.hessian.coupling_K[e + 18])
 
 
 # ---- on the dofs ----------------------------------------------------------------------------------------------------
@@ -103,21 +103,21 @@ def dofs_above(m, c, tip):
 
 @kernel
 def couple_block(m, d, K, c, n):
-    """K S_j for the first n dofs j of block c, in pair_J."""
+    """K S_j for the first n dofs j of block c, in hessian.pair_J."""
     first = m.block_dofadr[c]
     for e in range(n):
         s, o = load6(d.cdof, 6 * (first + e)), 6 * e
         for i in range(6):
             k = K + 6 * i
-            x = dot3(load3(d.coupling_K, k + 3), (s[3], s[4], s[5]))
+            x = dot3(load3(d.hessian.coupling_K, k + 3), (s[3], s[4], s[5]))
             if not is_translation(m, first + e):
-                x = x + dot3(load3(d.coupling_K, k), (s[0], s[1], s[2]))
-            d.pair_J[o + i] = x
+                x = x + dot3(load3(d.hessian.coupling_K, k), (s[0], s[1], s[2]))
+            d.hessian.pair_J[o + i] = x
 
 
 @kernel
 def subtract_block(m, d, b, rows, c, n):
-    """H_ij -= S_i . K S_j for the first dofs i of block b and j of block c, so many each; K S_j in pair_J."""
+    """H_ij -= S_i . K S_j for the first dofs i of block b and j of block c, so many each; K S_j in hessian.pair_J."""
     i0, j0 = m.block_dofadr[b], m.block_dofadr[c]
     below = b > c
     place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
@@ -127,12 +127,12 @@ def subtract_block(m, d, b, rows, c, n):
         for e in range(n):
             o = 6 * e
             if unit:
-                x = d.pair_J[o + 3 + axis]
+                x = d.hessian.pair_J[o + 3 + axis]
             else:
-                f = load6(d.pair_J, o)
+                f = load6(d.hessian.pair_J, o)
                 x = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], fma(s[3], f[3], fma(s[4], f[4], s[5] * f[5])))))
-            a = d.H_rowadr[i] + place + e if below else d.H_rowadr[j0 + e] + place + i - i0
-            d.H[a] = d.H[a] - x
+            a = d.hessian.rowadr[i] + place + e if below else d.hessian.rowadr[j0 + e] + place + i - i0
+            d.hessian.H[a] = d.hessian.H[a] - x
 
 
 @kernel

@@ -20,7 +20,7 @@ def coupling_key_of(i, j):
 @kernel
 def coupling_tips(d, k):
     """The last dofs of the two branches of coupling k, the higher one first."""
-    key = d.coupling_key[k]
+    key = d.hessian.coupling_key[k]
     return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
 
 
@@ -28,17 +28,17 @@ def coupling_tips(d, k):
 def add_coupling(m, d, n, i, j):
     """Dofs i and j end two branches that are coupled: list them, but if they were the last ones, too."""
     key = coupling_key_of(i, j)
-    if n == 0 or d.coupling_key[n - 1] != key:
-        d.coupling_key[n] = key
+    if n == 0 or d.hessian.coupling_key[n - 1] != key:
+        d.hessian.coupling_key[n] = key
         n += 1
     return n
 
 
 @kernel
 def ends_branch(m, d, i, tips):
-    """Is dof i above none of the first tips of coupling_room?  They are later dofs, the nearest one the last."""
+    """Is dof i above none of the first tips in coupling_room?  They are later dofs, the nearest one the last."""
     t = tips - 1
-    while t >= 0 and not is_above(m, i, d.coupling_room[t]):
+    while t >= 0 and not is_above(m, i, d.hessian.coupling_room[t]):
         t -= 1
     return t < 0
 
@@ -55,8 +55,8 @@ def couple_row(m, d, n, k):
         i = d.genrow_dof[e]
         if (below < 0 or m.dof_parentid[below] != i) and ends_branch(m, d, i, tips):
             for t in range(tips):
-                n = add_coupling(m, d, n, d.coupling_room[t], i)
-            d.coupling_room[tips] = i
+                n = add_coupling(m, d, n, d.hessian.coupling_room[t], i)
+            d.hessian.coupling_room[tips] = i
             tips += 1
         below = i
     return n
@@ -72,22 +72,22 @@ def list_couplings(m, d):
             n = add_coupling(m, d, n, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
     for k in range(d.ngenrow[0]):
         n = couple_row(m, d, n, k)
-    sort(d.coupling_key, d.coupling_room, n)
+    sort(d.hessian.coupling_key, d.hessian.coupling_room, n)
     count = 0
     for k in range(n):
-        if count == 0 or d.coupling_key[count - 1] != d.coupling_key[k]:
-            d.coupling_key[count] = d.coupling_key[k]
+        if count == 0 or d.hessian.coupling_key[count - 1] != d.hessian.coupling_key[k]:
+            d.hessian.coupling_key[count] = d.hessian.coupling_key[k]
             count += 1
-    d.ncoupling[0] = count
+    d.hessian.ncoupling[0] = count
 
 
 @kernel
 def find_coupling(m, d, i, j):
     """The number of the coupling of dofs i and j."""
-    key, low, high = coupling_key_of(i, j), 0, d.ncoupling[0] - 1
+    key, low, high = coupling_key_of(i, j), 0, d.hessian.ncoupling[0] - 1
     while low < high:
         middle = (low + high) >> 1
-        if d.coupling_key[middle] < key:
+        if d.hessian.coupling_key[middle] < key:
             low = middle + 1
         else:
             high = middle
@@ -99,16 +99,16 @@ def name_couplings(m, d):
     """The coupling of each slot."""
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
-        d.con_coupling[k] = -1
+        d.hessian.con_coupling[k] = -1
         if other > 0:
-            d.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
+            d.hessian.con_coupling[k] = find_coupling(m, d, m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[other])
 
 
 @kernel
 def same_couplings(d):
     """Are they those that the pattern was made for?"""
     k = 0
-    if d.ncoupling[0] == d.ncoupling[1]:
-        while k < d.ncoupling[0] and d.coupling_key[k] == d.coupling_last[k]:
+    if d.hessian.ncoupling[0] == d.hessian.ncoupling[1]:
+        while k < d.hessian.ncoupling[0] and d.hessian.coupling_key[k] == d.hessian.coupling_last[k]:
             k += 1
-    return k == d.ncoupling[0]
+    return k == d.hessian.ncoupling[0]

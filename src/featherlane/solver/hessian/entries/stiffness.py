@@ -35,7 +35,7 @@ def begin_stiffness(d, b):
         d.body_reached[b] = STIFF
         zero = real(d, 0.0)
         for c in range(21):
-            d.body_K[21 * b + c] = zero
+            d.hessian.body_K[21 * b + c] = zero
 
 
 @kernel
@@ -47,23 +47,23 @@ def add_stiffness(d, b, r, F):
     a1 = cross(r, (gx[1], gy[1], gz[1]))
     a2 = cross(r, (gx[2], gy[2], gz[2]))
     o = 21 * b
-    d.body_K[o] = d.body_K[o] + a0[0]
-    d.body_K[o + 1] = d.body_K[o + 1] + a0[1]
-    d.body_K[o + 2] = d.body_K[o + 2] + a0[2]
-    d.body_K[o + 3] = d.body_K[o + 3] + a1[1]
-    d.body_K[o + 4] = d.body_K[o + 4] + a1[2]
-    d.body_K[o + 5] = d.body_K[o + 5] + a2[2]
-    d.body_K[o + 6] = d.body_K[o + 6] + gx[0]
-    d.body_K[o + 7] = d.body_K[o + 7] + gy[0]
-    d.body_K[o + 8] = d.body_K[o + 8] + gz[0]
-    d.body_K[o + 9] = d.body_K[o + 9] + gx[1]
-    d.body_K[o + 10] = d.body_K[o + 10] + gy[1]
-    d.body_K[o + 11] = d.body_K[o + 11] + gz[1]
-    d.body_K[o + 12] = d.body_K[o + 12] + gx[2]
-    d.body_K[o + 13] = d.body_K[o + 13] + gy[2]
-    d.body_K[o + 14] = d.body_K[o + 14] + gz[2]
+    d.hessian.body_K[o] = d.hessian.body_K[o] + a0[0]
+    d.hessian.body_K[o + 1] = d.hessian.body_K[o + 1] + a0[1]
+    d.hessian.body_K[o + 2] = d.hessian.body_K[o + 2] + a0[2]
+    d.hessian.body_K[o + 3] = d.hessian.body_K[o + 3] + a1[1]
+    d.hessian.body_K[o + 4] = d.hessian.body_K[o + 4] + a1[2]
+    d.hessian.body_K[o + 5] = d.hessian.body_K[o + 5] + a2[2]
+    d.hessian.body_K[o + 6] = d.hessian.body_K[o + 6] + gx[0]
+    d.hessian.body_K[o + 7] = d.hessian.body_K[o + 7] + gy[0]
+    d.hessian.body_K[o + 8] = d.hessian.body_K[o + 8] + gz[0]
+    d.hessian.body_K[o + 9] = d.hessian.body_K[o + 9] + gx[1]
+    d.hessian.body_K[o + 10] = d.hessian.body_K[o + 10] + gy[1]
+    d.hessian.body_K[o + 11] = d.hessian.body_K[o + 11] + gz[1]
+    d.hessian.body_K[o + 12] = d.hessian.body_K[o + 12] + gx[2]
+    d.hessian.body_K[o + 13] = d.hessian.body_K[o + 13] + gy[2]
+    d.hessian.body_K[o + 14] = d.hessian.body_K[o + 14] + gz[2]
     for c in range(6):
-        d.body_K[o + 15 + c] = d.body_K[o + 15 + c] + F[c]
+        d.hessian.body_K[o + 15 + c] = d.hessian.body_K[o + 15 + c] + F[c]
 
 
 @kernel
@@ -76,7 +76,7 @@ def combine(s, a, t, b):
 def contact_stiffness(d, k):
     """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
     q = combine(n1, u, n2, v)
     p = (fma(nn, n[0], q[0]), fma(nn, n[1], q[1]), fma(nn, n[2], q[2]))
@@ -94,7 +94,7 @@ def contact_stiffness(d, k):
 def normal_stiffness(d, k):
     """The same for a contact without friction: w n n^T."""
     n = load3(d.con_basis, 9 * k)
-    p = scale3(where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
+    p = scale3(where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
     return p[0] * n[0], p[0] * n[1], p[0] * n[2], p[1] * n[1], p[1] * n[2], p[2] * n[2]
 
 
@@ -103,7 +103,7 @@ def cone_stiffness(d, k):
     """The same for an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     (w, e, q, b), inverse = cone_weights(d, k)
-    t = combine(d.con_y[3 * k + 1] * inverse, u, d.con_y[3 * k + 2] * inverse, v)
+    t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
     c, s = combine(w, n, -e, t), combine(q, t, -e, n)
     x, y = scale3(b, u), scale3(b, v)
     return (
@@ -120,7 +120,7 @@ def cone_stiffness(d, k):
 def add_cone(m, d, k, side):
     """K_b += the stiffness of an elliptic contact on one of its bodies, its turns left out.
 
-    Reads:  con_* of slot k.   Writes: body_K of body `side` of the contact [kg, kg m, kg m^2].
+    Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(d, k))
 
@@ -150,8 +150,8 @@ def turning_stiffness(m, d, k):
         p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero
     else:
         (_, e, q, b), inverse = cone_weights(d, k)
-        y0, y1, y2 = scale3(inverse, load3(d.con_y, 3 * turn(d, k)))
-        t1, t2 = d.con_y[3 * k + 1] * inverse, d.con_y[3 * k + 2] * inverse
+        y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
+        t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
     A = outer(q, p, (zero, zero, zero, zero, zero, zero))
@@ -169,23 +169,23 @@ def turning_weight(d, k):
 def add_turning(d, b, r, A, p, s):
     """K_b += [[A + p x^T + x p^T, p s^T], [s p^T, 0]] with x = r x s."""
     x, o = cross(r, s), 21 * b
-    d.body_K[o] = d.body_K[o] + fma(2.0 * p[0], x[0], A[0])
-    d.body_K[o + 1] = d.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
-    d.body_K[o + 2] = d.body_K[o + 2] + fma(p[0], x[2], fma(x[0], p[2], A[2]))
-    d.body_K[o + 3] = d.body_K[o + 3] + fma(2.0 * p[1], x[1], A[3])
-    d.body_K[o + 4] = d.body_K[o + 4] + fma(p[1], x[2], fma(x[1], p[2], A[4]))
-    d.body_K[o + 5] = d.body_K[o + 5] + fma(2.0 * p[2], x[2], A[5])
+    d.hessian.body_K[o] = d.hessian.body_K[o] + fma(2.0 * p[0], x[0], A[0])
+    d.hessian.body_K[o + 1] = d.hessian.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
+    d.hessian.body_K[o + 2] = d.hessian.body_K[o + 2] + fma(p[0], x[2], fma(x[0], p[2], A[2]))
+    d.hessian.body_K[o + 3] = d.hessian.body_K[o + 3] + fma(2.0 * p[1], x[1], A[3])
+    d.hessian.body_K[o + 4] = d.hessian.body_K[o + 4] + fma(p[1], x[2], fma(x[1], p[2], A[4]))
+    d.hessian.body_K[o + 5] = d.hessian.body_K[o + 5] + fma(2.0 * p[2], x[2], A[5])
     for i in range(3):
-        d.body_K[o + 6 + i] = fma(p[0], s[i], d.body_K[o + 6 + i])
-        d.body_K[o + 9 + i] = fma(p[1], s[i], d.body_K[o + 9 + i])
-        d.body_K[o + 12 + i] = fma(p[2], s[i], d.body_K[o + 12 + i])
+        d.hessian.body_K[o + 6 + i] = fma(p[0], s[i], d.hessian.body_K[o + 6 + i])
+        d.hessian.body_K[o + 9 + i] = fma(p[1], s[i], d.hessian.body_K[o + 9 + i])
+        d.hessian.body_K[o + 12 + i] = fma(p[2], s[i], d.hessian.body_K[o + 12 + i])
 
 
 @stage
 def add_turns(m, d, k, side):
     """K_b += what the turns of a contact add on one of its bodies.
 
-    Reads:  con_* of slot k.   Writes: body_K of body `side` of the contact [kg, kg m, kg m^2].
+    Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if m.opt_cone == PYRAMIDAL:
@@ -204,22 +204,22 @@ def compose_stiffness(m, d):
         if p > 0 and has_stiffness(d, b):
             if has_stiffness(d, p):
                 for c in range(21):
-                    d.body_K[21 * p + c] = d.body_K[21 * p + c] + d.body_K[21 * b + c]
+                    d.hessian.body_K[21 * p + c] = d.hessian.body_K[21 * p + c] + d.hessian.body_K[21 * b + c]
             else:
                 d.body_reached[p] = STIFF
                 for c in range(21):
-                    d.body_K[21 * p + c] = d.body_K[21 * b + c]
+                    d.hessian.body_K[21 * p + c] = d.hessian.body_K[21 * b + c]
 
 
 @kernel
 def stiffness_times(d, b, s):
     """K_b s for a motion vector s."""
     o = 21 * b
-    k0, k1, k2, k3, k4, k5 = load6(d.body_K, o)
-    g0, g1, g2 = load3(d.body_K, o + 6)
-    g3, g4, g5 = load3(d.body_K, o + 9)
-    g6, g7, g8 = load3(d.body_K, o + 12)
-    f0, f1, f2, f3, f4, f5 = load6(d.body_K, o + 15)
+    k0, k1, k2, k3, k4, k5 = load6(d.hessian.body_K, o)
+    g0, g1, g2 = load3(d.hessian.body_K, o + 6)
+    g3, g4, g5 = load3(d.hessian.body_K, o + 9)
+    g6, g7, g8 = load3(d.hessian.body_K, o + 12)
+    f0, f1, f2, f3, f4, f5 = load6(d.hessian.body_K, o + 15)
     a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])
     return (
         dot3((k0, k1, k2), a) + dot3((g0, g1, g2), l),

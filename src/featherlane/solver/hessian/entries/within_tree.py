@@ -17,22 +17,22 @@ def pair_column(m, d, k, count, dof, r, sign):
     s = load6(d.cdof, 6 * dof)
     x = cross((s[0], s[1], s[2]), r)
     x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
-    d.pair_dof[count] = dof
-    d.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
+    d.hessian.pair_dof[count] = dof
+    d.hessian.pair_J[3 * count] = dot3(load3(d.con_basis, 9 * k), x)
     if d.con_dim[k] > 1:
-        d.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
-        d.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
+        d.hessian.pair_J[3 * count + 1] = dot3(load3(d.con_basis, 9 * k + 3), x)
+        d.hessian.pair_J[3 * count + 2] = dot3(load3(d.con_basis, 9 * k + 6), x)
     if d.con_dim[k] > 3:
         turns, a = turn(d, k), (sign * s[0], sign * s[1], sign * s[2])
         for i in range(3):
-            d.pair_J[3 * (m.nv + count) + i] = dot3(load3(d.con_basis, 9 * turns + 3 * i), a)
+            d.hessian.pair_J[3 * (m.nv + count) + i] = dot3(load3(d.con_basis, 9 * turns + 3 * i), a)
 
 
 @kernel
 def pair_jacobian(m, d, k):
     """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
 
-    pair_dof[c], and pair_J[3c ..] = the three basis rows at that dof, at 3 (nv + c) those of the turns.
+    hessian.pair_dof[c], and hessian.pair_J[3c ..] = the three basis rows at that dof, at 3 (nv + c) those of the turns.
     """
     j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
     r, r_other = arm(d, k), other_arm(d, k)
@@ -53,42 +53,42 @@ def pair_jacobian(m, d, k):
 def add_pair(m, d, k):
     """H += J^T W J for a contact with friction between two moving bodies."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     for a in range(count):
-        i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y, z = load3(d.pair_J, 3 * a)
+        i = d.hessian.pair_dof[a]
+        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+        x, y, z = load3(d.hessian.pair_J, 3 * a)
         gx = fma(nn, x, fma(n1, y, n2 * z))
         gy = fma(n1, x, w11 * y)
         gz = fma(n2, x, w22 * z)
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
-            p, q, r = load3(d.pair_J, 3 * b)
-            d.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.H[u])))
+            p, q, r = load3(d.hessian.pair_J, 3 * b)
+            d.hessian.H[u] = fma(gx, p, fma(gy, q, fma(gz, r, d.hessian.H[u])))
 
 
 @kernel
 def add_normal_pair(m, d, k):
     """The same for a contact without friction."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
-    w = where(d.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
+    w = where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
-        i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
-        g = w * d.pair_J[3 * a]
+        i = d.hessian.pair_dof[a]
+        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+        g = w * d.hessian.pair_J[3 * a]
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
-            d.H[u] = fma(g, d.pair_J[3 * b], d.H[u])
+            d.hessian.H[u] = fma(g, d.hessian.pair_J[3 * b], d.hessian.H[u])
 
 
 @kernel
 def weighted_cone(d, k, x, y):
     """W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
     (w, e, q, b), inverse = cone_weights(d, k)
-    t1, t2 = d.con_y[3 * k + 1] * inverse, d.con_y[3 * k + 2] * inverse
-    u = scale3(inverse, load3(d.con_y, 3 * turn(d, k)))
+    t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
+    u = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
     along = fma(t1, x[1], t2 * x[2])
     if d.con_dim[k] > 3:
         along = along + dot3(u, y)
@@ -100,7 +100,7 @@ def weighted_cone(d, k, x, y):
 @kernel
 def weighted_pyramid(d, k, x, y):
     """The same for a pyramid with turns."""
-    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.con_y, 3 * k))
+    nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     c, w = turning_weights(d, k)
     nn = nn + (w[0] + (w[1] + w[2]))
     f = (fma(nn, x[0], fma(n1, x[1], fma(n2, x[2], dot3(c, y)))), fma(n1, x[0], w11 * x[1]), fma(n2, x[0], w22 * x[2]))
@@ -111,23 +111,24 @@ def weighted_pyramid(d, k, x, y):
 def add_wide_pair(m, d, k):
     """H += J^T W J for a contact whose cone is elliptic or that has turns.
 
-    Reads:  con_* of slot k, cdof, the pattern of H.   Writes: H (nH,) [kg, kg m, kg m^2]; pair_J, pair_dof for itself.
+    Reads:  con_* of slot k, cdof, the pattern of hessian.
+    Writes: hessian.H (nH,) [kg, kg m, kg m^2]; hessian.pair_J, hessian.pair_dof for itself.
     """
     count, blocks, zero = pair_jacobian(m, d, k), has_block_rows(d), real(d, 0.0)
     for a in range(count):
-        i = d.pair_dof[a]
-        h, e = d.H_rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y = load3(d.pair_J, 3 * a), (zero, zero, zero)
+        i = d.hessian.pair_dof[a]
+        h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
+        x, y = load3(d.hessian.pair_J, 3 * a), (zero, zero, zero)
         if d.con_dim[k] > 3:
-            y = load3(d.pair_J, 3 * (m.nv + a))
+            y = load3(d.hessian.pair_J, 3 * (m.nv + a))
         if m.opt_cone == PYRAMIDAL:
             f, g = weighted_pyramid(d, k, x, y)
         else:
             f, g = weighted_cone(d, k, x, y)
         for b in range(a, count):
-            e, place = next_place(m, d, blocks, e, d.pair_dof[b])
+            e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
-            z = d.H[u]
+            z = d.hessian.H[u]
             if d.con_dim[k] > 3:
-                z = z + dot3(g, load3(d.pair_J, 3 * (m.nv + b)))
-            d.H[u] = z + dot3(f, load3(d.pair_J, 3 * b))
+                z = z + dot3(g, load3(d.hessian.pair_J, 3 * (m.nv + b)))
+            d.hessian.H[u] = z + dot3(f, load3(d.hessian.pair_J, 3 * b))

@@ -10,8 +10,9 @@ it as it solves M x = f, without H: a rope of 300 dofs costs 300 times one dof, 
 E has entries beside the diagonal within ball joints alone, whose limit acts along an axis.  With l, d the factor of the
 joint's D = S^T IA S + E, g = (entries of E less what the dofs behind took from them) / d is what E adds to l.
 
-The recursion inwards is the factor: U / D of each dof stays in aba_axis, 1 / D and g in dof_K, and serve any number of
-right-hand sides until another recursion takes their place (that of M, at the end of a step, for the duality gap).
+The recursion inwards is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
+number of right-hand sides until another recursion takes their place: that of M at the end of a step, for the duality
+gap.
 
 Rows that couple two branches (contacts between moving bodies, most equalities) do not fit: a world that has one takes
 the factor of H, in a tile where others do not, so that its way depends on itself alone.
@@ -51,19 +52,19 @@ def mark_coupled(m, d):
         for k in range(d.ngenrow[0]):
             if not is_local(m, d, k):
                 coupled = where(d.genrow_present[k] > 0.0, 1.0, coupled)
-    d.coupled[0] = coupled
+    d.hessian.coupled[0] = coupled
 
 
 @kernel
 def takes_matrix(m, d):
     """Is there a world, among those that take part, that needs H itself?"""
-    return not uses_articulated(m) or any_((d.coupled[0] > 0.0) & (d.active[0] > 0.0))
+    return not uses_articulated(m) or any_((d.hessian.coupled[0] > 0.0) & (d.active[0] > 0.0))
 
 
 @kernel
 def takes_recursion(m, d):
     """Is there one that goes without?"""
-    return uses_articulated(m) and any_((d.coupled[0] == 0.0) & (d.active[0] > 0.0))
+    return uses_articulated(m) and any_((d.hessian.coupled[0] == 0.0) & (d.active[0] > 0.0))
 
 
 # ---- stiffnesses ---------------------------------------------------------------------------------------------------
@@ -81,26 +82,26 @@ def assemble_dofs(m, d):
     """E: the rows on one dof or one ball joint that are not at a bound."""
     zero = real(d, 0.0)
     for k in range(3 * m.nv):
-        d.dof_K[k] = zero
+        d.hessian.dof_K[k] = zero
     for k in range(d.ndofrow[0]):
-        t = -(d.dofrow_D[k] * d.dofrow_x[k])
+        t = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
         w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], zero)
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
-        d.dof_K[3 * i] = fma(w * J, J, d.dof_K[3 * i])
+        d.hessian.dof_K[3 * i] = fma(w * J, J, d.hessian.dof_K[3 * i])
     for k in range(d.ngenrow[0]):
         if is_local(m, d, k):
             w, o = free_weight(d, k), d.genrow_dofadr[k]
             for a in range(d.genrow_dofnum[k]):
                 i, x = d.genrow_dof[o + a], w * d.genrow_J[o + a]
                 for b in range(a + 1):
-                    d.dof_K[3 * i + b] = fma(x, d.genrow_J[o + a - b], d.dof_K[3 * i + b])
+                    d.hessian.dof_K[3 * i + b] = fma(x, d.genrow_J[o + a - b], d.hessian.dof_K[3 * i + b])
 
 
 @kernel
 def add_body_stiffness(d, i):
     """IA_i += K_i."""
     a, o = SIZE * i, 21 * i
-    A, K = d.aba_inertia, d.body_K
+    A, K = d.aba_inertia, d.hessian.body_K
     e = 0
     for r in range(3):
         for c in range(r, 3):
@@ -124,19 +125,19 @@ def take_out(m, d, i, k, U, D, w):
 
 @kernel
 def take_dof(m, d, i, k, x):
-    """A dof of its own; leaves 1 / D in dof_K."""
+    """A dof of its own; leaves 1 / D in hessian.dof_K."""
     S = load6(d.cdof, 6 * k)
     U = multiply(d.aba_inertia, SIZE * i, S)
-    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.dof_K[3 * k])
+    D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.hessian.dof_K[3 * k])
     inverse, u = take_out(m, d, i, k, U, D, x[k] - dot6(S, load6(d.cfrc, 6 * i)))
     x[k] = u
-    d.dof_K[3 * k] = inverse
+    d.hessian.dof_K[3 * k] = inverse
 
 
 @kernel
 def take_ball(m, d, i, k, x):
-    """The three dofs k, k + 1, k + 2 of a ball joint; leaves 1 / D and g in dof_K."""
-    E = d.dof_K
+    """The three dofs k, k + 1, k + 2 of a ball joint; leaves 1 / D and g in hessian.dof_K."""
+    E = d.hessian.dof_K
     e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
     S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
 
@@ -204,10 +205,11 @@ def factor_articulated(m, d):
     """Inwards: the articulated inertias, and the first right-hand side on the way, search <- D^-1 L^-T search.
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
-    Reads:  aba_inertia (I + K), dof_K (E), cdof, dof_armature.
-    Writes: search (nv,); aba_inertia, aba_axis (nv, 6) = U / D, dof_K (nv, 3) = 1 / D and g, cfrc.   Cost: O(nv).
+    Reads:  aba_inertia (I + K), hessian.dof_K (E), cdof, dof_armature.
+    Writes: primal.search (nv,); aba_inertia, aba_axis (nv, 6) = U / D, hessian.dof_K (nv, 3) = 1 / D and g, cfrc.
+            Cost: O(nv).
     """
-    x = d.search
+    x = d.primal.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
         first, p = m.body_dofadr[i], m.body_parentid[i]
@@ -226,7 +228,7 @@ def factor_articulated(m, d):
 @kernel
 def reduce_articulated(m, d):
     """Inwards with what `factor_articulated` left: search <- D^-1 L^-T search."""
-    x = d.search
+    x = d.primal.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
         first, p, f = m.body_dofadr[i], m.body_parentid[i], load6(d.cfrc, 6 * i)
@@ -234,22 +236,22 @@ def reduce_articulated(m, d):
             w = x[k] - dot6(load6(d.cdof, 6 * k), f)
             if has_ball_limits(m, d, k):
                 for c in range(1, m.jnt_dofadr[m.dof_jntid[k]] + 3 - k):
-                    w = fma(-d.dof_K[3 * (k + c) + c], x[k + c], w)
+                    w = fma(-d.hessian.dof_K[3 * (k + c) + c], x[k + c], w)
             x[k] = w
             f = axpy6(w, load6(d.aba_axis, 6 * k), f)
         if p > 0:
             store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
     for k in range(m.nv):
-        x[k] = x[k] * d.dof_K[3 * k]
+        x[k] = x[k] * d.hessian.dof_K[3 * k]
 
 
 @stage
 def expand_articulated(m, d):
     """Outwards: search <- L^-1 search.
 
-    Reads:  aba_axis, dof_K, cdof.   Writes: search (nv,); cacc.   Cost: O(nv).
+    Reads:  aba_axis, hessian.dof_K, cdof.   Writes: primal.search (nv,); cacc.   Cost: O(nv).
     """
-    x, zero = d.search, real(d, 0.0)
+    x, zero = d.primal.search, real(d, 0.0)
     store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
@@ -257,6 +259,6 @@ def expand_articulated(m, d):
             if has_ball_limits(m, d, k):
                 o = k - m.jnt_dofadr[m.dof_jntid[k]]
                 for c in range(1, o + 1):
-                    x[k] = fma(-d.dof_K[3 * k + c], x[k - c], x[k])
+                    x[k] = fma(-d.hessian.dof_K[3 * k + c], x[k - c], x[k])
             acc = pass_on(d, k, x, acc)
         store6(d.cacc, 6 * i, acc)

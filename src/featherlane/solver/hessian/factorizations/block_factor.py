@@ -182,23 +182,23 @@ def update_rows(A, P, u, width, w, e, stride, size, columns, triangle):
 @kernel
 def eliminate_from(m, d, A, P, b, at, a, stride, x):
     """What block b, its rows factored, adds to the block row of its column number `at`; leaves L there."""
-    o, size = d.H_blockadr[b], m.block_dofnum[b]
-    c = d.H_blockcol[o + at]
-    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.H_blockplace[o + at]
-    take_multipliers(A, P, d.H_dinv, m.block_dofadr[b], size, a + place, stride, x, target, w)
-    u, f, e = d.H_rowadr[target], d.H_blockadr[c], 0
-    width = d.H_rownnz[target] - 1 + w
+    o, size = d.hessian.blockadr[b], m.block_dofnum[b]
+    c = d.hessian.blockcol[o + at]
+    target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[o + at]
+    take_multipliers(A, P, d.hessian.dinv, m.block_dofadr[b], size, a + place, stride, x, target, w)
+    u, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
+    width = d.hessian.rownnz[target] - 1 + w
     while e <= at:
-        while d.H_blockcol[f] != d.H_blockcol[o + e]:
+        while d.hessian.blockcol[f] != d.hessian.blockcol[o + e]:
             f += 1
-        start, q = d.H_blockplace[o + e], d.H_blockplace[f]
+        start, q = d.hessian.blockplace[o + e], d.hessian.blockplace[f]
         # blocks that stand side by side in both rows
-        while e < at and d.H_blockcol[f + 1] == d.H_blockcol[o + e + 1]:
+        while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[o + e + 1]:
             e += 1
             f += 1
-        columns, triangle = d.H_blockplace[o + e] - start, 1
+        columns, triangle = d.hessian.blockplace[o + e] - start, 1
         if e < at:
-            columns, triangle = columns + m.block_dofnum[d.H_blockcol[o + e]], 0
+            columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[o + e]], 0
         update_rows(A, P, u + q, width, w, a + start, stride, size, columns, triangle)
         e += 1
         f += 1
@@ -209,30 +209,30 @@ def eliminate_from(m, d, A, P, b, at, a, stride, x):
 
 @stage
 def factor_blocks(m, d):
-    """H = L^T D L in place, H_dinv = 1 / D, and search <- L^-T search.
+    """H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
-    Reads:  H (nH,) [kg, kg m, kg m^2], whose rows lie by blocks, its pattern.
-    Writes: H, H_dinv (nv,), search (nv,); H_pivot for itself.
+    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], whose rows lie by blocks, its pattern.
+    Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,); hessian.* for itself.
     Cost:   sum over blocks b of s_b n_b^2 / 2, n_b the length of the row of b.
     """
     for k in range(m.nblock):
         b = m.nblock - 1 - k
-        size, a = m.block_dofnum[b], d.H_rowadr[m.block_dofadr[b]]
-        last = d.H_blocknum[b] - 1
-        above = d.H_blockplace[d.H_blockadr[b] + last]
-        factor_rows(d.H, d.H_pivot, d.H_dinv, m.block_dofadr[b], size, a, above, d.search)
+        size, a = m.block_dofnum[b], d.hessian.rowadr[m.block_dofadr[b]]
+        last = d.hessian.blocknum[b] - 1
+        above = d.hessian.blockplace[d.hessian.blockadr[b] + last]
+        factor_rows(d.hessian.H, d.hessian.pivot, d.hessian.dinv, m.block_dofadr[b], size, a, above, d.primal.search)
         for at in range(last - 1, -1, -1):
-            eliminate_from(m, d, d.H, d.H_pivot, b, at, a, above + size, d.search)
+            eliminate_from(m, d, d.hessian.H, d.hessian.pivot, b, at, a, above + size, d.primal.search)
 
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
 def run_of_blocks(m, d, at, last):
     """(the next number after a run of blocks, at first, whose dofs are consecutive; how many dofs they have)."""
-    c = d.H_blockcol[at]
+    c = d.hessian.blockcol[at]
     n = m.block_dofnum[c]
     at += 1
-    while at < last and d.H_blockcol[at] == c + 1:
+    while at < last and d.hessian.blockcol[at] == c + 1:
         c += 1
         n += m.block_dofnum[c]
         at += 1
@@ -242,11 +242,11 @@ def run_of_blocks(m, d, at, last):
 @kernel
 def sum_three(m, d, L, x, b, r, a, stride):
     """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for rows r to r + 2 of block b, whose sums overlap."""
-    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
-    last = at + d.H_blocknum[b] - 1
-    y0, y1, y2 = x[k] * d.H_dinv[k], x[k + 1] * d.H_dinv[k + 1], x[k + 2] * d.H_dinv[k + 2]
+    k, at = m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    last = at + d.hessian.blocknum[b] - 1
+    y0, y1, y2 = x[k] * d.hessian.dinv[k], x[k + 1] * d.hessian.dinv[k + 1], x[k + 2] * d.hessian.dinv[k + 2]
     while at < last:
-        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        e, j = a + r * stride + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
         at, n = run_of_blocks(m, d, at, last)
         for i in range(n):
             v, q = x[j + i], e + i
@@ -257,11 +257,11 @@ def sum_three(m, d, L, x, b, r, a, stride):
 @kernel
 def sum_one(m, d, L, x, b, r, a, stride):
     """The same for one row."""
-    k, at = m.block_dofadr[b] + r, d.H_blockadr[b]
-    last = at + d.H_blocknum[b] - 1
-    y = x[k] * d.H_dinv[k]
+    k, at = m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    last = at + d.hessian.blocknum[b] - 1
+    y = x[k] * d.hessian.dinv[k]
     while at < last:
-        e, j = a + r * stride + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
+        e, j = a + r * stride + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
         at, n = run_of_blocks(m, d, at, last)
         for i in range(n):
             y = fma(-L[e + i], x[j + i], y)
@@ -272,40 +272,42 @@ def sum_one(m, d, L, x, b, r, a, stride):
 def reduce_blocks(m, d):
     """search <- L^-T search, with the bits that it has as one more column of the factor.
 
-    Reads:  H, the pattern.   Writes: search (nv,).   Cost: O(entries).
+    Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
     for b in range(m.nblock - 1, -1, -1):
-        first, o = m.block_dofadr[b], d.H_blockadr[b]
-        above = d.H_rownnz[first] - 1
+        first, o = m.block_dofadr[b], d.hessian.blockadr[b]
+        above = d.hessian.rownnz[first] - 1
         for r in range(m.block_dofnum[b] - 1, -1, -1):
-            a, xk = d.H_rowadr[first + r], d.search[first + r]
+            a, xk = d.hessian.rowadr[first + r], d.primal.search[first + r]
             for i in range(r):
-                d.search[first + i] = fma(-d.H[a + above + i], xk, d.search[first + i])
-            for at in range(o, o + d.H_blocknum[b] - 1):
-                e, j = a + d.H_blockplace[at], m.block_dofadr[d.H_blockcol[at]]
-                for i in range(m.block_dofnum[d.H_blockcol[at]]):
-                    d.search[j + i] = fma(-d.H[e + i], xk, d.search[j + i])
+                d.primal.search[first + i] = fma(-d.hessian.H[a + above + i], xk, d.primal.search[first + i])
+            for at in range(o, o + d.hessian.blocknum[b] - 1):
+                e, j = a + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+                for i in range(m.block_dofnum[d.hessian.blockcol[at]]):
+                    d.primal.search[j + i] = fma(-d.hessian.H[e + i], xk, d.primal.search[j + i])
 
 
 @stage
 def expand_blocks(m, d):
     """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns.
 
-    Reads:  H and H_dinv of `factor_blocks`, their pattern, search.   Writes: search (nv,).   Cost: O(entries of H).
+    Reads:  hessian.H and hessian.dinv of `factor_blocks`, their pattern, primal.search.
+    Writes: primal.search (nv,).
+    Cost:   O(entries of hessian.H).
     """
     for b in range(m.nblock):
         first, size = m.block_dofadr[b], m.block_dofnum[b]
-        a = d.H_rowadr[first]
-        above = d.H_rownnz[first] - 1
+        a = d.hessian.rowadr[first]
+        above = d.hessian.rownnz[first] - 1
         stride, r = above + size, 0
         while r + 3 <= size:
-            sum_three(m, d, d.H, d.search, b, r, a, stride)
+            sum_three(m, d, d.hessian.H, d.primal.search, b, r, a, stride)
             r += 3
         while r < size:
-            sum_one(m, d, d.H, d.search, b, r, a, stride)
+            sum_one(m, d, d.hessian.H, d.primal.search, b, r, a, stride)
             r += 1
         for k in range(1, size):
-            y, e = d.search[first + k], a + k * stride + above
+            y, e = d.primal.search[first + k], a + k * stride + above
             for i in range(k):
-                y = fma(-d.H[e + i], d.search[first + i], y)
-            d.search[first + k] = y
+                y = fma(-d.hessian.H[e + i], d.primal.search[first + i], y)
+            d.primal.search[first + k] = y

@@ -18,8 +18,8 @@ from featherlane.solver.hessian.entries.couplings import coupling_tips
 @kernel
 def mark_chain(m, d, c, b, low):
     """Block c and its ancestors are in the row of b; returns the lowest block of the row."""
-    while c >= 0 and d.H_blockmark[c] != b:
-        d.H_blockmark[c] = b
+    while c >= 0 and d.hessian.blockmark[c] != b:
+        d.hessian.blockmark[c] = b
         low = c if c < low else low
         c = m.block_parentid[c]
     return low
@@ -31,14 +31,14 @@ def mark_rows(m, d, b, low):
 
     Ancestors of a branch's last block get the columns of the coupling that way: H has entries there.
     """
-    c, tree = d.H_blockchild[b], m.dof_treeid[m.block_dofadr[b]]
+    c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]
     while c >= 0:
-        if d.H_fill[0] or m.dof_treeid[m.block_dofadr[c]] == tree:
-            o = d.H_blockadr[c]
-            low = d.H_blockcol[o] if d.H_blockcol[o] < low else low
-            for e in range(o, o + d.H_blocknum[c] - 1):
-                d.H_blockmark[d.H_blockcol[e]] = b
-        c = d.H_blocknext[c]
+        if d.hessian.fill[0] or m.dof_treeid[m.block_dofadr[c]] == tree:
+            o = d.hessian.blockadr[c]
+            low = d.hessian.blockcol[o] if d.hessian.blockcol[o] < low else low
+            for e in range(o, o + d.hessian.blocknum[c] - 1):
+                d.hessian.blockmark[d.hessian.blockcol[e]] = b
+        c = d.hessian.blocknext[c]
     return low
 
 
@@ -47,17 +47,17 @@ def list_row(m, d, b, low, adr):
     """The marked blocks in ascending order, and the places of their columns; returns the row's width."""
     n, width = 0, 0
     for c in range(low, b + 1):
-        if d.H_blockmark[c] == b:
-            d.H_blockcol[adr + n] = c
-            d.H_blockplace[adr + n] = width
+        if d.hessian.blockmark[c] == b:
+            d.hessian.blockcol[adr + n] = c
+            d.hessian.blockplace[adr + n] = width
             width += m.block_dofnum[c]
             n += 1
-    d.H_blockadr[b] = adr
-    d.H_blocknum[b] = n
+    d.hessian.blockadr[b] = adr
+    d.hessian.blocknum[b] = n
     if n > 1:
-        p = d.H_blockcol[adr + n - 2]
-        d.H_blocknext[b] = d.H_blockchild[p]
-        d.H_blockchild[p] = b
+        p = d.hessian.blockcol[adr + n - 2]
+        d.hessian.blocknext[b] = d.hessian.blockchild[p]
+        d.hessian.blockchild[p] = b
     return width
 
 
@@ -66,23 +66,23 @@ def place_rows_of(m, d, b, adr, width):
     """Rows of one block: as long as the last of them, whose diagonal is the last entry."""
     first, size = m.block_dofadr[b], m.block_dofnum[b]
     for i in range(size):
-        d.H_rowadr[first + i] = adr + i * width
-        d.H_rownnz[first + i] = width - size + i + 1
+        d.hessian.rowadr[first + i] = adr + i * width
+        d.hessian.rownnz[first + i] = width - size + i + 1
 
 
 @stage
 def find_block_rows(m, d):
     """Block rows for the couplings; con_overflow[0] = 1 where there is no room for them.
 
-    Reads:  coupling_key, block_parentid.
-    Writes: H_blockadr, H_blocknum (nblock,), H_blockcol, H_blockplace (nHblock,), H_rowadr, H_rownnz (nv,);
-            con_overflow; H_blockchild, H_blocknext, H_blockmark for itself.
+    Reads:  hessian.coupling_key, block_parentid.
+    Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockplace (nHblock,), hessian.rownnz (nv,); con_overflow;
+            hessian.* for itself.
     Cost:   O(blocks of the pattern + nblock^2 / 2).
     """
     for b in range(m.nblock):
-        d.H_blockchild[b] = -1
-        d.H_blockmark[b] = -1
-    adr, entries, p = 0, 0, d.ncoupling[0] - 1
+        d.hessian.blockchild[b] = -1
+        d.hessian.blockmark[b] = -1
+    adr, entries, p = 0, 0, d.hessian.ncoupling[0] - 1
     for k in range(m.nblock):
         b = m.nblock - 1 - k
         low = mark_chain(m, d, b, b, b)
@@ -98,5 +98,5 @@ def find_block_rows(m, d):
             d.con_overflow[0] = 1
             break
         place_rows_of(m, d, b, entries, width)
-        adr += d.H_blocknum[b]
+        adr += d.hessian.blocknum[b]
         entries += width * m.block_dofnum[b]

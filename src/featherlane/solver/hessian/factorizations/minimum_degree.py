@@ -42,16 +42,16 @@ def low_bit(x):
 def clear_graph(m, d):
     """No tree is coupled to another one."""
     for k in range(d.ngraph * d.ngraphword):
-        d.graph[k] = 0
+        d.graph.bits[k] = 0
 
 
 @kernel
 def join_trees(m, d, t, u):
     """Trees t and u are coupled."""
     a, b = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
-    one = d.graph[a] * 0 + 1
-    d.graph[a] = d.graph[a] | (one << (u % WORD_BITS))
-    d.graph[b] = d.graph[b] | (one << (t % WORD_BITS))
+    one = d.graph.bits[a] * 0 + 1
+    d.graph.bits[a] = d.graph.bits[a] | (one << (u % WORD_BITS))
+    d.graph.bits[b] = d.graph.bits[b] | (one << (t % WORD_BITS))
 
 
 @kernel
@@ -59,32 +59,32 @@ def degree(d1, t):
     """Neighbours of tree t."""
     n, a = 0, t * d1.ngraphword
     for w in range(d1.ngraphword):
-        n += bit_count(d1.graph[a + w])
+        n += bit_count(d1.graph.bits[a + w])
     return n
 
 
 @kernel
 def enlist(d1, t, n):
     """Tree t is the first of those with n neighbours."""
-    head = d1.graph_head[n]
-    d1.graph_degree[t] = n
-    d1.graph_prev[t] = -1
-    d1.graph_next[t] = head
+    head = d1.graph.head[n]
+    d1.graph.degree[t] = n
+    d1.graph.prev[t] = -1
+    d1.graph.next[t] = head
     if head >= 0:
-        d1.graph_prev[head] = t
-    d1.graph_head[n] = t
+        d1.graph.prev[head] = t
+    d1.graph.head[n] = t
 
 
 @kernel
 def delist(d1, t):
     """Tree t leaves the list of its degree."""
-    before, behind = d1.graph_prev[t], d1.graph_next[t]
+    before, behind = d1.graph.prev[t], d1.graph.next[t]
     if before >= 0:
-        d1.graph_next[before] = behind
+        d1.graph.next[before] = behind
     else:
-        d1.graph_head[d1.graph_degree[t]] = behind
+        d1.graph.head[d1.graph.degree[t]] = behind
     if behind >= 0:
-        d1.graph_prev[behind] = before
+        d1.graph.prev[behind] = before
 
 
 @kernel
@@ -92,11 +92,11 @@ def spread(d1, t, u):
     """The neighbours of t become u's, t itself leaves."""
     a, b = t * d1.ngraphword, u * d1.ngraphword
     for x in range(d1.ngraphword):
-        d1.graph[b + x] = d1.graph[b + x] | d1.graph[a + x]
-    one = d1.graph[a] * 0 + 1
+        d1.graph.bits[b + x] = d1.graph.bits[b + x] | d1.graph.bits[a + x]
+    one = d1.graph.bits[a] * 0 + 1
     c, e = b + t // WORD_BITS, b + u // WORD_BITS
-    d1.graph[c] = d1.graph[c] & ~(one << (t % WORD_BITS))
-    d1.graph[e] = d1.graph[e] & ~(one << (u % WORD_BITS))
+    d1.graph.bits[c] = d1.graph.bits[c] & ~(one << (t % WORD_BITS))
+    d1.graph.bits[e] = d1.graph.bits[e] & ~(one << (u % WORD_BITS))
 
 
 @kernel
@@ -104,7 +104,7 @@ def eliminate_tree(d1, t):
     """Make t's neighbours neighbours of each other, and t nobody's; returns the lowest of their degrees."""
     a, lowest = t * d1.ngraphword, d1.ngraph
     for w in range(d1.ngraphword):
-        left = d1.graph[a + w]
+        left = d1.graph.bits[a + w]
         while left != 0:
             u = w * WORD_BITS + low_bit(left)
             left = left & (left - 1)
@@ -118,24 +118,24 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """graph_order: trees in the order of elimination; graph_place: the place of each; graph: the rows of the factor.
+    """graph_order: trees in the order of elimination; graph.place: the place of each; graph: the rows of the factor.
 
-    Reads:  graph (ngraph, ngraphword).
-    Writes: graph_order, graph_place (ngraph,), graph, graph_degree; graph_head, graph_next, graph_prev for itself.
+    Reads:  graph.bits (ngraph, ngraphword).
+    Writes: graph.*, graph.place (ngraph,); graph.* for itself.
     Cost:   O(entries of the factor times words of a row).
     """
     for n in range(d1.ngraph):
-        d1.graph_head[n] = -1
+        d1.graph.head[n] = -1
     for t in range(d1.ngraph):
         enlist(d1, t, degree(d1, t))
     lowest = 0
     for k in range(d1.ngraph):
-        while d1.graph_head[lowest] < 0:
+        while d1.graph.head[lowest] < 0:
             lowest += 1
-        t = d1.graph_head[lowest]
+        t = d1.graph.head[lowest]
         delist(d1, t)
-        d1.graph_order[k] = t
-        d1.graph_place[t] = k
+        d1.graph.order[k] = t
+        d1.graph.place[t] = k
         least = eliminate_tree(d1, t)
         lowest = least if least < lowest else lowest
 
@@ -145,7 +145,7 @@ def row_width(m1, d1, t, end):
     """Dofs of tree t and of its neighbours before tree `end`."""
     n, a = m1.tree_dofnum[t], t * d1.ngraphword
     for w in range(d1.ngraphword):
-        left = d1.graph[a + w]
+        left = d1.graph.bits[a + w]
         while left != 0:
             u = w * WORD_BITS + low_bit(left)
             left = left & (left - 1)
@@ -159,7 +159,7 @@ def count_in_model_order(m1, d1):
     """panel_cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
 
     Rows of trees that nothing behind them is coupled to do not count: no order changes them.
-    Reads:  graph (ngraph, ngraphword).   Writes: panel_cost (2,); graph, which is used up.
+    Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which is used up.
     """
     total, plain = 0.0, 0.0
     for t in range(d1.ngraph):
@@ -170,12 +170,12 @@ def count_in_model_order(m1, d1):
         t = d1.ngraph - 1 - k
         size, n, a = m1.tree_dofnum[t], row_width(m1, d1, t, t), t * d1.ngraphword
         for w in range(d1.ngraphword):
-            left = d1.graph[a + w]
+            left = d1.graph.bits[a + w]
             while left != 0:
                 u = w * WORD_BITS + low_bit(left)
                 left = left & (left - 1)
                 spread(d1, t, u)
         if n > size:
             total = total + 0.5 * size * n * n
-    d1.panel_cost[0] = total
-    d1.panel_cost[1] = plain
+    d1.panel.cost[0] = total
+    d1.panel.cost[1] = plain

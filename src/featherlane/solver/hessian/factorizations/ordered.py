@@ -46,7 +46,7 @@ def join_world(m, d, lane):
     """The graph of one world's trees."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
-        if d.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
+        if d.hessian.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
             t, u = m.body_treeid[d.con_body[2 * k]], m.body_treeid[d.con_body[2 * k + 1]]
             if t != u:
                 join_trees(m, d, t, u)
@@ -62,12 +62,12 @@ def mark_ordered(m, d):
     Panels of another step's rows are given up.
     """
     some, others = 0, 0
-    d.panel_fits[0] = 0
+    d.panel.fits[0] = 0
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             join_world(m, d, lane)
             count_in_model_order(m, d)
-            if d.panel_cost[0] > COSTLY and d.panel_cost[0] > FILLED * d.panel_cost[1]:
+            if d.panel.cost[0] > COSTLY and d.panel.cost[0] > FILLED * d.panel.cost[1]:
                 write_lane(d.ordered, 0, lane, 1.0)
                 some = 1
             else:
@@ -81,9 +81,9 @@ def mark_ordered(m, d):
 def column_of(d, t, u):
     """The first column of tree u in the panel of t, -1 where it has none."""
     place = -1
-    for e in range(d.graph_rowadr[t], d.graph_rowadr[t] + d.graph_rownnz[t]):
-        if d.graph_col[e] == u:
-            place = d.graph_colplace[e]
+    for e in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
+        if d.graph.col[e] == u:
+            place = d.graph.colplace[e]
     return place
 
 
@@ -92,32 +92,32 @@ def load_between(m, d, lane, b, t, place, c, u):
     """Entries of block b of tree t with block c of tree u, at a place of its rows; none where they are not coupled."""
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
     last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
-    if d.graph_place[t] < d.graph_place[u]:
-        column, step = column_of(d, t, u), d.panel_width[t]
-        o = d.panel_adr[t] + (last - first) * step + column + last_u - first_u
+    if d.graph.place[t] < d.graph.place[u]:
+        column, step = column_of(d, t, u), d.panel.width[t]
+        o = d.panel.adr[t] + (last - first) * step + column + last_u - first_u
         for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.H_rowadr[first + i] + place
+            a = d.hessian.rowadr[first + i] + place
             for e in range(m.block_dofnum[c]):
-                d.panel[o - i * step - e] = read_lane(d.H, a + e, lane)
+                d.panel.values[o - i * step - e] = read_lane(d.hessian.H, a + e, lane)
     else:
-        column, step = column_of(d, u, t), d.panel_width[u]
-        o = d.panel_adr[u] + (last_u - first_u) * step + column + last - first
+        column, step = column_of(d, u, t), d.panel.width[u]
+        o = d.panel.adr[u] + (last_u - first_u) * step + column + last - first
         for i in range(m.block_dofnum[b] if column >= 0 else 0):
-            a = d.H_rowadr[first + i] + place
+            a = d.hessian.rowadr[first + i] + place
             for e in range(m.block_dofnum[c]):
-                d.panel[o - i - e * step] = read_lane(d.H, a + e, lane)
+                d.panel.values[o - i - e * step] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
 def load_within(m, d, lane, i, t, a, c):
     """Entries of dof i with the dofs up to i of block c of the same tree."""
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[c]
-    o = d.panel_adr[t] + (last - i) * d.panel_width[t] + last - first
+    o = d.panel.adr[t] + (last - i) * d.panel.width[t] + last - first
     n = m.block_dofnum[c]
     if first + n > i + 1:
         n = i + 1 - first
     for e in range(n):
-        d.panel[o - e] = read_lane(d.H, a + e, lane)
+        d.panel.values[o - e] = read_lane(d.hessian.H, a + e, lane)
 
 
 @kernel
@@ -125,12 +125,12 @@ def load_world(m, d, lane):
     """One world's entries of H in its panels; what it does not couple is zero there."""
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
-        for e in range(d.H_blockadr[b], d.H_blockadr[b] + d.H_blocknum[b]):
-            c, place = d.H_blockcol[e], d.H_blockplace[e]
+        for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
+            c, place = d.hessian.blockcol[e], d.hessian.blockplace[e]
             u = m.dof_treeid[m.block_dofadr[c]]
             if t == u:
                 for i in range(first, first + m.block_dofnum[b]):
-                    load_within(m, d, lane, i, t, d.H_rowadr[i] + place, c)
+                    load_within(m, d, lane, i, t, d.hessian.rowadr[i] + place, c)
             else:
                 load_between(m, d, lane, b, t, place, c, u)
 
@@ -140,15 +140,15 @@ def place_world(m, d, lane):
     """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2.
 
     A world that is alone in its tile keeps them from one iteration to the next.
-    Reads:  con_coupling, con_body, con_D, genrow_dof, genrow_present.
-    Writes: ordered; graph, graph_*, panel_adr, panel_width, panel_fits, panel (zeros).
+    Reads:  hessian.con_coupling, con_body, con_D, genrow_dof, genrow_present.
+    Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
     """
-    if width(d) > 1 or d.panel_fits[0] == 0:
+    if width(d) > 1 or d.panel.fits[0] == 0:
         join_world(m, d, lane)
         order_trees(m, d)
         place_panels(m, d)
-        if d.panel_fits[0] == 0:
+        if d.panel.fits[0] == 0:
             write_lane(d.ordered, 0, lane, 2.0)
             clear_graph(m, d)
             order_trees(m, d)
@@ -162,49 +162,51 @@ def next_entry(d, lane, e, a, count, out):
     """Entries from a on of the panel to H from e on, or back: H keeps the factor of each world."""
     for c in range(count):
         if out:
-            write_lane(d.H, e + c, lane, d.panel[a + c])
+            write_lane(d.hessian.H, e + c, lane, d.panel.values[a + c])
         else:
-            d.panel[a + c] = read_lane(d.H, e + c, lane)
+            d.panel.values[a + c] = read_lane(d.hessian.H, e + c, lane)
     return e + count
 
 
 @kernel
 def move_factor(m, d, lane, out):
-    """One world's factor from its panels to its H and H_dinv, row after row without gaps, or back."""
+    """One world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back."""
     e = 0
     for k in range(d.ngraph):
-        t = d.graph_order[k]
+        t = d.graph.order[k]
         for r in range(m.tree_dofnum[t]):
-            a = d.panel_adr[t] + r * d.panel_width[t]
+            a = d.panel.adr[t] + r * d.panel.width[t]
             e = next_entry(d, lane, e, a + r, m.tree_dofnum[t] - r, out)
-            for at in range(d.graph_rowadr[t], d.graph_rowadr[t] + d.graph_rownnz[t]):
-                e = next_entry(d, lane, e, a + d.graph_colplace[at], m.tree_dofnum[d.graph_col[at]], out)
+            for at in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
+                e = next_entry(d, lane, e, a + d.graph.colplace[at], m.tree_dofnum[d.graph.col[at]], out)
     for i in range(m.nv):
         if out:
-            write_lane(d.H_dinv, i, lane, d.panel_inverse[i])
+            write_lane(d.hessian.dinv, i, lane, d.panel.inverse[i])
         else:
-            d.panel_inverse[i] = read_lane(d.H_dinv, i, lane)
+            d.panel.inverse[i] = read_lane(d.hessian.dinv, i, lane)
 
 
 @kernel
 def take_vector(m, d, lane):
     """panel_x <- one world's search."""
     for i in range(m.nv):
-        d.panel_x[i] = read_lane(d.search, i, lane)
+        d.panel.x[i] = read_lane(d.primal.search, i, lane)
 
 
 @kernel
 def give_vector(m, d, lane):
-    """One world's search <- panel_x."""
+    """One world's search <- panel.x."""
     for i in range(m.nv):
-        write_lane(d.search, i, lane, d.panel_x[i])
+        write_lane(d.primal.search, i, lane, d.panel.x[i])
 
 
 @stage
 def factor_world(m, d, lane):
-    """One world's factor in its panels, and panel_x <- L^-T (its search).
+    """One world's factor in its panels, and panel.x <- L^-T (its search).
 
-    Reads:  H, its pattern, search.   Writes: ordered; graph, graph_*, panel, panel_*.   Cost: see `factor_panels`.
+    Reads:  hessian.H, its pattern, primal.search.
+    Writes: ordered; graph.*, panel.*.
+    Cost:   see `factor_panels`.
     """
     place_world(m, d, lane)
     load_world(m, d, lane)
@@ -216,10 +218,11 @@ def factor_world(m, d, lane):
 def solve_ordered(m, d):
     """search <- H^-1 search, world after world, in those that the solver goes on in; H stays, and no factor is kept.
 
-    Reads:  H, its pattern, active, live, search.   Writes: search (nv,), ordered; one world's graph and panels.
+    Reads:  hessian.H, its pattern, active, primal.live, primal.search.
+    Writes: primal.search (nv,), ordered; one world's graph.bits and panels.
     """
     for lane in range(width(d)):
-        if has((d.active[0] > 0.0) & (d.live[0] > 0.0), lane):
+        if has((d.active[0] > 0.0) & (d.primal.live[0] > 0.0), lane):
             factor_world(m, d, lane)
             expand_panels(m, d)
             give_vector(m, d, lane)
@@ -227,11 +230,12 @@ def solve_ordered(m, d):
 
 @stage
 def factor_ordered(m, d):
-    """H <- its factor in each world's own order, H_dinv <- 1 / D.
+    """H <- its factor in each world's own order, hessian.dinv <- 1 / D.
 
     It fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading does, so a
     step goes without (`solve_ordered`).
-    Reads:  H, its pattern, active, search.   Writes: H, H_dinv (nv,), ordered; graph, graph_*, panel, panel_*.
+    Reads:  hessian.H, its pattern, active, primal.search.
+    Writes: hessian.H, hessian.dinv (nv,), ordered; graph.*, panel.*.
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
@@ -243,7 +247,8 @@ def factor_ordered(m, d):
 def substitute_ordered(m, d):
     """search <- H^-1 search by the factor that `factor_ordered` left; each world's order is found once more.
 
-    Reads:  H, H_dinv, active, search.   Writes: search (nv,), ordered; graph, graph_*, panel, panel_*, H*.
+    Reads:  hessian.H, hessian.dinv, active, primal.search.
+    Writes: primal.search (nv,), ordered; graph.*, panel.*, hessian.*.
     """
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):

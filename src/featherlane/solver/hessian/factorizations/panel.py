@@ -18,15 +18,15 @@ def list_row(d1, t, adr):
     """Trees in the row of t, by their place in the order; returns how many."""
     n = 0
     for w in range(d1.ngraphword):
-        left = d1.graph[t * d1.ngraphword + w]
+        left = d1.graph.bits[t * d1.ngraphword + w]
         while left != 0:
             u = w * WORD_BITS + low_bit(left)
             left = left & (left - 1)
             e = adr + n
-            while e > adr and d1.graph_place[d1.graph_col[e - 1]] > d1.graph_place[u]:
-                d1.graph_col[e] = d1.graph_col[e - 1]
+            while e > adr and d1.graph.place[d1.graph.col[e - 1]] > d1.graph.place[u]:
+                d1.graph.col[e] = d1.graph.col[e - 1]
                 e -= 1
-            d1.graph_col[e] = u
+            d1.graph.col[e] = u
             n += 1
     return n
 
@@ -41,39 +41,38 @@ def room_of(m1, t):
 def clear_panels(m1, d1):
     """Zeros in the panels, where they are placed.
 
-    Reads:  graph_order, panel_adr, panel_width.   Writes: panel.
+    Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
-    t = d1.graph_order[d1.ngraph - 1]
-    P, zero = eights(d1.panel), eights(d1.panel_zero)[0]
-    for e in range((d1.panel_adr[t] + m1.tree_dofnum[t] * d1.panel_width[t]) // 8):
+    t = d1.graph.order[d1.ngraph - 1]
+    P, zero = eights(d1.panel.values), eights(d1.panel.zero)[0]
+    for e in range((d1.panel.adr[t] + m1.tree_dofnum[t] * d1.panel.width[t]) // 8):
         P[e] = zero
 
 
 @stage
 def place_panels(m1, d1):
-    """Where each tree's panel begins, and the columns of each tree in it; panel_fits = 0 if there is no room.
+    """Where each tree's panel begins, and the columns of each tree in it; panel.fits = 0 if there is no room.
 
-    Reads:  graph, graph_order, graph_place, graph_degree of `order_trees`.
-    Writes: graph_rowadr, graph_rownnz, panel_adr, panel_width (ngraph,), graph_col, graph_colplace (nfill,),
-            panel_fits.
+    Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
+    Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
     """
     adr, entries = 0, 0
-    d1.panel_fits[0] = 1
+    d1.panel.fits[0] = 1
     for k in range(d1.ngraph):
-        t = d1.graph_order[k]
-        if adr + d1.graph_degree[t] > d1.nfill:
-            d1.panel_fits[0] = 0
+        t = d1.graph.order[k]
+        if adr + d1.graph.degree[t] > d1.nfill:
+            d1.panel.fits[0] = 0
             break
         n, width = list_row(d1, t, adr), room_of(m1, t)
         for e in range(adr, adr + n):
-            d1.graph_colplace[e] = width
-            width += room_of(m1, d1.graph_col[e])
-        d1.graph_rowadr[t], d1.graph_rownnz[t] = adr, n
-        d1.panel_adr[t], d1.panel_width[t] = entries, width
+            d1.graph.colplace[e] = width
+            width += room_of(m1, d1.graph.col[e])
+        d1.graph.rowadr[t], d1.graph.rownnz[t] = adr, n
+        d1.panel.adr[t], d1.panel.width[t] = entries, width
         adr += n
         entries += m1.tree_dofnum[t] * width
         if entries > d1.npanel:
-            d1.panel_fits[0] = 0
+            d1.panel.fits[0] = 0
             break
 
 
@@ -81,7 +80,7 @@ def place_panels(m1, d1):
 @kernel
 def finish_free(d1, a, width, last):
     """`factor_tree` of a free body beyond its own columns: of all its rows at once, each read and written once."""
-    P, d, E = d1.panel, d1.panel_inverse, eights(d1.panel)
+    P, d, E = d1.panel.values, d1.panel.inverse, eights(d1.panel.values)
     o1, o2, o3, o4 = a + width, a + 2 * width, a + 3 * width, a + 4 * width
     b0, b1, b2, b3, b4 = d[last], d[last - 1], d[last - 2], d[last - 3], d[last - 4]
     s1, s2, s3, s4, s5 = -(P[a + 1] * b0), -(P[a + 2] * b0), -(P[a + 3] * b0), -(P[a + 4] * b0), -(P[a + 5] * b0)
@@ -103,12 +102,12 @@ def finish_free(d1, a, width, last):
 @kernel
 def factor_tree(d1, a, size, width, first):
     """The tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
-    P, x, E = d1.panel, d1.panel_x, eights(d1.panel)
+    P, x, E = d1.panel.values, d1.panel.x, eights(d1.panel.values)
     for k in range(size):
         o = a + k * width
         inv = 1.0 / P[o + k]
         i = first + size - 1 - k
-        d1.panel_inverse[i] = inv
+        d1.panel.inverse[i] = inv
         for r in range(k + 1, size):
             s, q, p = -(P[o + r] * inv), (a + r * width) // 8, o // 8
             for c in range(r // 8, 1 if size == FREE else width // 8):
@@ -121,25 +120,25 @@ def factor_tree(d1, a, size, width, first):
 @kernel
 def scale_rows(m1, d1, t, u, column):
     """panel_scale[size r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
-    a, width, size, rows = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
+    a, width, size, rows = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
     last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
-    f = d1.panel_scale
+    f = d1.panel.scale
     for r in range(rows):
-        y, o = d1.panel_x[target - r], a + column + r
+        y, o = d1.panel.x[target - r], a + column + r
         for k in range(size):
-            s = -(d1.panel[o + k * width] * d1.panel_inverse[last - k])
+            s = -(d1.panel.values[o + k * width] * d1.panel.inverse[last - k])
             f[r * size + k] = s
-            y = fma(s, d1.panel_x[last - k], y)
-        d1.panel_x[target - r] = y
+            y = fma(s, d1.panel.x[last - k], y)
+        d1.panel.x[target - r] = y
 
 
 @kernel
 def scale_free(m1, d1, t, u, column):
     """`scale_rows` of two free bodies, eight columns at once: factor k of row r stands at 8 k + r."""
-    a, width, last, target = d1.panel_adr[t] + column, d1.panel_width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
-    f, x, S, E = d1.panel_scale, d1.panel_x, eights(d1.panel_scale), eights(d1.panel)
+    a, width, last, target = d1.panel.adr[t] + column, d1.panel.width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
+    f, x, S, E = d1.panel.scale, d1.panel.x, eights(d1.panel.scale), eights(d1.panel.values)
     for k in range(FREE):
-        S[k] = -(E[(a + k * width) // 8] * d1.panel_inverse[last - k])
+        S[k] = -(E[(a + k * width) // 8] * d1.panel.inverse[last - k])
     for r in range(FREE):
         y = fma(f[16 + r], x[last - 2], fma(f[8 + r], x[last - 1], fma(f[r], x[last], x[target - r])))
         x[target - r] = fma(f[40 + r], x[last - 5], fma(f[32 + r], x[last - 4], fma(f[24 + r], x[last - 3], y)))
@@ -148,7 +147,7 @@ def scale_free(m1, d1, t, u, column):
 @kernel
 def update_row(d1, q, o, width, size, f, count):
     """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
-    E, s = eights(d1.panel), d1.panel_scale
+    E, s = eights(d1.panel.values), d1.panel.scale
     if size == FREE:
         s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
         o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
@@ -166,7 +165,7 @@ def update_row(d1, q, o, width, size, f, count):
 @kernel
 def update_three(d1, q, stride, o, width, f, count):
     """`update_row` of three rows of a free body, from row f on, a stride apart, by another: its runs are read once."""
-    E, s = eights(d1.panel), d1.panel_scale
+    E, s = eights(d1.panel.values), d1.panel.scale
     s0, s1, s2, s3, s4, s5 = s[f], s[f + 8], s[f + 16], s[f + 24], s[f + 32], s[f + 40]
     t0, t1, t2, t3, t4, t5 = s[f + 1], s[f + 9], s[f + 17], s[f + 25], s[f + 33], s[f + 41]
     u0, u1, u2, u3, u4, u5 = s[f + 2], s[f + 10], s[f + 18], s[f + 26], s[f + 34], s[f + 42]
@@ -201,14 +200,14 @@ def update_rows(d1, q, stride, o, width, size, rows, count):
 @kernel
 def update_tree(m1, d1, t, u, at):
     """Rows of tree u, which is number `at` in the row of t, less what eliminating t takes from them; the same for x."""
-    a, width, size = d1.panel_adr[t] // 8, d1.panel_width[t] // 8, m1.tree_dofnum[t]
-    b, stride, rows = d1.panel_adr[u] // 8, d1.panel_width[u] // 8, m1.tree_dofnum[u]
-    e, end, f = d1.graph_rowadr[t] + at, d1.graph_rowadr[t] + d1.graph_rownnz[t], d1.graph_rowadr[u]
+    a, width, size = d1.panel.adr[t] // 8, d1.panel.width[t] // 8, m1.tree_dofnum[t]
+    b, stride, rows = d1.panel.adr[u] // 8, d1.panel.width[u] // 8, m1.tree_dofnum[u]
+    e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
     if size == FREE and rows == FREE:
-        scale_free(m1, d1, t, u, d1.graph_colplace[e])
+        scale_free(m1, d1, t, u, d1.graph.colplace[e])
     else:
-        scale_rows(m1, d1, t, u, d1.graph_colplace[e])
-    o, own = a + d1.graph_colplace[e] // 8, room_of(m1, u) // 8
+        scale_rows(m1, d1, t, u, d1.graph.colplace[e])
+    o, own = a + d1.graph.colplace[e] // 8, room_of(m1, u) // 8
     if own == 1:
         update_rows(d1, b, stride, o, width, size, rows, 1)
     else:
@@ -216,12 +215,12 @@ def update_tree(m1, d1, t, u, at):
             update_row(d1, b + r * stride + r // 8, o + r // 8, width, size, r * size, own - r // 8)
     e += 1
     while e < end:
-        while d1.graph_col[f] != d1.graph_col[e]:
+        while d1.graph.col[f] != d1.graph.col[e]:
             f += 1
         # trees that follow each other in both rows are one run
-        o, q, count = a + d1.graph_colplace[e] // 8, b + d1.graph_colplace[f] // 8, 0
-        while e < end and d1.graph_col[f] == d1.graph_col[e]:
-            count += room_of(m1, d1.graph_col[e]) // 8
+        o, q, count = a + d1.graph.colplace[e] // 8, b + d1.graph.colplace[f] // 8, 0
+        while e < end and d1.graph.col[f] == d1.graph.col[e]:
+            count += room_of(m1, d1.graph.col[e]) // 8
             e += 1
             f += 1
         update_rows(d1, q, stride, o, width, size, rows, count)
@@ -229,44 +228,44 @@ def update_tree(m1, d1, t, u, at):
 
 @stage
 def factor_panels(m1, d1):
-    """The panels become D L, and panel_x <- L^-T panel_x.
+    """The panels become D L, and panel.x <- L^-T panel.x.
 
-    Reads:  panel (npanel,), its places.   Writes: panel, panel_inverse (nv,) = 1 / D, panel_x (nv,);
-            panel_scale.
+    Reads:  panel.values (npanel,), its places.   Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (nv,);
+            panel.scale.
     Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
     """
     for k in range(d1.ngraph):
-        t = d1.graph_order[k]
-        factor_tree(d1, d1.panel_adr[t], m1.tree_dofnum[t], d1.panel_width[t], m1.tree_dofadr[t])
-        for at in range(d1.graph_rownnz[t]):
-            update_tree(m1, d1, t, d1.graph_col[d1.graph_rowadr[t] + at], at)
+        t = d1.graph.order[k]
+        factor_tree(d1, d1.panel.adr[t], m1.tree_dofnum[t], d1.panel.width[t], m1.tree_dofadr[t])
+        for at in range(d1.graph.rownnz[t]):
+            update_tree(m1, d1, t, d1.graph.col[d1.graph.rowadr[t] + at], at)
 
 
 # ---- substitution --------------------------------------------------------------------------------------------------
 @kernel
 def reduce_tree(m1, d1, t):
     """x of what follows less the products of L with x of tree t."""
-    P, x = d1.panel, d1.panel_x
-    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    P, x = d1.panel.values, d1.panel.x
+    a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
     last = m1.tree_dofadr[t] + size - 1
     for k in range(size):
         o = a + k * width
         for r in range(k + 1, size):
-            x[last - r] = fma(-(P[o + r] * d1.panel_inverse[last - k]), x[last - k], x[last - r])
-    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
-        u, o = d1.graph_col[e], a + d1.graph_colplace[e]
+            x[last - r] = fma(-(P[o + r] * d1.panel.inverse[last - k]), x[last - k], x[last - r])
+    for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
+        u, o = d1.graph.col[e], a + d1.graph.colplace[e]
         target = m1.tree_dofadr[u] + m1.tree_dofnum[u] - 1
         for r in range(m1.tree_dofnum[u]):
             y = x[target - r]
             for k in range(size):
-                y = fma(-(P[o + r + k * width] * d1.panel_inverse[last - k]), x[last - k], y)
+                y = fma(-(P[o + r + k * width] * d1.panel.inverse[last - k]), x[last - k], y)
             x[target - r] = y
 
 
 @kernel
 def sum_free(d1, a, width):
     """panel_scale[8 r ..] <- the products of row r of a free body with what follows, summed in eights."""
-    E, X, S, zero = eights(d1.panel), eights(d1.panel_column), eights(d1.panel_scale), eights(d1.panel_zero)[0]
+    E, X, S, zero = eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.scale), eights(d1.panel.zero)[0]
     q, n = a // 8, width // 8
     y0, y1, y2, y3, y4, y5 = zero, zero, zero, zero, zero, zero
     for c in range(1, n):
@@ -285,21 +284,21 @@ def sum_of_eight(s, o):
 @kernel
 def gather_columns(m1, d1, t):
     """x of the trees in the row of t, placed as in its panel; the rest stays zero."""
-    for e in range(d1.graph_rowadr[t], d1.graph_rowadr[t] + d1.graph_rownnz[t]):
-        u, p = d1.graph_col[e], d1.graph_colplace[e]
+    for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
+        u, p = d1.graph.col[e], d1.graph.colplace[e]
         n = m1.tree_dofnum[u]
         last = m1.tree_dofadr[u] + n - 1
         for c in range(n):
-            d1.panel_column[p + c] = d1.panel_x[last - c]
+            d1.panel.column[p + c] = d1.panel.x[last - c]
         for c in range(n, room_of(m1, u)):
-            d1.panel_column[p + c] = 0.0
+            d1.panel.column[p + c] = 0.0
 
 
 @kernel
 def expand_tree(m1, d1, t):
     """x of tree t: D^-1 (x less the products with what follows)."""
-    P, x, E, X, S = d1.panel, d1.panel_x, eights(d1.panel), eights(d1.panel_column), eights(d1.panel_sum)
-    a, width, size = d1.panel_adr[t], d1.panel_width[t], m1.tree_dofnum[t]
+    P, x, E, X, S = d1.panel.values, d1.panel.x, eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.sum)
+    a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
     last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
     gather_columns(m1, d1, t)
     if size == FREE:
@@ -308,34 +307,34 @@ def expand_tree(m1, d1, t):
         r = size - 1 - k
         q = a + r * width
         if size == FREE:
-            z = x[last - r] - sum_of_eight(d1.panel_scale, 8 * r)
+            z = x[last - r] - sum_of_eight(d1.panel.scale, 8 * r)
         else:
-            y = eights(d1.panel_zero)[0]
+            y = eights(d1.panel.zero)[0]
             for c in range(start, width // 8):
                 y = fma(E[q // 8 + c], X[c], y)
             S[0] = y
-            z = x[last - r] - sum_of_eight(d1.panel_sum, 0)
+            z = x[last - r] - sum_of_eight(d1.panel.sum, 0)
         for c in range(r + 1, size):
             z = fma(-P[q + c], x[last - c], z)
-        x[last - r] = z * d1.panel_inverse[last - r]
+        x[last - r] = z * d1.panel.inverse[last - r]
 
 
 @stage
 def reduce_panels(m1, d1):
-    """panel_x <- L^-T panel_x, with the bits that it has beside the factor.
+    """panel_x <- L^-T panel.x, with the bits that it has beside the factor.
 
-    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,).   Cost: O(entries).
+    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,).   Cost: O(entries).
     """
     for k in range(d1.ngraph):
-        reduce_tree(m1, d1, d1.graph_order[k])
+        reduce_tree(m1, d1, d1.graph.order[k])
 
 
 @stage
 def expand_panels(m1, d1):
-    """panel_x <- L^-1 D^-1 panel_x.
+    """panel_x <- L^-1 D^-1 panel.x.
 
-    Reads:  panel, panel_inverse, its places.   Writes: panel_x (nv,); panel_column, panel_sum, panel_scale.
+    Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,); panel.column, panel.sum, panel.scale.
     Cost:   O(entries).
     """
     for k in range(d1.ngraph):
-        expand_tree(m1, d1, d1.graph_order[d1.ngraph - 1 - k])
+        expand_tree(m1, d1, d1.graph.order[d1.ngraph - 1 - k])

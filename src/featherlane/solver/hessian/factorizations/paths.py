@@ -23,7 +23,7 @@ PATH_WORTH = (
 def own_tree(m, d):
     """Start with the model's own tree."""
     for i in range(m.nv):
-        d.H_parent[i] = m.dof_parentid[i]
+        d.hessian.parent[i] = m.dof_parentid[i]
 
 
 @kernel
@@ -32,22 +32,22 @@ def join_paths(d, i, j):
     while i != j and j >= 0:
         if i < j:
             i, j = j, i
-        p = d.H_parent[i]
+        p = d.hessian.parent[i]
         if p >= j:
             i = p
         else:
-            d.H_parent[i] = j
+            d.hessian.parent[i] = j
             i, j = j, p
 
 
 @kernel
 def path_cost(m, d):
-    """Sum of the squares of the rows' lengths, which it leaves in H_below."""
+    """Sum of the squares of the rows' lengths, which it leaves in hessian.below."""
     cost = 0
     for i in range(m.nv):
-        p = d.H_parent[i]
-        n = d.H_below[p] + 1 if p >= 0 else 1
-        d.H_below[i] = n
+        p = d.hessian.parent[i]
+        n = d.hessian.below[p] + 1 if p >= 0 else 1
+        d.hessian.below[i] = n
         cost += n * n
     return cost
 
@@ -57,9 +57,9 @@ def closes_paths(m, d):
     """Are rows closed under paths cheaper than the block rows just found?  They are where this fills little more."""
     exact = 0
     for i in range(m.nv):
-        exact += d.H_rownnz[i] * d.H_rownnz[i]
+        exact += d.hessian.rownnz[i] * d.hessian.rownnz[i]
     own_tree(m, d)
-    for k in range(d.ncoupling[0]):
+    for k in range(d.hessian.ncoupling[0]):
         i, j = coupling_tips(d, k)
         join_paths(d, i, j)
     return path_cost(m, d) < PATH_WORTH * exact
@@ -70,17 +70,17 @@ def list_rows(m, d):
     """Row i = row of its parent, then i itself; and how many rows lie below each column."""
     adr = 0
     for i in range(m.nv):
-        p, n = d.H_parent[i], 0
-        d.H_rowadr[i] = adr
-        d.H_below[i] = 0
+        p, n = d.hessian.parent[i], 0
+        d.hessian.rowadr[i] = adr
+        d.hessian.below[i] = 0
         if p >= 0:
-            n = d.H_rownnz[p]
+            n = d.hessian.rownnz[p]
             for c in range(n):
-                j = d.H_colind[d.H_rowadr[p] + c]
-                d.H_colind[adr + c] = j
-                d.H_below[j] = d.H_below[j] + 1
-        d.H_colind[adr + n] = i
-        d.H_rownnz[i] = n + 1
+                j = d.hessian.colind[d.hessian.rowadr[p] + c]
+                d.hessian.colind[adr + c] = j
+                d.hessian.below[j] = d.hessian.below[j] + 1
+        d.hessian.colind[adr + n] = i
+        d.hessian.rownnz[i] = n + 1
         adr += n + 1
 
 
@@ -89,23 +89,24 @@ def list_rows_below(m, d):
     """The rows below of each column, descending."""
     adr = 0
     for i in range(m.nv):
-        d.H_belowadr[i] = adr
-        adr += d.H_below[i]
-        d.H_below[i] = 0
+        d.hessian.belowadr[i] = adr
+        adr += d.hessian.below[i]
+        d.hessian.below[i] = 0
     for q in range(m.nv):
         k = m.nv - 1 - q
-        a = d.H_rowadr[k]
-        for c in range(a, a + d.H_rownnz[k] - 1):
-            j = d.H_colind[c]
-            d.H_belowrow[d.H_belowadr[j] + d.H_below[j]] = k
-            d.H_below[j] = d.H_below[j] + 1
+        a = d.hessian.rowadr[k]
+        for c in range(a, a + d.hessian.rownnz[k] - 1):
+            j = d.hessian.colind[c]
+            d.hessian.belowrow[d.hessian.belowadr[j] + d.hessian.below[j]] = k
+            d.hessian.below[j] = d.hessian.below[j] + 1
 
 
 @stage
 def find_path_rows(m, d):
-    """Rows closed under the paths that H_parent tells.
+    """Rows closed under the paths that hessian.parent tells.
 
-    Reads:  H_parent.   Writes: H_rowadr, H_rownnz, H_below, H_belowadr (nv,), H_colind, H_belowrow (npath,).
+    Reads:  hessian.parent.
+    Writes: hessian.*, the pattern in it.
     Cost:   O(entries).
     """
     list_rows(m, d)

@@ -24,14 +24,14 @@ from featherlane.solver.rows.rows import REACHED
 def take_tree(m, d, label):
     """The model's own tree as the pattern, and how many rows lie below each."""
     for i in range(m.nv):
-        d.H_rowadr[i] = m.chain_rowadr[i]
-        d.H_rownnz[i] = m.chain_rownnz[i]
-        d.H_below[i] = 0
+        d.hessian.rowadr[i] = m.chain_rowadr[i]
+        d.hessian.rownnz[i] = m.chain_rownnz[i]
+        d.hessian.below[i] = 0
     for i in range(m.nv - 1, -1, -1):
         p = m.dof_parentid[i]
         if p >= 0:
-            d.H_below[p] = d.H_below[p] + d.H_below[i] + 1
-    d.H_pattern[0] = label
+            d.hessian.below[p] = d.hessian.below[p] + d.hessian.below[i] + 1
+    d.hessian.pattern[0] = label
 
 
 @kernel
@@ -45,27 +45,40 @@ def own_all_contacts(m, d):
 # ---- the factor -----------------------------------------------------------------------------------------------------
 @stage
 def factor_chains(m, d):
-    """H = L^T D L in place, H_dinv = 1 / D, and search <- L^-T search.
+    """H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
     Source: Featherstone, RBDA, sec. 6.5, table 6.3, column by column.
-    Reads:  H in rows of ancestors (nH,) [kg, kg m, kg m^2], its pattern.   Writes: H, H_dinv (nv,), search (nv,).
+    Reads:  hessian.H in rows of ancestors (nH,) [kg, kg m, kg m^2], its pattern.
+    Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
-    if d.H_pattern[0] == PATHS:
+    if d.hessian.pattern[0] == PATHS:
         factor_listed(
             m.nv,
-            d.H_rowadr,
-            d.H_rownnz,
-            d.H_colind,
-            d.H_below,
-            d.H_belowadr,
-            d.H_belowrow,
-            d.H,
-            d.H_dinv,
-            d.search,
+            d.hessian.rowadr,
+            d.hessian.rownnz,
+            d.hessian.colind,
+            d.hessian.below,
+            d.hessian.belowadr,
+            d.hessian.belowrow,
+            d.hessian.H,
+            d.hessian.dinv,
+            d.primal.search,
         )
     else:
-        factor_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H_below, d.H, d.H, d.H_dinv, 1, 1, d.search)
+        factor_columns(
+            m.nv,
+            d.hessian.rowadr,
+            d.hessian.rownnz,
+            m.chain_colind,
+            d.hessian.below,
+            d.hessian.H,
+            d.hessian.H,
+            d.hessian.dinv,
+            1,
+            1,
+            d.primal.search,
+        )
 
 
 @stage
@@ -73,31 +86,37 @@ def expand_chains(m, d):
     """search <- L^-1 D^-1 search.
 
     Source: Featherstone, RBDA, sec. 6.5, table 6.5.
-    Reads:  H, H_dinv, the pattern.   Writes: search (nv,).   Cost: O(nv * depth).
+    Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
     """
-    if d.H_pattern[0] == PATHS:
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, d.search)
+    if d.hessian.pattern[0] == PATHS:
+        expand_columns(
+            m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.hessian.dinv, d.primal.search
+        )
     else:
-        expand_columns(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, d.search)
+        expand_columns(
+            m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, d.hessian.H, d.hessian.dinv, d.primal.search
+        )
 
 
 @kernel
 def reduce_chains(m, d):
     """search <- L^-T search."""
-    if d.H_pattern[0] == PATHS:
-        solve_lt_rows(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.search)
+    if d.hessian.pattern[0] == PATHS:
+        solve_lt_rows(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.primal.search)
     else:
-        solve_lt_columns(m.nv, d.H_rowadr, d.H_rownnz, d.H_below, d.H, d.search)
+        solve_lt_columns(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.below, d.hessian.H, d.primal.search)
 
 
 @kernel
 def substitute_chains(m, d, X):
     """X <- H^-1 X for a panel of columns."""
-    if d.H_pattern[0] == PATHS:
-        a, b = d.H_belowadr, d.H_belowrow
-        reduce_panel(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H_below, a, b, 1, d.H, X)
-        expand_panel(m.nv, d.H_rowadr, d.H_rownnz, d.H_colind, d.H, d.H_dinv, X)
+    if d.hessian.pattern[0] == PATHS:
+        a, b = d.hessian.belowadr, d.hessian.belowrow
+        reduce_panel(
+            m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.below, a, b, 1, d.hessian.H, X
+        )
+        expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.hessian.dinv, X)
     else:
-        below = d.H_below
-        reduce_panel(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, below, below, below, 0, d.H, X)
-        expand_panel(m.nv, d.H_rowadr, d.H_rownnz, m.chain_colind, d.H, d.H_dinv, X)
+        below = d.hessian.below
+        reduce_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, below, below, below, 0, d.hessian.H, X)
+        expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, d.hessian.H, d.hessian.dinv, X)

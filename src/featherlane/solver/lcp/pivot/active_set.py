@@ -30,11 +30,11 @@ GIVEN_UP = 1 << 30  # mark of a row that no step can help
 def to_bound(r1, p, upper):
     """Place p stands at a bound."""
     if upper:
-        r1.place_x[p], r1.one_state[p] = r1.place_hi[p], UPPER
+        r1.place.x[p], r1.one.state[p] = r1.place.hi[p], UPPER
     else:
-        r1.place_x[p], r1.one_state[p] = r1.place_lo[p], LOWER
-    if r1.place_lo[p] == 0.0 and r1.place_hi[p] == 0.0:
-        r1.one_state[p] = FIXED
+        r1.place.x[p], r1.one.state[p] = r1.place.lo[p], LOWER
+    if r1.place.lo[p] == 0.0 and r1.place.hi[p] == 0.0:
+        r1.one.state[p] = FIXED
 
 
 @kernel
@@ -42,37 +42,37 @@ def room_along(r1, p, y):
     """How many times y place p can move before it meets a bound."""
     s = INF
     if y > 0.0:
-        s = (r1.place_hi[p] - r1.place_x[p]) / y
+        s = (r1.place.hi[p] - r1.place.x[p]) / y
     elif y < 0.0:
-        s = (r1.place_lo[p] - r1.place_x[p]) / y
+        s = (r1.place.lo[p] - r1.place.x[p]) / y
     return s if s > 0.0 else 0.0
 
 
 @kernel
 def move(r1, longest):
-    """x of the factor's rows += s one_y, s as far as the bounds let it be, at most the longest; the row that stops it.
+    """x of the factor's rows += s one.y, s as far as the bounds let it be, at most the longest; the row that stops it.
 
     Returns (s, place or -1).
     """
     s, first = longest, -1
-    for k in range(r1.one_count[0]):
-        p = r1.one_factor[k]
+    for k in range(r1.one.count[0]):
+        p = r1.one.factor[k]
         if p >= 0:
-            t = room_along(r1, p, r1.one_y[k])
+            t = room_along(r1, p, r1.one.y[k])
             if t < s:
                 s, first = t, p
     if s < INF:
-        for k in range(r1.one_count[0]):
-            p = r1.one_factor[k]
+        for k in range(r1.one.count[0]):
+            p = r1.one.factor[k]
             if p >= 0:
-                r1.place_x[p] = r1.place_x[p] + s * r1.one_y[k]
+                r1.place.x[p] = r1.place.x[p] + s * r1.one.y[k]
     return s, first
 
 
 @kernel
 def stop_at(r1, p):
     """Place p of the factor met the bound towards which it moved."""
-    to_bound(r1, p, r1.one_y[r1.one_slot[p]] > 0.0)
+    to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
     remove_row(r1, p)
 
 
@@ -80,10 +80,10 @@ def stop_at(r1, p):
 def error_between(r1):
     """Largest |w| of the rows between their bounds."""
     worst = 0.0
-    for k in range(r1.one_count[0]):
-        p = r1.one_factor[k]
-        if p >= 0 and fabs(r1.place_w[p]) > worst:
-            worst = fabs(r1.place_w[p])
+    for k in range(r1.one.count[0]):
+        p = r1.one.factor[k]
+        if p >= 0 and fabs(r1.place.w[p]) > worst:
+            worst = fabs(r1.place.w[p])
     return worst
 
 
@@ -91,8 +91,8 @@ def error_between(r1):
 def approach(r1):
     """One step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
     gather_error(r1)
-    reduce_forward(r1, r1.one_turn)
-    expand_backward(r1, r1.one_turn, r1.one_y)
+    reduce_forward(r1, r1.one.turn)
+    expand_backward(r1, r1.one.turn, r1.one.y)
     _, p = move(r1, 1.0)
     if p >= 0:
         stop_at(r1, p)
@@ -103,9 +103,9 @@ def approach(r1):
 def most_wrong(r1, noise, least_index):
     """The place outside the factor whose w has the wrong sign most, or the first one; -1 where there is none."""
     worst, found = noise, -1
-    for p in range(r1.one_n[0]):
-        state, w, wrong = r1.one_state[p], r1.place_w[p], 0.0 * noise
-        if r1.one_mark[p] != GIVEN_UP:
+    for p in range(r1.one.n[0]):
+        state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * noise
+        if r1.one.mark[p] != GIVEN_UP:
             if state == LOWER:
                 wrong = -w
             elif state == UPPER:
@@ -120,41 +120,41 @@ def most_wrong(r1, noise, least_index):
 @kernel
 def release(r1, p):
     """Place p, whose w has the wrong sign, goes into the factor, or along a direction without curvature to a bound."""
-    if r1.one_count[0] == 8 * eights_of_row(r1):
+    if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
-    gather_row(r1, p, r1.one_ell)
-    reduce_forward(r1, r1.one_ell)
-    pivot = pivot_of(r1, p, r1.one_ell)
-    expand_backward(r1, r1.one_ell, r1.one_y)
-    sign = 1.0 if r1.place_w[p] < 0.0 else -1.0
+    gather_row(r1, p, r1.one.ell)
+    reduce_forward(r1, r1.one.ell)
+    pivot = pivot_of(r1, p, r1.one.ell)
+    expand_backward(r1, r1.one.ell, r1.one.y)
+    sign = 1.0 if r1.place.w[p] < 0.0 else -1.0
     size = 1.0
-    for k in range(r1.one_count[0]):
-        size += r1.one_y[k] * r1.one_y[k]
-        r1.one_y[k] = -sign * r1.one_y[k]
+    for k in range(r1.one.count[0]):
+        size += r1.one.y[k] * r1.one.y[k]
+        r1.one.y[k] = -sign * r1.one.y[k]
     if pivot > SMALLEST_PIVOT * size:
-        append_row(r1, p, r1.one_ell, pivot)
-        r1.one_state[p] = BETWEEN
+        append_row(r1, p, r1.one.ell, pivot)
+        r1.one.state[p] = BETWEEN
     else:
         s, q = move(r1, room_along(r1, p, 0.0 * pivot + sign))
         if s < INF:
-            r1.place_x[p] = r1.place_x[p] + s * sign
-            r1.one_state[p] = WAITING
+            r1.place.x[p] = r1.place.x[p] + s * sign
+            r1.one.state[p] = WAITING
             if q >= 0:
                 stop_at(r1, q)
             else:
                 to_bound(r1, p, sign > 0.0)
         else:
-            r1.one_mark[p] = GIVEN_UP
-            r1.one_status[0] = INFEASIBLE
+            r1.one.mark[p] = GIVEN_UP
+            r1.one.status[0] = INFEASIBLE
 
 
 @kernel
 def improve(r1, most, loose):
     """Go to the minimum from an x within its bounds, in at most so many passes; returns how many it took.
 
-    Reads:  place_A, place_b, place_lo, place_hi, place_x, one_state, the factor; errors of w below so many times
+    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; errors of w below so many times
             rounding are let be.
-    Writes: place_x, place_w, one_state, the factor; one_status where there is no minimum.
+    Writes: place.*, one.*, the factor; one.* where there is no minimum.
     """
     used, before, done = 0, INF, 0
     while used < most and done == 0:

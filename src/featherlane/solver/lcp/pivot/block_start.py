@@ -31,23 +31,23 @@ ENTERING = 4  # state of a row that is to go between its bounds
 def put_all(r1, count):
     """So many places that stand behind the factor go into it, and are counted."""
     put_all_between(r1, count)
-    r1.one_niter[0] = r1.one_niter[0] + count
+    r1.one.niter[0] = r1.one.niter[0] + count
 
 
 @kernel
 def place_all(r1, first, last):
     """Places first to last - 1 go between their bounds, but for those whose bound 0 holds them alone, with x = 0."""
-    m, count = r1.one_count[0], 0
+    m, count = r1.one.count[0], 0
     for p in range(first, last):
-        lo, hi, b = r1.place_lo[p], r1.place_hi[p], r1.place_b[p]
+        lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
         if lo == 0.0 and hi == 0.0:
-            r1.one_state[p] = FIXED
+            r1.one.state[p] = FIXED
         elif lo == 0.0 and b <= 0.0:
-            r1.one_state[p] = LOWER
+            r1.one.state[p] = LOWER
         elif hi == 0.0 and b >= 0.0:
-            r1.one_state[p] = UPPER
+            r1.one.state[p] = UPPER
         else:
-            r1.one_factor[m + count] = p
+            r1.one.factor[m + count] = p
             count += 1
     put_all(r1, count)
 
@@ -58,21 +58,21 @@ def solve_between(r1, last):
 
     A_CC x_C = b_C - A_CN x_N.
     """
-    m, blocks = r1.one_count[0], (last + 7) // 8
-    X, W, b, DX = eights(r1.place_x), eights(r1.place_w), eights(r1.place_b), eights(r1.place_dx)
+    m, blocks = r1.one.count[0], (last + 7) // 8
+    X, W, b, DX = eights(r1.place.x), eights(r1.place.w), eights(r1.place.b), eights(r1.place.dx)
     for k in range(m):
-        if r1.one_factor[k] >= 0:
-            r1.place_x[r1.one_factor[k]] = 0.0
+        if r1.one.factor[k] >= 0:
+            r1.place.x[r1.one.factor[k]] = 0.0
     for c in range(blocks):
         W[c], DX[c] = -b[c], 0.0
-    multiply(r1, r1.place_x, r1.place_w, last, blocks)
+    multiply(r1, r1.place.x, r1.place.w, last, blocks)
     gather_error(r1)
-    reduce_forward(r1, r1.one_turn)
-    expand_backward(r1, r1.one_turn, r1.one_y)
+    reduce_forward(r1, r1.one.turn)
+    expand_backward(r1, r1.one.turn, r1.one.y)
     for k in range(m):
-        if r1.one_factor[k] >= 0:
-            r1.place_dx[r1.one_factor[k]] = r1.one_y[k]
-    multiply(r1, r1.place_dx, r1.place_w, last, blocks)
+        if r1.one.factor[k] >= 0:
+            r1.place.dx[r1.one.factor[k]] = r1.one.y[k]
+    multiply(r1, r1.place.dx, r1.place.w, last, blocks)
     for c in range(blocks):
         X[c] = X[c] + DX[c]
 
@@ -80,11 +80,11 @@ def solve_between(r1, last):
 @kernel
 def right_side(r1, p, noise):
     """The state that place p should have by its x and w."""
-    state, x, w = r1.one_state[p], r1.place_x[p], r1.place_w[p]
+    state, x, w = r1.one.state[p], r1.place.x[p], r1.place.w[p]
     if state == BETWEEN:
-        if x < r1.place_lo[p]:
+        if x < r1.place.lo[p]:
             state = LOWER
-        elif x > r1.place_hi[p]:
+        elif x > r1.place.hi[p]:
             state = UPPER
     elif (w < -noise and state in (LOWER, WAITING)) or (w > noise and state in (UPPER, WAITING)):
         state = ENTERING
@@ -96,7 +96,7 @@ def count_wrong(r1, last, noise):
     """(how many places should have another state, the last of them)."""
     wrong, found = 0, -1
     for p in range(last):
-        if right_side(r1, p, noise) != r1.one_state[p]:
+        if right_side(r1, p, noise) != r1.one.state[p]:
             wrong, found = wrong + 1, p
     return wrong, found
 
@@ -106,21 +106,21 @@ def change_sides(r1, first, last, noise):
     """Set the states that places from the first to the one before the last should have, and x of those at a bound."""
     for p in range(first, last):
         state = right_side(r1, p, noise)
-        if state != r1.one_state[p]:
-            r1.one_state[p] = state
+        if state != r1.one.state[p]:
+            r1.one.state[p] = state
             if state == LOWER:
-                r1.place_x[p] = r1.place_lo[p]
+                r1.place.x[p] = r1.place.lo[p]
             elif state == UPPER:
-                r1.place_x[p] = r1.place_hi[p]
+                r1.place.x[p] = r1.place.hi[p]
 
 
 @kernel
 def count_leaving(r1):
     """Rows of the factor whose places should be elsewhere."""
     count = 0
-    for k in range(r1.one_count[0]):
-        p = r1.one_factor[k]
-        if p >= 0 and r1.one_state[p] != BETWEEN:
+    for k in range(r1.one.count[0]):
+        p = r1.one.factor[k]
+        if p >= 0 and r1.one.state[p] != BETWEEN:
             count += 1
     return count
 
@@ -130,7 +130,7 @@ def count_entering(r1, last):
     """Places that are to go into the factor."""
     count = 0
     for p in range(last):
-        if r1.one_state[p] == ENTERING:
+        if r1.one.state[p] == ENTERING:
             count += 1
     return count
 
@@ -138,23 +138,23 @@ def count_entering(r1, last):
 @kernel
 def build_anew(r1):
     """The factor without rows that should be elsewhere: what stands before the first of them, or a gap, stays."""
-    m, k, gone = r1.one_count[0], 0, 0
+    m, k, gone = r1.one.count[0], 0, 0
     while k < m and gone == 0:
-        p = r1.one_factor[k]
-        if p >= 0 and r1.one_state[p] == BETWEEN:
+        p = r1.one.factor[k]
+        if p >= 0 and r1.one.state[p] == BETWEEN:
             k += 1
         else:
             gone = 1
     for j in range(k, m):
-        r1.one_D[j] = 0.0
-        if r1.one_factor[j] >= 0:
-            r1.one_slot[r1.one_factor[j]] = -1
-    r1.one_count[0], r1.one_count[1] = k, 0
+        r1.one.D[j] = 0.0
+        if r1.one.factor[j] >= 0:
+            r1.one.slot[r1.one.factor[j]] = -1
+    r1.one.count[0], r1.one.count[1] = k, 0
     count = 0
     for j in range(k, m):
-        p = r1.one_factor[j]
-        if p >= 0 and r1.one_state[p] == BETWEEN:
-            r1.one_factor[k + count] = p
+        p = r1.one.factor[j]
+        if p >= 0 and r1.one.state[p] == BETWEEN:
+            r1.one.factor[k + count] = p
             count += 1
     put_all_between(r1, count)
 
@@ -163,23 +163,23 @@ def build_anew(r1):
 def follow_states(r1, last):
     """The factor of the places whose states say so."""
     leaving = count_leaving(r1)
-    if leaving > FEW + r1.one_count[0] // SHARE:
+    if leaving > FEW + r1.one.count[0] // SHARE:
         build_anew(r1)
     else:
         k = 0
         while leaving > 0:
-            p = r1.one_factor[k]
+            p = r1.one.factor[k]
             k += 1
-            if p >= 0 and r1.one_state[p] != BETWEEN:
+            if p >= 0 and r1.one.state[p] != BETWEEN:
                 remove_row(r1, p)
                 leaving, k = leaving - 1, 0
     entering = count_entering(r1, last)
-    if r1.one_count[0] + entering > 8 * eights_of_row(r1):
+    if r1.one.count[0] + entering > 8 * eights_of_row(r1):
         refactor(r1)
-    m, count = r1.one_count[0], 0
+    m, count = r1.one.count[0], 0
     for p in range(last):
-        if r1.one_state[p] == ENTERING:
-            r1.one_factor[m + count] = p
+        if r1.one.state[p] == ENTERING:
+            r1.one.factor[m + count] = p
             count += 1
     put_all(r1, count)
 
@@ -188,9 +188,9 @@ def follow_states(r1, last):
 def start_with_all(r1, first, last):
     """Make the places before the last complementary, those before the first being so; returns 1 if that went well.
 
-    Reads:  place_A, place_b, place_lo, place_hi.   Writes: place_x, place_w, one_state, the factor.
+    Reads:  place.A, place.b, place.lo, place.hi.   Writes: place.x, place.w, one.state, the factor.
     """
-    if r1.one_count[1] > 0:
+    if r1.one.count[1] > 0:
         refactor(r1)
     place_all(r1, first, last)
     patience, single, least, wrong = PATIENCE, SINGLE + last // SINGLE, last + 1, 1

@@ -62,32 +62,32 @@ STANDSTILL = 2  # steps of no length in a drive, for each row, before it is left
 # ---- one step of a drive ---------------------------------------------------------------------------------------------
 @kernel
 def find_direction(r1, i, sign):
-    """place_dx and place_dw as x_i moves by sign; returns (sum of |dx|, of dx^2).
+    """place_dx and place.dw as x_i moves by sign; returns (sum of |dx|, of dx^2).
 
     dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
     """
     blocks = i // 8 + 1
     clear_direction(r1, blocks)
-    expand_backward(r1, r1.one_ell, r1.one_y)
+    expand_backward(r1, r1.one.ell, r1.one.y)
     size, square = 1.0, 1.0
-    for k in range(r1.one_count[0]):
-        p = r1.one_factor[k]
+    for k in range(r1.one.count[0]):
+        p = r1.one.factor[k]
         if p >= 0:
-            y = -sign * r1.one_y[k]
-            r1.place_dx[p] = y
+            y = -sign * r1.one.y[k]
+            r1.place.dx[p] = y
             size, square = size + fabs(y), square + y * y
-    r1.place_dx[i] = sign
-    multiply(r1, r1.place_dx, r1.place_dw, i + 1, blocks)
+    r1.place.dx[i] = sign
+    multiply(r1, r1.place.dx, r1.place.dw, i + 1, blocks)
     return size, square
 
 
 @kernel
 def step_of_factor(r1, j, best):
     """How far until place j, between its bounds, meets one; best if that is nearer."""
-    d, s = r1.place_dx[j], best
-    room = r1.place_hi[j] - r1.place_x[j]
+    d, s = r1.place.dx[j], best
+    room = r1.place.hi[j] - r1.place.x[j]
     if d < 0.0:
-        d, room = -d, r1.place_x[j] - r1.place_lo[j]
+        d, room = -d, r1.place.x[j] - r1.place.lo[j]
     if room < best * d:
         s = fmax(room, 0.0) / d
     return s
@@ -96,8 +96,8 @@ def step_of_factor(r1, j, best):
 @kernel
 def step_of_rest(r1, j, best, noise):
     """How far until w of place j, outside the factor, becomes 0; best if that is nearer or w moves away from 0."""
-    d, w, s = r1.place_dw[j], r1.place_w[j], best
-    state = r1.one_state[j]
+    d, w, s = r1.place.dw[j], r1.place.w[j], best
+    state = r1.one.state[j]
     if state == UPPER:
         d, w = -d, -w
     if state == WAITING:
@@ -114,9 +114,9 @@ def may_end(r1, c, best, noise):
 
     w of a place at a bound has its right sign, or is as good as 0.
     """
-    X, W, DX, DW = eights(r1.place_x), eights(r1.place_w), eights(r1.place_dx), eights(r1.place_dw)
+    X, W, DX, DW = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     x, dx, w, dw = X[c], best * DX[c], fabs(W[c]), fabs(DW[c])
-    meets = (eights(r1.place_hi)[c] - x < dx) | (x - eights(r1.place_lo)[c] < -dx)
+    meets = (eights(r1.place.hi)[c] - x < dx) | (x - eights(r1.place.lo)[c] < -dx)
     return any_(meets | ((dw > noise) & ((w < best * dw) | (w < NEAR_ZERO))))
 
 
@@ -124,21 +124,21 @@ def may_end(r1, c, best, noise):
 def find_step(r1, i, sign, size, square):
     """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides); the least place of equals."""
     best, end = INF, AT_BOUND
-    curvature = sign * r1.place_dw[i]
+    curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
-        best, end = fabs(r1.place_w[i]) / curvature, DONE
-    room = r1.place_hi[i] - r1.place_x[i]
+        best, end = fabs(r1.place.w[i]) / curvature, DONE
+    room = r1.place.hi[i] - r1.place.x[i]
     if sign < 0.0:
-        room = r1.place_x[i] - r1.place_lo[i]
+        room = r1.place.x[i] - r1.place.lo[i]
     if room < best:
         best, end = room, AT_BOUND
     noise = ROUNDING * size
     for c in range((i + 7) // 8):
         if may_end(r1, c, best, noise):
             for j in range(8 * c, min(8 * c + 8, i)):
-                if r1.one_state[j] == BETWEEN:
+                if r1.one.state[j] == BETWEEN:
                     s = step_of_factor(r1, j, best)
-                elif r1.one_mark[j] == i:
+                elif r1.one.mark[j] == i:
                     s = best
                 else:
                     s = step_of_rest(r1, j, best, noise)
@@ -150,7 +150,7 @@ def find_step(r1, i, sign, size, square):
 @kernel
 def advance(r1, i, s):
     """x += s dx, w += s dw."""
-    x, w, dx, dw = eights(r1.place_x), eights(r1.place_w), eights(r1.place_dx), eights(r1.place_dw)
+    x, w, dx, dw = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     for c in range(i // 8 + 1):
         x[c] = x[c] + s * dx[c]
         w[c] = w[c] + s * dw[c]
@@ -159,38 +159,38 @@ def advance(r1, i, s):
 @kernel
 def enter(r1, i, j):
     """Place j, whose w is 0, goes over to the rows between their bounds, or is passed over if it depends on them."""
-    if r1.one_count[0] == 8 * eights_of_row(r1):
+    if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
-    gather_row(r1, j, r1.one_turn)
-    reduce_forward(r1, r1.one_turn)
-    pivot = pivot_of(r1, j, r1.one_turn)
-    if is_independent(r1, r1.one_turn, pivot):
-        append_row(r1, j, r1.one_turn, pivot)
-        r1.one_state[j], r1.place_w[j] = BETWEEN, 0.0
+    gather_row(r1, j, r1.one.turn)
+    reduce_forward(r1, r1.one.turn)
+    pivot = pivot_of(r1, j, r1.one.turn)
+    if is_independent(r1, r1.one.turn, pivot):
+        append_row(r1, j, r1.one.turn, pivot)
+        r1.one.state[j], r1.place.w[j] = BETWEEN, 0.0
     else:
-        r1.one_mark[j] = i
+        r1.one.mark[j] = i
 
 
 # ---- rows one by one ------------------------------------------------------------------------------------------------
 @kernel
 def push(r1, i, noise):
     """Move x_i until w_i = 0 or a bound stops it."""
-    sign = 1.0 if r1.place_w[i] < 0.0 else -1.0
-    still, moving = STANDSTILL * r1.one_n[0] + 8, 1
+    sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
+    still, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
-        if r1.one_count[0] == 8 * eights_of_row(r1):
+        if r1.one.count[0] == 8 * eights_of_row(r1):
             refactor(r1)
-        gather_row(r1, i, r1.one_ell)
-        reduce_forward(r1, r1.one_ell)
+        gather_row(r1, i, r1.one.ell)
+        reduce_forward(r1, r1.one.ell)
         s, end = 0.0 * noise, DONE
-        if fabs(r1.place_w[i]) > noise:
+        if fabs(r1.place.w[i]) > noise:
             size, square = find_direction(r1, i, sign)
             s, end = find_step(r1, i, sign, size, square)
         moving = 0
         if s == INF:
-            r1.one_state[i], r1.one_status[0] = WAITING, INFEASIBLE
+            r1.one.state[i], r1.one.status[0] = WAITING, INFEASIBLE
         elif s == 0.0 and still == 0:
-            r1.one_state[i] = WAITING
+            r1.one.state[i] = WAITING
         else:
             still -= 1 if s == 0.0 else 0
             if s > 0.0:
@@ -201,39 +201,39 @@ def push(r1, i, noise):
                 to_bound(r1, i, sign > 0.0)
             else:
                 moving = 1
-                if r1.one_state[end] == BETWEEN:
-                    to_bound(r1, end, r1.place_dx[end] > 0.0)
+                if r1.one.state[end] == BETWEEN:
+                    to_bound(r1, end, r1.place.dx[end] > 0.0)
                     remove_row(r1, end)
                 else:
                     enter(r1, i, end)
-        r1.one_niter[0] = r1.one_niter[0] + 1
-        if r1.one_niter[0] > PIVOTS_PER_ROW * r1.one_n[0] and moving:
-            r1.one_state[i], moving = WAITING, 0
+        r1.one.niter[0] = r1.one.niter[0] + 1
+        if r1.one.niter[0] > PIVOTS_PER_ROW * r1.one.n[0] and moving:
+            r1.one.state[i], moving = WAITING, 0
 
 
 @kernel
 def settle(r1, i):
-    """Place i, whose w is 0 and whose row of the factor is in one_ell, goes between the bounds."""
-    pivot = pivot_of(r1, i, r1.one_ell)
-    r1.one_state[i] = WAITING
-    if is_independent(r1, r1.one_ell, pivot):
-        append_row(r1, i, r1.one_ell, pivot)
-        r1.one_state[i], r1.place_w[i] = BETWEEN, 0.0
+    """Place i, whose w is 0 and whose row of the factor is in one.ell, goes between the bounds."""
+    pivot = pivot_of(r1, i, r1.one.ell)
+    r1.one.state[i] = WAITING
+    if is_independent(r1, r1.one.ell, pivot):
+        append_row(r1, i, r1.one.ell, pivot)
+        r1.one.state[i], r1.place.w[i] = BETWEEN, 0.0
 
 
 @kernel
 def drive(r1, i):
     """Make place i complementary, and keep all places before it so."""
     product, size = product_of_row(r1, i)
-    b, lo, hi = r1.place_b[i], r1.place_lo[i], r1.place_hi[i]
+    b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
     w, noise = product - b, ROUNDING * (size + fabs(b))
-    r1.place_w[i] = w
+    r1.place.w[i] = w
     if lo == 0.0 and hi == 0.0:
-        r1.one_state[i] = FIXED
+        r1.one.state[i] = FIXED
     elif lo == 0.0 and w >= -noise:
-        r1.one_state[i] = LOWER
+        r1.one.state[i] = LOWER
     elif hi == 0.0 and w <= noise:
-        r1.one_state[i] = UPPER
+        r1.one.state[i] = UPPER
     else:
         push(r1, i, noise)
 
@@ -249,7 +249,7 @@ def drive_all(r1, first, last):
 @kernel
 def solve_from(r1, friction, start):
     """Make the rows without friction complementary, or with these solved, the rows of friction, too."""
-    rows, n = r1.one_count[3], r1.one_n[0]
+    rows, n = r1.one.count[3], r1.one.n[0]
     first, last = (rows, n) if friction else (0, rows)
     done = 0
     if start == BLOCK:
@@ -265,35 +265,35 @@ def solve_from(r1, friction, start):
 
 @kernel
 def principal_pivoting(r1, policy, passes, start):
-    """Solve the problem one_A, one_b, ... of a record.
+    """Solve the problem one.A, one.b, ... of a record.
 
-    Reads:  one_n, one_findex, one_A, one_b, one_lo, one_hi, one_add; policy FROZEN or CONSISTENT, with at most so many
+    Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add; policy FROZEN or CONSISTENT, with at most so many
             passes of the friction limits; start BLOCK or BY_ROWS.
-    Writes: one_x, one_w, one_lower, one_upper, one_status, one_residual, one_niter (pivots).
+    Writes: one.*, one.niter (pivots).
     Cost:   O(n^3) in all, n the number of rows: each row takes a few substitutions and a product with A.
     """
-    n = r1.one_n[0]
-    r1.one_status[0], r1.one_niter[0] = SOLVED, 0
+    n = r1.one.n[0]
+    r1.one.status[0], r1.one.niter[0] = SOLVED, 0
     order_rows(r1)
     load_places(r1)
     clear_matrix(r1)
     solve_nothing(r1)
     solve_from(r1, 0, start)
-    if r1.one_count[3] < n:
+    if r1.one.count[3] < n:
         limit_friction(r1)
         solve_from(r1, 1, start)
     most = 4 * n + 16
     used = improve(r1, most, 1.0)
     settled = 1
-    if policy == CONSISTENT and r1.one_count[3] < n:
+    if policy == CONSISTENT and r1.one.count[3] < n:
         settled = settle_friction(r1, passes, most)
     unload_places(r1)
     residual = residual_of(r1)
-    r1.one_residual[0] = residual
+    r1.one.residual[0] = residual
     if residual <= TOLERANCE:
-        r1.one_status[0] = SOLVED if settled else UNSETTLED
-    elif r1.one_status[0] != INFEASIBLE:
-        r1.one_status[0] = INACCURATE if used < most else ITERATIONS
+        r1.one.status[0] = SOLVED if settled else UNSETTLED
+    elif r1.one.status[0] != INFEASIBLE:
+        r1.one.status[0] = INACCURATE if used < most else ITERATIONS
 
 
 @kernel
@@ -306,9 +306,8 @@ def dantzig(r1, policy, passes):
 def solve_dantzig(p1, policy, passes, start):
     """A problem that stands alone, by `principal_pivoting`.
 
-    Reads:  one_n, one_A, one_b, one_lo, one_hi, one_findex, one_add.
-    Writes: one_x (nlcpone,) [N], one_w (nlcpone,) [m/s^2], one_lower, one_upper, one_niter, one_status, one_residual;
-            one_* and place_* for itself.
+    Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
     """
     principal_pivoting(p1, policy, passes, start)
 

@@ -1,6 +1,6 @@
 """L D L^T of the rows of one LCP that lie between their bounds, kept up to date as rows come and go.
 
-Row k of the factor belongs to the place one_factor[k] of the pivoting; L^T is stored by rows, so that a substitution
+Row k of the factor belongs to the place one.factor[k] of the pivoting; L^T is stored by rows, so that a substitution
 adds whole rows, eight numbers at a time.  A row that comes is the last one.  A row that goes leaves a gap, a row of the
 identity, and its column becomes a positive update of rank one of what is behind it; the factor is built anew where
 gaps take more than a quarter of it.
@@ -17,7 +17,7 @@ DOUBTFUL = 1e-10  # pivot below which these are looked at
 @kernel
 def eights_of_row(r1):
     """Eights that a row of the matrices takes."""
-    return (r1.one_n[0] + 7) // 8
+    return (r1.one.n[0] + 7) // 8
 
 
 @kernel
@@ -33,7 +33,7 @@ def clear_matrix(r1):
     The last eight rows are cleared, too, where there are fewer: substitutions read them, and another problem may have
     left what is not finite.
     """
-    E, width = eights(r1.one_L), eights_of_row(r1)
+    E, width = eights(r1.one.L), eights_of_row(r1)
     for k in range(8 * width * width):
         E[k] = 0.0
 
@@ -41,9 +41,9 @@ def clear_matrix(r1):
 @kernel
 def clear_factor(r1):
     """The factor of no rows."""
-    r1.one_count[0] = 0
-    r1.one_count[1] = 0
-    D = eights(r1.one_D)
+    r1.one.count[0] = 0
+    r1.one.count[1] = 0
+    D = eights(r1.one.D)
     for c in range(eights_of_row(r1)):
         D[c] = 0.0
 
@@ -52,12 +52,12 @@ def clear_factor(r1):
 @kernel
 def gather_row(r1, p, t):
     """t <- A of place p in the columns of the factor, zero in its gaps and behind it."""
-    m, a = r1.one_count[0], p * 8 * eights_of_row(r1)
+    m, a = r1.one.count[0], p * 8 * eights_of_row(r1)
     for k in range(m):
-        q = r1.one_factor[k]
+        q = r1.one.factor[k]
         t[k] = 0.0
         if q >= 0:
-            t[k] = r1.place_A[a + q]
+            t[k] = r1.place.A[a + q]
     for k in range(m, (m + 7) // 8 * 8):
         t[k] = 0.0
 
@@ -65,11 +65,11 @@ def gather_row(r1, p, t):
 @kernel
 def gather_error(r1):
     """one_turn <- -w of the factor's rows, zero in its gaps and behind it."""
-    m = r1.one_count[0]
+    m = r1.one.count[0]
     for k in range((m + 7) // 8 * 8):
-        r1.one_turn[k] = 0.0
-        if k < m and r1.one_factor[k] >= 0:
-            r1.one_turn[k] = -r1.place_w[r1.one_factor[k]]
+        r1.one.turn[k] = 0.0
+        if k < m and r1.one.factor[k] >= 0:
+            r1.one.turn[k] = -r1.place.w[r1.one.factor[k]]
 
 
 @kernel
@@ -114,8 +114,8 @@ def expand_eight(U, o, w, y, b):
 @kernel
 def reduce_forward(r1, t):
     """t <- L^-1 t: the triangle of eight rows, then what they take from all rows behind them."""
-    m, width = r1.one_count[0], eights_of_row(r1)
-    U, E, T = r1.one_L, eights(r1.one_L), eights(t)
+    m, width = r1.one.count[0], eights_of_row(r1)
+    U, E, T = r1.one.L, eights(r1.one.L), eights(t)
     last = (m + 7) // 8
     for c in range(last):
         b, o = 8 * c, 8 * c * width + c
@@ -131,9 +131,9 @@ def reduce_forward(r1, t):
 @kernel
 def expand_backward(r1, t, y):
     """y <- L^-T D^-1 t."""
-    m, width = r1.one_count[0], eights_of_row(r1)
-    U, E, Y, S = r1.one_L, eights(r1.one_L), eights(y), eights(r1.one_sum)
-    T, D = eights(t), eights(r1.one_D)
+    m, width = r1.one.count[0], eights_of_row(r1)
+    U, E, Y, S = r1.one.L, eights(r1.one.L), eights(y), eights(r1.one.sum)
+    T, D = eights(t), eights(r1.one.D)
     last = (m + 7) // 8
     for back in range(last):
         c = last - 1 - back
@@ -152,7 +152,7 @@ def expand_backward(r1, t, y):
                 s6, s7 = fma(E[q + 6 * width], v, s6), fma(E[q + 7 * width], v, s7)
             S[0], S[1], S[2], S[3], S[4], S[5], S[6], S[7] = s0, s1, s2, s3, s4, s5, s6, s7
             for k in range(8):
-                y[b + k] = y[b + k] - sum_of_eight(r1.one_sum, 8 * k)
+                y[b + k] = y[b + k] - sum_of_eight(r1.one.sum, 8 * k)
         expand_eight(U, 8 * o, 8 * width, y, b)
 
 
@@ -160,27 +160,27 @@ def expand_backward(r1, t, y):
 @kernel
 def pivot_of(r1, p, t):
     """The pivot that place p would have, t = L^-1 of its row: A_pp - t^T D^-1 t."""
-    last = (r1.one_count[0] + 7) // 8
-    T, D, S = eights(t), eights(r1.one_D), eights(r1.one_sum)
-    d = r1.place_A[p * 8 * eights_of_row(r1) + p]
+    last = (r1.one.count[0] + 7) // 8
+    T, D, S = eights(t), eights(r1.one.D), eights(r1.one.sum)
+    d = r1.place.A[p * 8 * eights_of_row(r1) + p]
     if last > 0:
         v = T[0] * (T[0] * D[0])
         for c in range(1, last):
             v = fma(T[c], T[c] * D[c], v)
         S[0] = v
-        d = d - sum_of_eight(r1.one_sum, 0)
+        d = d - sum_of_eight(r1.one.sum, 0)
     return d
 
 
 @kernel
 def is_independent(r1, t, pivot):
-    """Is a pivot more than rounding, t = L^-1 of its row?  It is y^T A y for y = (-A_CC^-1 A_Cp, 1).  Room: one_y."""
+    """Is a pivot more than rounding, t = L^-1 of its row?  It is y^T A y for y = (-A_CC^-1 A_Cp, 1).  Room: one.y."""
     least = SMALLEST_PIVOT
     if least < pivot < DOUBTFUL:
-        expand_backward(r1, t, r1.one_y)
+        expand_backward(r1, t, r1.one.y)
         size = 1.0
-        for k in range(r1.one_count[0]):
-            size += r1.one_y[k] * r1.one_y[k]
+        for k in range(r1.one.count[0]):
+            size += r1.one.y[k] * r1.one.y[k]
         least = SMALLEST_PIVOT * size
     return pivot > least
 
@@ -188,42 +188,42 @@ def is_independent(r1, t, pivot):
 @kernel
 def append_row(r1, p, t, pivot):
     """Place p becomes the last row of the factor; t = L^-1 of its row."""
-    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    m, width = r1.one.count[0], 8 * eights_of_row(r1)
     for k in range(m):
-        r1.one_L[k * width + m] = t[k] * r1.one_D[k]
-    r1.one_D[m] = 1.0 / pivot
-    r1.one_factor[m], r1.one_slot[p] = p, m
-    r1.one_count[0] = m + 1
+        r1.one.L[k * width + m] = t[k] * r1.one.D[k]
+    r1.one.D[m] = 1.0 / pivot
+    r1.one.factor[m], r1.one.slot[p] = p, m
+    r1.one.count[0] = m + 1
 
 
 @kernel
 def drop_last_rows(r1):
     """Gaps at the end of the factor go."""
-    m = r1.one_count[0]
-    while m > 0 and r1.one_factor[m - 1] < 0:
+    m = r1.one.count[0]
+    while m > 0 and r1.one.factor[m - 1] < 0:
         m -= 1
-        r1.one_count[1] = r1.one_count[1] - 1
-    r1.one_count[0] = m
+        r1.one.count[1] = r1.one.count[1] - 1
+    r1.one.count[0] = m
 
 
 @kernel
 def update_behind(r1, q):
     """L33 D33 L33^T + d l l^T for the rows behind q, whose pivot was d and whose column l."""
-    m, width = r1.one_count[0], eights_of_row(r1)
-    E, v, V = eights(r1.one_L), r1.one_turn, eights(r1.one_turn)
+    m, width = r1.one.count[0], eights_of_row(r1)
+    E, v, V = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
     first, last = q // 8, (m + 7) // 8
     for c in range(first, last):
         V[c] = E[q * width + c]
-    a = 1.0 / r1.one_D[q]
+    a = 1.0 / r1.one.D[q]
     for j in range(q + 1, m):
         p = v[j]
         if p != 0.0:
             v[j] = 0.0
-            d = 1.0 / r1.one_D[j]
+            d = 1.0 / r1.one.D[j]
             inverse = 1.0 / fma(a * p, p, d)
             beta = a * p * inverse
             a = a * d * inverse
-            r1.one_D[j] = inverse
+            r1.one.D[j] = inverse
             o = j * width
             for c in range(j // 8, last):
                 x = fma(-p, E[o + c], V[c])
@@ -234,29 +234,29 @@ def update_behind(r1, q):
 @kernel
 def refactor(r1):
     """The factor anew, without gaps, its rows in the order in which they came."""
-    m = r1.one_count[0]
+    m = r1.one.count[0]
     clear_factor(r1)
     for k in range(m):
-        p = r1.one_factor[k]
+        p = r1.one.factor[k]
         if p >= 0:
-            gather_row(r1, p, r1.one_turn)
-            reduce_forward(r1, r1.one_turn)
-            append_row(r1, p, r1.one_turn, pivot_of(r1, p, r1.one_turn))
+            gather_row(r1, p, r1.one.turn)
+            reduce_forward(r1, r1.one.turn)
+            append_row(r1, p, r1.one.turn, pivot_of(r1, p, r1.one.turn))
 
 
 @kernel
 def remove_row(r1, p):
     """Place p leaves the factor."""
-    q, width = r1.one_slot[p], eights_of_row(r1)
-    E = eights(r1.one_L)
+    q, width = r1.one.slot[p], eights_of_row(r1)
+    E = eights(r1.one.L)
     update_behind(r1, q)
     for c in range(q // 8, width):
         E[q * width + c] = 0.0
     for k in range(q):
-        r1.one_L[k * 8 * width + q] = 0.0
-    r1.one_D[q] = 0.0
-    r1.one_factor[q], r1.one_slot[p] = -1, -1
-    r1.one_count[1] = r1.one_count[1] + 1
+        r1.one.L[k * 8 * width + q] = 0.0
+    r1.one.D[q] = 0.0
+    r1.one.factor[q], r1.one.slot[p] = -1, -1
+    r1.one.count[1] = r1.one.count[1] + 1
     drop_last_rows(r1)
-    if 4 * r1.one_count[1] > r1.one_count[0]:
+    if 4 * r1.one.count[1] > r1.one.count[0]:
         refactor(r1)

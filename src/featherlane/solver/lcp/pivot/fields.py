@@ -1,17 +1,12 @@
 """Fields of the islands of one world, each a problem of its own for a solver that pivots."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_lcp = Declare("solve", "scratch", record="lcp")
+_lcp_room = Declare("solve", "room", record="lcp")
 
 FIELDS = (
-    Field("lcp_root", "int", ("ntree",), "1", "lcp: first tree of the island of one world's tree", "solve", "scratch"),
-    Field(
-        "lcp_head",
-        "int",
-        ("ntree",),
-        "1",
-        "lcp: first row of the island, by its first tree, -1: none",
-        "solve",
-        "scratch",
-    ),
-    Field("lcp_next", "int", ("nlcp",), "1", "lcp: next row of the same island, -1: none", "solve", "room"),
+    _lcp.int("root", "ntree", "1", "lcp: first tree of the island of one world's tree"),
+    _lcp.int("head", "ntree", "1", "lcp: first row of the island, by its first tree, -1: none"),
+    _lcp_room.int("next", "nlcp", "1", "lcp: next row of the same island, -1: none"),
 )

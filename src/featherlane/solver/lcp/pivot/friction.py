@@ -46,43 +46,43 @@ SINGULAR = 1e-12  # pivot, where the diagonal is about 1
 @kernel
 def limit_of(r1, i):
     """The friction limit of place i at the present x: no force, no friction, whatever mu."""
-    k = r1.one_order[i]
-    f = r1.one_place[r1.one_findex[k]]
-    force, limit = fabs(r1.place_x[f]) * r1.place_scale[f], fabs(r1.one_add[k])
+    k = r1.one.order[i]
+    f = r1.one.place[r1.one.findex[k]]
+    force, limit = fabs(r1.place.x[f]) * r1.place.scale[f], fabs(r1.one.add[k])
     if force > 0.0:
-        limit = limit + r1.one_hi[k] * force
-    return limit / r1.place_scale[i]
+        limit = limit + r1.one.hi[k] * force
+    return limit / r1.place.scale[i]
 
 
 @kernel
 def limit_friction(r1):
     """Bounds that follow from the present x."""
-    for i in range(r1.one_count[3], r1.one_n[0]):
+    for i in range(r1.one.count[3], r1.one.n[0]):
         limit = limit_of(r1, i)
-        r1.place_lo[i], r1.place_hi[i] = -limit, limit
+        r1.place.lo[i], r1.place.hi[i] = -limit, limit
 
 
 @kernel
 def mismatch(r1):
     """(largest difference of a friction limit and what follows from x, largest limit), finite ones."""
     change, largest = 0.0, 0.0
-    for i in range(r1.one_count[3], r1.one_n[0]):
+    for i in range(r1.one.count[3], r1.one.n[0]):
         limit = limit_of(r1, i)
         if limit < INF:
-            change, largest = fmax(fabs(limit - r1.place_hi[i]), change), fmax(limit, largest)
+            change, largest = fmax(fabs(limit - r1.place.hi[i]), change), fmax(limit, largest)
     return change, largest
 
 
 @kernel
 def follow_bounds(r1):
     """Friction rows at a bound stay there as it moves, unless it is gone; others are pushed inside."""
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        state = r1.one_state[i]
-        if r1.place_hi[i] == INF:
+    for i in range(r1.one.count[3], r1.one.n[0]):
+        state = r1.one.state[i]
+        if r1.place.hi[i] == INF:
             if state != BETWEEN:
-                r1.one_state[i] = WAITING
+                r1.one.state[i] = WAITING
         elif state == FIXED:
-            to_bound(r1, i, r1.place_w[i] < 0.0)
+            to_bound(r1, i, r1.place.w[i] < 0.0)
         elif state in (LOWER, UPPER):
             to_bound(r1, i, state == UPPER)
         else:
@@ -93,12 +93,12 @@ def follow_bounds(r1):
 @kernel
 def list_slipping(r1):
     """Places of friction at a bound that moves with a row between its bounds, behind the factor's; returns how many."""
-    m, count = r1.one_count[0], 0
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        k = r1.one_order[i]
-        f = r1.one_place[r1.one_findex[k]]
-        if r1.one_state[i] in (LOWER, UPPER) and r1.one_slot[f] >= 0 and 0.0 < r1.one_hi[k] < INF:
-            r1.one_factor[m + count] = i
+    m, count = r1.one.count[0], 0
+    for i in range(r1.one.count[3], r1.one.n[0]):
+        k = r1.one.order[i]
+        f = r1.one.place[r1.one.findex[k]]
+        if r1.one.state[i] in (LOWER, UPPER) and r1.one.slot[f] >= 0 and 0.0 < r1.one.hi[k] < INF:
+            r1.one.factor[m + count] = i
             count += 1
     return count
 
@@ -106,39 +106,39 @@ def list_slipping(r1):
 @kernel
 def side_of(r1, i):
     """1 at the upper bound, -1 at the lower one."""
-    return 1.0 if r1.one_state[i] == UPPER else -1.0
+    return 1.0 if r1.one.state[i] == UPPER else -1.0
 
 
 @kernel
 def write_system(r1, count):
-    """1 - d limit_i / d limit_j, and limit_i(x) - limit_i behind it, in rows of one_L that the factor leaves free."""
-    m, width = r1.one_count[0], 8 * eights_of_row(r1)
+    """1 - d limit_i / d limit_j, and limit_i(x) - limit_i behind it, in rows of one.L that the factor leaves free."""
+    m, width = r1.one.count[0], 8 * eights_of_row(r1)
     for j in range(count):
-        p = r1.one_factor[m + j]
-        gather_row(r1, p, r1.one_turn)
-        reduce_forward(r1, r1.one_turn)
-        expand_backward(r1, r1.one_turn, r1.one_y)
+        p = r1.one.factor[m + j]
+        gather_row(r1, p, r1.one.turn)
+        reduce_forward(r1, r1.one.turn)
+        expand_backward(r1, r1.one.turn, r1.one.y)
         for i in range(count):
-            q = r1.one_factor[m + i]
-            k = r1.one_order[q]
-            f = r1.one_place[r1.one_findex[k]]
-            mu = r1.one_hi[k] * r1.place_scale[f] / r1.place_scale[q]
-            if r1.place_x[f] < 0.0:
+            q = r1.one.factor[m + i]
+            k = r1.one.order[q]
+            f = r1.one.place[r1.one.findex[k]]
+            mu = r1.one.hi[k] * r1.place.scale[f] / r1.place.scale[q]
+            if r1.place.x[f] < 0.0:
                 mu = -mu
             one = 1.0 if i == j else 0.0
-            r1.one_L[(m + i) * width + j] = one + mu * side_of(r1, p) * r1.one_y[r1.one_slot[f]]
+            r1.one.L[(m + i) * width + j] = one + mu * side_of(r1, p) * r1.one.y[r1.one.slot[f]]
     for i in range(count):
-        q = r1.one_factor[m + i]
-        r1.one_L[(m + i) * width + count] = limit_of(r1, q) - r1.place_hi[q]
+        q = r1.one.factor[m + i]
+        r1.one.L[(m + i) * width + count] = limit_of(r1, q) - r1.place.hi[q]
 
 
 @kernel
 def eliminate(r1, first, count):
-    """Gaussian elimination with row exchanges on rows of one_L from the first on; the solution stands behind each row.
+    """Gaussian elimination with row exchanges on rows of one.L from the first on; the solution stands behind each row.
 
     Returns 1, or 0 where the system is singular.
     """
-    U, width, regular = r1.one_L, 8 * eights_of_row(r1), 1
+    U, width, regular = r1.one.L, 8 * eights_of_row(r1), 1
     for j in range(count):
         best = j
         for i in range(j + 1, count):
@@ -167,31 +167,31 @@ def eliminate(r1, first, count):
 @kernel
 def move_slipping(r1, count):
     """Limits, x at them, and x of the rows between their bounds, which keep w = 0, by the solution of the system."""
-    n, m, width = r1.one_n[0], r1.one_count[0], eights_of_row(r1)
+    n, m, width = r1.one.n[0], r1.one.count[0], eights_of_row(r1)
     clear_direction(r1, width)
     for i in range(count):
-        q = r1.one_factor[m + i]
-        limit = fmax(r1.place_hi[q] + r1.one_L[(m + i) * 8 * width + count], 0.0)
+        q = r1.one.factor[m + i]
+        limit = fmax(r1.place.hi[q] + r1.one.L[(m + i) * 8 * width + count], 0.0)
         x = side_of(r1, q) * limit
-        r1.place_dx[q] = x - r1.place_x[q]
-        r1.place_lo[q], r1.place_hi[q], r1.place_x[q] = -limit, limit, x
-    multiply(r1, r1.place_dx, r1.place_dw, n, width)
+        r1.place.dx[q] = x - r1.place.x[q]
+        r1.place.lo[q], r1.place.hi[q], r1.place.x[q] = -limit, limit, x
+    multiply(r1, r1.place.dx, r1.place.dw, n, width)
     for k in range((m + 7) // 8 * 8):
-        r1.one_turn[k] = -r1.place_dw[r1.one_factor[k]] if k < m else 0.0
-    reduce_forward(r1, r1.one_turn)
-    expand_backward(r1, r1.one_turn, r1.one_y)
+        r1.one.turn[k] = -r1.place.dw[r1.one.factor[k]] if k < m else 0.0
+    reduce_forward(r1, r1.one.turn)
+    expand_backward(r1, r1.one.turn, r1.one.y)
     for k in range(m):
-        p = r1.one_factor[k]
-        r1.place_x[p] = r1.place_x[p] + r1.one_y[k]
+        p = r1.one.factor[k]
+        r1.place.x[p] = r1.place.x[p] + r1.one.y[k]
         force_inside(r1, p)
 
 
 @kernel
 def solve_slipping(r1):
     """Limits that slip and forces between bounds together, with all rows on the side where they are."""
-    if r1.one_count[1] > 0:
+    if r1.one.count[1] > 0:
         refactor(r1)
-    count, m, E, width = list_slipping(r1), r1.one_count[0], eights(r1.one_L), eights_of_row(r1)
+    count, m, E, width = list_slipping(r1), r1.one.count[0], eights(r1.one.L), eights_of_row(r1)
     if count > 0 and m > 0:
         write_system(r1, count)
         if eliminate(r1, m, count):
@@ -202,22 +202,22 @@ def solve_slipping(r1):
 
 @kernel
 def aim(r1):
-    """one_best: the limits as they are; one_upper: those to go to, at which the rows that slip would be settled."""
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        r1.one_best[i] = r1.place_hi[i]
+    """one_best: the limits as they are; one.upper: those to go to, at which the rows that slip would be settled."""
+    for i in range(r1.one.count[3], r1.one.n[0]):
+        r1.one.best[i] = r1.place.hi[i]
     solve_slipping(r1)
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        r1.one_upper[i] = limit_of(r1, i)
+    for i in range(r1.one.count[3], r1.one.n[0]):
+        r1.one.upper[i] = limit_of(r1, i)
 
 
 @kernel
 def go(r1, part):
-    """Limits so much of the way from one_best to one_upper; friction rows follow them."""
-    for i in range(r1.one_count[3], r1.one_n[0]):
-        limit = r1.one_upper[i]
-        if part < 1.0 and limit < INF and r1.one_best[i] < INF:
-            limit = r1.one_best[i] + part * (limit - r1.one_best[i])
-        r1.place_lo[i], r1.place_hi[i] = -limit, limit
+    """Limits so much of the way from one.best to one.upper; friction rows follow them."""
+    for i in range(r1.one.count[3], r1.one.n[0]):
+        limit = r1.one.upper[i]
+        if part < 1.0 and limit < INF and r1.one.best[i] < INF:
+            limit = r1.one.best[i] + part * (limit - r1.one.best[i])
+        r1.place.lo[i], r1.place.hi[i] = -limit, limit
     follow_bounds(r1)
 
 
@@ -225,15 +225,15 @@ def go(r1, part):
 @kernel
 def sweep(r1):
     """One sweep of projected Gauss-Seidel, friction limits as they are when a row is visited."""
-    n, width = r1.one_n[0], 8 * eights_of_row(r1)
+    n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
-        if i >= r1.one_count[3]:
+        if i >= r1.one.count[3]:
             limit = limit_of(r1, i)
-            r1.place_lo[i], r1.place_hi[i] = -limit, limit
-        a = r1.place_A[i * width + i]
+            r1.place.lo[i], r1.place.hi[i] = -limit, limit
+        a = r1.place.A[i * width + i]
         product, _ = product_of_row(r1, i)
         if a > 0.0:
-            r1.place_x[i] = r1.place_x[i] - (product - r1.place_b[i]) / a
+            r1.place.x[i] = r1.place.x[i] - (product - r1.place.b[i]) / a
         force_inside(r1, i)
 
 
@@ -242,13 +242,13 @@ def start_from(r1):
     """States and the factor by where x is: at a bound or between."""
     clear_factor(r1)
     count = 0
-    for i in range(r1.one_n[0]):
-        x = r1.place_x[i]
-        r1.one_slot[i] = -1
-        if x == r1.place_lo[i] or x == r1.place_hi[i]:
-            to_bound(r1, i, x == r1.place_hi[i])
+    for i in range(r1.one.n[0]):
+        x = r1.place.x[i]
+        r1.one.slot[i] = -1
+        if x == r1.place.lo[i] or x == r1.place.hi[i]:
+            to_bound(r1, i, x == r1.place.hi[i])
         else:
-            r1.one_factor[count] = i
+            r1.one.factor[count] = i
             count += 1
     put_all_between(r1, count)
 

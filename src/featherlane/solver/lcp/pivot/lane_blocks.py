@@ -23,7 +23,7 @@ from featherlane.solver.lcp.sweep.residual import finish_at
 
 SINGULAR = 1e-13  # of the largest diagonal: a smaller pivot leaves its row where it is
 EXACT = 1e-12  # beyond its bound by less than this part of the largest x, or of w by the diagonal: rounding
-OPEN = 0.0  # in lcp_best a row is -1 at its lower bound, 1 at its upper one, 0 free
+OPEN = 0.0  # in lcp.best a row is -1 at its lower bound, 1 at its upper one, 0 free
 
 
 # ---- sums of products, two rows and two columns at once --------------------------------------------------------------
@@ -50,9 +50,9 @@ def factor_pair(p, a, b, count):
 def list_active(p):
     """lcp_order = the rows that are free in any world; returns how many."""
     m = 0
-    for i in range(p.lcp_n[0]):
-        if any_(p.lcp_best[i] == OPEN):
-            p.lcp_order[m] = i
+    for i in range(p.lcp.n[0]):
+        if any_(p.lcp.best[i] == OPEN):
+            p.lcp.order[m] = i
             m += 1
     return m
 
@@ -60,20 +60,20 @@ def list_active(p):
 @kernel
 def entry(p, a, b):
     """A of active rows a and b."""
-    return p.lcp_A[p.lcp_order[a] * p.lcp_n[0] + p.lcp_order[b]]
+    return p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]]
 
 
 @kernel
 def is_free(p, a):
     """Mask: is active row a free?"""
-    return p.lcp_best[p.lcp_order[a]] == OPEN
+    return p.lcp.best[p.lcp.order[a]] == OPEN
 
 
 @kernel
 def invert(p, a, d, least):
     """1 / D of active row a; 0 of a row at a bound, and where the pivot is none."""
     regular = (d > least) & is_free(p, a)
-    p.lcp_step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
+    p.lcp.step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
 
 
 @kernel
@@ -82,7 +82,7 @@ def finish_row(p, a, least):
     row, d, free = start_of(a), entry(p, a, a) + 0.0, is_free(p, a)
     for k in range(a):
         u = p.lcp_L[row + k]
-        v = u * p.lcp_step[k]
+        v = u * p.lcp.step[k]
         d = fma(-u, v, d)
         p.lcp_L[row + k] = where(free, v, 0.0)
     invert(p, a, d, least)
@@ -94,13 +94,13 @@ def finish_two(p, a, least):
     i, j, first, second = start_of(a), start_of(a + 1), is_free(p, a), is_free(p, a + 1)
     c, d, e = real(p, 0.0), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
-        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp_step[k]
+        u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp.step[k]
         x, y = where(first, u * r, 0.0), v * r
         c, d, e = fma(v, x, c), fma(-u, x, d), fma(-v, y, e)
         p.lcp_L[i + k], p.lcp_L[j + k] = x, where(second, y, 0.0)
     invert(p, a, d, least)
     u = entry(p, a + 1, a) - c
-    x = u * p.lcp_step[a]
+    x = u * p.lcp.step[a]
     p.lcp_L[j + a] = where(second, x, 0.0)
     invert(p, a + 1, fma(-u, x, e), least)
 
@@ -139,7 +139,7 @@ def fill_four(p, a, b):
 
 @kernel
 def factor_free(p, m, least):
-    """lcp_L = L, lcp_step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
+    """lcp_L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
     fours = m // 4
     for four in range(fours):
         a = 4 * four
@@ -163,14 +163,14 @@ def factor_free(p, m, least):
 @kernel
 def solve_free(p, m):
     """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
-    for i in range(p.lcp_n[0]):
-        p.lcp_old[i] = real(p, 0.0)
+    for i in range(p.lcp.n[0]):
+        p.lcp.old[i] = real(p, 0.0)
     reduce_forward(p, m)
     for a in range(m):
-        p.lcp_change[a] = p.lcp_change[a] * p.lcp_step[a]
+        p.lcp.change[a] = p.lcp.change[a] * p.lcp.step[a]
     expand_backward(p, m)
     for a in range(m):
-        p.lcp_old[p.lcp_order[a]] = if_free(p, a, p.lcp_change[a])
+        p.lcp.old[p.lcp.order[a]] = if_free(p, a, p.lcp.change[a])
 
 
 @kernel
@@ -185,31 +185,31 @@ def reduce_forward(p, m):
     for half in range(m // 2):
         a = 2 * half
         i, j = start_of(a), start_of(a + 1)
-        s, t = -p.lcp_w[p.lcp_order[a]], -p.lcp_w[p.lcp_order[a + 1]]
+        s, t = -p.lcp.w[p.lcp.order[a]], -p.lcp.w[p.lcp.order[a + 1]]
         for k in range(a):
-            y = p.lcp_change[k] + 0.0
+            y = p.lcp.change[k] + 0.0
             s, t = fma(-p.lcp_L[i + k], y, s), fma(-p.lcp_L[j + k], y, t)
         s = if_free(p, a, s)
-        p.lcp_change[a], p.lcp_change[a + 1] = s, if_free(p, a + 1, fma(-p.lcp_L[j + a], s, t))
+        p.lcp.change[a], p.lcp.change[a + 1] = s, if_free(p, a + 1, fma(-p.lcp_L[j + a], s, t))
     if m % 2 == 1:
         a = m - 1
-        s = -p.lcp_w[p.lcp_order[a]]
+        s = -p.lcp.w[p.lcp.order[a]]
         for k in range(a):
-            s = fma(-p.lcp_L[start_of(a) + k], p.lcp_change[k], s)
-        p.lcp_change[a] = if_free(p, a, s)
+            s = fma(-p.lcp_L[start_of(a) + k], p.lcp.change[k], s)
+        p.lcp.change[a] = if_free(p, a, s)
 
 
 @kernel
 def expand_backward(p, m):
-    """lcp_change <- L^-T lcp_change, two rows at once."""
+    """lcp_change <- L^-T lcp.change, two rows at once."""
     b = m - 2
     while b >= 0:
         i, j = start_of(b), start_of(b + 1)
-        t = if_free(p, b + 1, p.lcp_change[b + 1])
-        s = if_free(p, b, fma(-p.lcp_L[j + b], t, p.lcp_change[b]))
-        p.lcp_change[b], p.lcp_change[b + 1] = s, t
+        t = if_free(p, b + 1, p.lcp.change[b + 1])
+        s = if_free(p, b, fma(-p.lcp_L[j + b], t, p.lcp.change[b]))
+        p.lcp.change[b], p.lcp.change[b + 1] = s, t
         for k in range(b):
-            p.lcp_change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp_change[k]))
+            p.lcp.change[k] = fma(-p.lcp_L[i + k], s, fma(-p.lcp_L[j + k], t, p.lcp.change[k]))
         b -= 2
 
 
@@ -218,9 +218,9 @@ def expand_backward(p, m):
 def list_changed(p):
     """lcp_order = the rows of which x changes in any world; returns how many."""
     m = 0
-    for i in range(p.lcp_n[0]):
-        if any_(p.lcp_old[i] != 0.0):
-            p.lcp_order[m] = i
+    for i in range(p.lcp.n[0]):
+        if any_(p.lcp.old[i] != 0.0):
+            p.lcp.order[m] = i
             m += 1
     return m
 
@@ -228,57 +228,57 @@ def list_changed(p):
 @kernel
 def add_column(p, j):
     """w follows the change of x_j."""
-    n, d = p.lcp_n[0], p.lcp_old[j] + 0.0
+    n, d = p.lcp.n[0], p.lcp.old[j] + 0.0
     for i in range(n):
-        p.lcp_w[i] = fma(p.lcp_A[j * n + i], d, p.lcp_w[i])
+        p.lcp.w[i] = fma(p.lcp.A[j * n + i], d, p.lcp.w[i])
 
 
 @kernel
 def add_two_columns(p, j, k):
     """`add_column` of j, then of k, with half the loads."""
-    n, c, d = p.lcp_n[0], p.lcp_old[j] + 0.0, p.lcp_old[k] + 0.0
+    n, c, d = p.lcp.n[0], p.lcp.old[j] + 0.0, p.lcp.old[k] + 0.0
     for i in range(n):
-        p.lcp_w[i] = fma(p.lcp_A[k * n + i], d, fma(p.lcp_A[j * n + i], c, p.lcp_w[i]))
+        p.lcp.w[i] = fma(p.lcp.A[k * n + i], d, fma(p.lcp.A[j * n + i], c, p.lcp.w[i]))
 
 
 @kernel
 def add_change(p):
-    """x += lcp_old, and w follows."""
-    for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = p.lcp_x[i] + p.lcp_old[i]
+    """x += lcp.old, and w follows."""
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = p.lcp.x[i] + p.lcp.old[i]
     m = list_changed(p)
     for half in range(m // 2):
-        add_two_columns(p, p.lcp_order[2 * half], p.lcp_order[2 * half + 1])
+        add_two_columns(p, p.lcp.order[2 * half], p.lcp.order[2 * half + 1])
     if m % 2 == 1:
-        add_column(p, p.lcp_order[m - 1])
+        add_column(p, p.lcp.order[m - 1])
 
 
 @kernel
 def exceeds(p, i, far, pull):
     """(below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and of w."""
-    x, w, s = p.lcp_x[i], p.lcp_w[i], p.lcp_best[i]
-    free, moves = s == OPEN, p.lcp_y[i] < p.lcp_g[i]
-    low, high = free & (x < p.lcp_y[i] - far), free & (x > p.lcp_g[i] + far)
+    x, w, s = p.lcp.x[i], p.lcp.w[i], p.lcp.best[i]
+    free, moves = s == OPEN, p.lcp.y[i] < p.lcp.g[i]
+    low, high = free & (x < p.lcp.y[i] - far), free & (x > p.lcp.g[i] + far)
     wrong = moves & not_(free) & (where(s < 0.0, -w, w) > pull)
     return low, high, wrong
 
 
 @kernel
 def exchange_rows(p, live):
-    """Rows that break their condition change sides: lcp_old = change of their x; returns in which worlds one did."""
+    """Rows that break their condition change sides: lcp.old = change of their x; returns in which worlds one did."""
     size, step = real(p, 0.0), largest_diagonal(p)
-    for i in range(p.lcp_n[0]):
-        size = fmax(fabs(p.lcp_x[i]), size)
-        size = fmax(fabs(p.lcp_b[i]) / step, size)
+    for i in range(p.lcp.n[0]):
+        size = fmax(fabs(p.lcp.x[i]), size)
+        size = fmax(fabs(p.lcp.b[i]) / step, size)
     far = EXACT * size
     moved = size < 0.0
-    for i in range(p.lcp_n[0]):
+    for i in range(p.lcp.n[0]):
         low, high, wrong = exceeds(p, i, far, far * step)
         low, high, wrong = live & low, live & high, live & wrong
-        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp_best[i])))
-        bound = where(low, p.lcp_y[i], p.lcp_g[i])
-        p.lcp_old[i] = where(low | high, bound - p.lcp_x[i], 0.0)
-        p.lcp_best[i] = state
+        state = where(low, -1.0, where(high, 1.0, where(wrong, OPEN, p.lcp.best[i])))
+        bound = where(low, p.lcp.y[i], p.lcp.g[i])
+        p.lcp.old[i] = where(low | high, bound - p.lcp.x[i], 0.0)
+        p.lcp.best[i] = state
         moved = moved | low | high | wrong
     return moved
 
@@ -286,35 +286,35 @@ def exchange_rows(p, live):
 @kernel
 def start_sets(p):
     """x = 0, w = -b; rows that can move against w are free, others at the bound that w asks for; friction waits."""
-    for i in range(p.lcp_n[0]):
-        p.lcp_y[i], p.lcp_g[i] = p.lcp_lo[i] + 0.0, p.lcp_hi[i] + 0.0
-        if p.lcp_findex[i] >= 0:
-            p.lcp_y[i], p.lcp_g[i] = real(p, 0.0), real(p, 0.0)
-        p.lcp_x[i], p.lcp_w[i] = real(p, 0.0), -p.lcp_b[i]
-        low = (p.lcp_y[i] == 0.0) & (p.lcp_w[i] >= 0.0)
-        high = (p.lcp_g[i] == 0.0) & (p.lcp_w[i] <= 0.0)
-        p.lcp_best[i] = where(low, -1.0, where(high, 1.0, OPEN))
+    for i in range(p.lcp.n[0]):
+        p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
+        if p.lcp.findex[i] >= 0:
+            p.lcp.y[i], p.lcp.g[i] = real(p, 0.0), real(p, 0.0)
+        p.lcp.x[i], p.lcp.w[i] = real(p, 0.0), -p.lcp.b[i]
+        low = (p.lcp.y[i] == 0.0) & (p.lcp.w[i] >= 0.0)
+        high = (p.lcp.g[i] == 0.0) & (p.lcp.w[i] <= 0.0)
+        p.lcp.best[i] = where(low, -1.0, where(high, 1.0, OPEN))
 
 
 @kernel
 def open_friction(p, ready):
     """Limits of friction from the normals, in worlds that are ready."""
-    for i in range(p.lcp_n[0]):
-        k = p.lcp_findex[i]
+    for i in range(p.lcp.n[0]):
+        k = p.lcp.findex[i]
         if k >= 0:
-            load = fabs(p.lcp_x[k])
-            most = where(load > 0.0, p.lcp_hi[i] * load, 0.0) + p.lcp_add[i]
-            p.lcp_y[i] = where(ready, -most, p.lcp_y[i])
-            p.lcp_g[i] = where(ready, most, p.lcp_g[i])
+            load = fabs(p.lcp.x[k])
+            most = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
+            p.lcp.y[i] = where(ready, -most, p.lcp.y[i])
+            p.lcp.g[i] = where(ready, most, p.lcp.g[i])
 
 
 @kernel
 def free_friction(p, ready):
     """Friction rows have limits now, and are free where these are not 0."""
     open_friction(p, ready)
-    for i in range(p.lcp_n[0]):
-        if p.lcp_findex[i] >= 0:
-            p.lcp_best[i] = where(ready & (p.lcp_g[i] > 0.0), OPEN, p.lcp_best[i])
+    for i in range(p.lcp.n[0]):
+        if p.lcp.findex[i] >= 0:
+            p.lcp.best[i] = where(ready & (p.lcp.g[i] > 0.0), OPEN, p.lcp.best[i])
 
 
 @kernel
@@ -323,23 +323,23 @@ def solve_sets(p, least, live):
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
-    for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = where(live, p.lcp_x[i] + p.lcp_old[i], p.lcp_x[i])
-    for i in range(p.lcp_n[0]):
-        bound = p.lcp_best[i] != OPEN
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = where(live, p.lcp.x[i] + p.lcp.old[i], p.lcp.x[i])
+    for i in range(p.lcp.n[0]):
+        bound = p.lcp.best[i] != OPEN
         if any_(live & bound):
-            w = where(bound, dense_dot(p, p.lcp_x, i) - p.lcp_b[i], 0.0)
-            p.lcp_w[i] = where(live, w, p.lcp_w[i])
+            w = where(bound, dense_dot(p, p.lcp.x, i) - p.lcp.b[i], 0.0)
+            p.lcp.w[i] = where(live, w, p.lcp.w[i])
         else:
-            p.lcp_w[i] = where(live, 0.0, p.lcp_w[i])
+            p.lcp.w[i] = where(live, 0.0, p.lcp.w[i])
 
 
 @kernel
 def lane_blocks(p, passes):
     """Passes from x = 0 until every world is solved, at most so many of each.
 
-    Reads:  the problem, dense; lcp_parameter: tolerance of the status.
-    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; limits in effect in lcp_y and lcp_g.
+    Reads:  the problem, dense; lcp.parameter: tolerance of the status.
+    Writes: lcp.*; limits in effect in lcp.* and lcp.*.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
     least, count = SINGULAR * largest_diagonal(p), real(p, 0.0)
@@ -363,18 +363,18 @@ def lane_blocks(p, passes):
         # their sets changed since the last factor, and with them the order of its rows, in all worlds
         factor_free(p, m, least)
     solve_free(p, m)
-    for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = clip(p.lcp_x[i] + p.lcp_old[i], p.lcp_y[i], p.lcp_g[i])
-    finish_at(p, p.lcp_y, p.lcp_g)
-    p.lcp_niter[0] = count
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = clip(p.lcp.x[i] + p.lcp.old[i], p.lcp.y[i], p.lcp.g[i])
+    finish_at(p, p.lcp.y, p.lcp.g)
+    p.lcp.niter[0] = count
 
 
 @stage
 def solve_lane_blocks(p, passes):
     """Block principal pivoting on problems that stand alone; see `lane_blocks`.
 
-    Reads:  lcp_n, lcp_A, lcp_b, lcp_lo, lcp_hi, lcp_findex, lcp_add, lcp_parameter.
-    Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], lcp_niter, lcp_status, lcp_residual; limits in
-            effect in lcp_y and lcp_g; for itself lcp_L, lcp_order, lcp_z, lcp_old, lcp_best, lcp_step, lcp_change.
+    Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; limits in effect in lcp.* and lcp.*; for
+            itself lcp_L.
     """
     lane_blocks(p, passes)

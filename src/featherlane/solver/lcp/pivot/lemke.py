@@ -25,49 +25,49 @@ REFINEMENTS = 2  # of the solution, by the dictionary that ends the path
 @kernel
 def entry_of(p1, i, j):
     """A_ij: its rows are filled up to eights."""
-    return p1.one_A[i * ((p1.one_n[0] + 7) // 8 * 8) + j]
+    return p1.one.A[i * ((p1.one.n[0] + 7) // 8 * 8) + j]
 
 
 @kernel
 def start_dictionary(p1):
     """w = A z + z0 - b: all of w basic."""
-    n, stride = p1.one_n[0], p1.nlcpone
+    n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
         for j in range(n):
-            p1.place_A[stride * i + j] = entry_of(p1, i, j)
-        p1.place_A[stride * i + n] = 1.0
-        p1.place_b[i] = -p1.one_b[i]
-        p1.one_order[i] = i
-        p1.one_place[i] = n + i
-    p1.one_place[n] = 2 * n
+            p1.place.A[stride * i + j] = entry_of(p1, i, j)
+        p1.place.A[stride * i + n] = 1.0
+        p1.place.b[i] = -p1.one.b[i]
+        p1.one.order[i] = i
+        p1.one.place[i] = n + i
+    p1.one.place[n] = 2 * n
 
 
 @kernel
 def exchange(p1, r, c):
     """The variables of row r and column c change places."""
-    n, stride = p1.one_n[0], p1.nlcpone
-    inverse = 1.0 / p1.place_A[stride * r + c]
+    n, stride = p1.one.n[0], p1.nlcpone
+    inverse = 1.0 / p1.place.A[stride * r + c]
     for j in range(n + 1):
-        p1.place_A[stride * r + j] = -(p1.place_A[stride * r + j] * inverse)
-    p1.place_A[stride * r + c] = inverse
-    p1.place_b[r] = -(p1.place_b[r] * inverse)
+        p1.place.A[stride * r + j] = -(p1.place.A[stride * r + j] * inverse)
+    p1.place.A[stride * r + c] = inverse
+    p1.place.b[r] = -(p1.place.b[r] * inverse)
     for i in range(n):
-        f = p1.place_A[stride * i + c]
+        f = p1.place.A[stride * i + c]
         if i != r and f != 0.0:
-            p1.place_A[stride * i + c] = 0.0
+            p1.place.A[stride * i + c] = 0.0
             for j in range(n + 1):
-                p1.place_A[stride * i + j] = p1.place_A[stride * i + j] + f * p1.place_A[stride * r + j]
-            p1.place_b[i] = p1.place_b[i] + f * p1.place_b[r]
-    entered, left = p1.one_place[c], p1.one_order[r]
-    p1.one_order[r], p1.one_place[c] = entered, left
+                p1.place.A[stride * i + j] = p1.place.A[stride * i + j] + f * p1.place.A[stride * r + j]
+            p1.place.b[i] = p1.place.b[i] + f * p1.place.b[r]
+    entered, left = p1.one.place[c], p1.one.order[r]
+    p1.one.order[r], p1.one.place[c] = entered, left
 
 
 @kernel
 def column_of(p1, variable):
     """The column of a variable that is not basic, -1: it is."""
     found = -1
-    for c in range(p1.one_n[0] + 1):
-        if p1.one_place[c] == variable:
+    for c in range(p1.one.n[0] + 1):
+        if p1.one.place[c] == variable:
             found = c
     return found
 
@@ -78,8 +78,8 @@ def perturbation(p1, i, j):
     """What eps^j adds to the basic variable of row i where q is q + (eps, eps^2, ...)."""
     c, x = column_of(p1, j), 0.0
     if c >= 0:
-        x = -p1.place_A[p1.nlcpone * i + c]
-    elif p1.one_order[i] == j:
+        x = -p1.place.A[p1.nlcpone * i + c]
+    elif p1.one.order[i] == j:
         x = 1.0
     return x
 
@@ -88,9 +88,9 @@ def perturbation(p1, i, j):
 def comes_first(p1, i, r, c):
     """Does row i reach zero before row r as column c grows?  In a tie the lexicographic order decides."""
     stride = p1.nlcpone
-    fi, fr = -p1.place_A[stride * i + c], -p1.place_A[stride * r + c]
-    a, b = p1.place_b[i] / fi, p1.place_b[r] / fr
-    j, n = 0, p1.one_n[0]
+    fi, fr = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
+    a, b = p1.place.b[i] / fi, p1.place.b[r] / fr
+    j, n = 0, p1.one.n[0]
     while j < n and fabs(a - b) <= TIE * fabs(b):
         a, b = perturbation(p1, i, j) / fi, perturbation(p1, r, j) / fr
         j += 1
@@ -100,18 +100,18 @@ def comes_first(p1, i, r, c):
 @kernel
 def leaving_row(p1, c):
     """The row that reaches zero first as column c grows, -1: none; z0 goes first wherever it can."""
-    n, stride, r, most = p1.one_n[0], p1.nlcpone, -1, 0.0
+    n, stride, r, most = p1.one.n[0], p1.nlcpone, -1, 0.0
     for i in range(n):
-        size = fabs(p1.place_A[stride * i + c])
+        size = fabs(p1.place.A[stride * i + c])
         if size > most:
             most = size
     for i in range(n):
-        if p1.place_A[stride * i + c] < -(PIVOT * most) and (r < 0 or comes_first(p1, i, r, c)):
+        if p1.place.A[stride * i + c] < -(PIVOT * most) and (r < 0 or comes_first(p1, i, r, c)):
             r = i
     for i in range(n):
-        if p1.one_order[i] == 2 * n and p1.place_A[stride * i + c] < -(PIVOT * most):
-            first = -(p1.place_b[r] / p1.place_A[stride * r + c])
-            if -(p1.place_b[i] / p1.place_A[stride * i + c]) <= first * (1.0 + TIE):
+        if p1.one.order[i] == 2 * n and p1.place.A[stride * i + c] < -(PIVOT * most):
+            first = -(p1.place.b[r] / p1.place.A[stride * r + c])
+            if -(p1.place.b[i] / p1.place.A[stride * i + c]) <= first * (1.0 + TIE):
                 r = i
     return r
 
@@ -120,9 +120,9 @@ def leaving_row(p1, c):
 def covering_row(p1):
     """The row with the lowest q, the last one of equals; -1: none is below zero."""
     r, least = -1, 0.0
-    for i in range(p1.one_n[0]):
-        if p1.place_b[i] < 0.0 and p1.place_b[i] <= least:
-            r, least = i, p1.place_b[i]
+    for i in range(p1.one.n[0]):
+        if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
+            r, least = i, p1.place.b[i]
     return r
 
 
@@ -130,55 +130,55 @@ def covering_row(p1):
 @kernel
 def read_solution(p1):
     """one_x = z of the basis."""
-    n = p1.one_n[0]
+    n = p1.one.n[0]
     for i in range(n):
-        p1.one_x[i], p1.one_lower[i], p1.one_upper[i] = 0.0, 0.0, INF
+        p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
     for i in range(n):
-        v = p1.one_order[i]
+        v = p1.one.order[i]
         if n <= v < 2 * n:
-            p1.one_x[v - n] = fmax(p1.place_b[i], 0.0)
+            p1.one.x[v - n] = fmax(p1.place.b[i], 0.0)
 
 
 @kernel
 def set_w(p1):
     """one_w = A z - b."""
-    for i in range(p1.one_n[0]):
-        s = -p1.one_b[i]
-        for j in range(p1.one_n[0]):
-            s = s + entry_of(p1, i, j) * p1.one_x[j]
-        p1.one_w[i] = s
+    for i in range(p1.one.n[0]):
+        s = -p1.one.b[i]
+        for j in range(p1.one.n[0]):
+            s = s + entry_of(p1, i, j) * p1.one.x[j]
+        p1.one.w[i] = s
 
 
 @kernel
 def refine(p1):
     """Basic z go on by what takes w of their own rows, which are not basic, to 0."""
-    n, stride = p1.one_n[0], p1.nlcpone
+    n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
-        v = p1.one_order[i]
+        v = p1.one.order[i]
         if n <= v < 2 * n:
-            z = p1.one_x[v - n]
+            z = p1.one.x[v - n]
             for c in range(n + 1):
-                u = p1.one_place[c]
+                u = p1.one.place[c]
                 if u < n:
-                    z = z - p1.place_A[stride * i + c] * p1.one_w[u]
-            p1.place_dx[v - n] = z
+                    z = z - p1.place.A[stride * i + c] * p1.one.w[u]
+            p1.place.dx[v - n] = z
     for i in range(n):
-        v = p1.one_order[i]
+        v = p1.one.order[i]
         if n <= v < 2 * n:
-            p1.one_x[v - n] = fmax(p1.place_dx[v - n], 0.0)
+            p1.one.x[v - n] = fmax(p1.place.dx[v - n], 0.0)
 
 
 @kernel
 def residual_of(p1):
     """The residual of status.py: max |z - max(z - w / a, 0)| by the size of z and b / a."""
     a, far, size, load = 0.0, 0.0, 0.0, 0.0
-    for i in range(p1.one_n[0]):
+    for i in range(p1.one.n[0]):
         a = fmax(entry_of(p1, i, i), a)
     step = 1.0 / a if a > 0.0 else 1.0
-    for i in range(p1.one_n[0]):
-        z = p1.one_x[i]
-        far = fmax(fabs(fmax(z - step * p1.one_w[i], 0.0) - z), far)
-        size, load = fmax(z, size), fmax(fabs(p1.one_b[i]), load)
+    for i in range(p1.one.n[0]):
+        z = p1.one.x[i]
+        far = fmax(fabs(fmax(z - step * p1.one.w[i], 0.0) - z), far)
+        size, load = fmax(z, size), fmax(fabs(p1.one.b[i]), load)
     size = fmax(step * load, size)
     return far / size if size > 0.0 else far
 
@@ -186,12 +186,12 @@ def residual_of(p1):
 @kernel
 def follow_path(p1, pivots):
     """Complementary pivots until z0 leaves, on a ray, or after so many; returns the status."""
-    n, count, status = p1.one_n[0], 0, ITERATIONS
+    n, count, status = p1.one.n[0], 0, ITERATIONS
     r, c = covering_row(p1), n
     if r < 0:
         status = SOLVED
     while status == ITERATIONS and count < pivots:
-        left = p1.one_order[r]
+        left = p1.one.order[r]
         exchange(p1, r, c)
         count += 1
         if left == 2 * n:
@@ -201,16 +201,16 @@ def follow_path(p1, pivots):
             r = leaving_row(p1, c)
             if r < 0:
                 status = INFEASIBLE
-    p1.one_niter[0] = count
+    p1.one.niter[0] = count
     return status
 
 
 @kernel
 def lemke(p1, pivots):
-    """Solve the standard LCP one_A, one_b of a record with room for a row more, by at most so many pivots.
+    """Solve the standard LCP one.A, one.b of a record with room for a row more, by at most so many pivots.
 
-    Reads:  one_n < nlcpone, one_A, one_b.
-    Writes: one_x, one_w, one_lower, one_upper, one_status, one_residual, one_niter (pivots).
+    Reads:  one.n < nlcpone, one.A, one.b.
+    Writes: one.*, one.niter (pivots).
     Cost:   n^2 products per pivot.
     """
     start_dictionary(p1)
@@ -221,21 +221,20 @@ def lemke(p1, pivots):
         for _ in range(REFINEMENTS):
             refine(p1)
             set_w(p1)
-    p1.one_residual[0] = residual_of(p1)
-    if p1.one_residual[0] <= TOLERANCE:
+    p1.one.residual[0] = residual_of(p1)
+    if p1.one.residual[0] <= TOLERANCE:
         status = SOLVED
     elif status == SOLVED:
         status = INACCURATE
-    p1.one_status[0] = status
+    p1.one.status[0] = status
 
 
 @stage
 def solve_lemke(p1, pivots):
     """A problem that stands alone, by `lemke`.
 
-    Reads:  one_n, one_A, one_b.
-    Writes: one_x (nlcpone,) [N], one_w (nlcpone,) [m/s^2], one_lower, one_upper, one_niter, one_status, one_residual;
-            one_order, one_place, place_A, place_b, place_dx for itself.
+    Reads:  one.n, one.A, one.b.
+    Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; place.*, place.* for itself.
     """
     lemke(p1, pivots)
 

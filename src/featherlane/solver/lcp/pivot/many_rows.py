@@ -1,6 +1,6 @@
 """Rows that come into the factor of one LCP together: as many as fill the next eight columns of L^T, side by side.
 
-The places that are to come stand behind the factor's in one_factor.  L^-1 of their rows is found for all of them at
+The places that are to come stand behind the factor's in one.factor.  L^-1 of their rows is found for all of them at
 once, lane by lane, in the columns of L^T where it belongs; what the factor leaves of their block of A is factored in
 the rows where that belongs.  A row whose pivot is in doubt ends the group and comes alone.
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
@@ -18,49 +18,49 @@ from featherlane.solver.lcp.pivot.factor import (
 )
 from featherlane.solver.lcp.pivot.places import BETWEEN, WAITING
 
-MASK = 56  # in one_sum: 1 in the lanes of the rows that come
+MASK = 56  # in one.sum: 1 in the lanes of the rows that come
 
 
 @kernel
 def put_between(r1, p):
     """Place p goes into the factor, or waits if it depends on what is there."""
-    gather_row(r1, p, r1.one_turn)
-    reduce_forward(r1, r1.one_turn)
-    pivot = pivot_of(r1, p, r1.one_turn)
-    r1.one_state[p] = WAITING
-    if is_independent(r1, r1.one_turn, pivot):
-        append_row(r1, p, r1.one_turn, pivot)
-        r1.one_state[p] = BETWEEN
+    gather_row(r1, p, r1.one.turn)
+    reduce_forward(r1, r1.one.turn)
+    pivot = pivot_of(r1, p, r1.one.turn)
+    r1.one.state[p] = WAITING
+    if is_independent(r1, r1.one.turn, pivot):
+        append_row(r1, p, r1.one.turn, pivot)
+        r1.one.state[p] = BETWEEN
 
 
 # ---- a group --------------------------------------------------------------------------------------------------------
 @kernel
 def gather_group(r1, count):
     """A of the places that come: in the columns of the rows before them, and in their own rows; their lanes."""
-    m, width = r1.one_count[0], 8 * eights_of_row(r1)
-    U, A, first = r1.one_L, r1.place_A, m // 8 * 8
+    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    U, A, first = r1.one.L, r1.place.A, m // 8 * 8
     for k in range(m):
-        p, o = r1.one_factor[k], k * width + m
+        p, o = r1.one.factor[k], k * width + m
         for q in range(count):
             U[o + q] = 0.0
             if p >= 0:
-                U[o + q] = A[p * width + r1.one_factor[m + q]]
+                U[o + q] = A[p * width + r1.one.factor[m + q]]
     for i in range(count):
-        p, o = r1.one_factor[m + i], (m + i) * width + m
+        p, o = r1.one.factor[m + i], (m + i) * width + m
         for q in range(count):
-            U[o + q] = A[p * width + r1.one_factor[m + q]]
+            U[o + q] = A[p * width + r1.one.factor[m + q]]
     for lane in range(8):
-        r1.one_sum[MASK + lane] = 0.0
+        r1.one.sum[MASK + lane] = 0.0
     for q in range(count):
-        r1.one_sum[MASK + m - first + q] = 1.0
+        r1.one.sum[MASK + m - first + q] = 1.0
 
 
 @kernel
 def reduce_group(r1):
     """L^-1 of the columns that come, four rows at a time; the lanes beside them stay."""
-    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
-    U, E, w = r1.one_L, eights(r1.one_L), 8 * eights_of_row(r1)
-    mask = eights(r1.one_sum)[MASK // 8] > 0.5
+    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1)
+    mask = eights(r1.one.sum)[MASK // 8] > 0.5
     k = 0
     while k + 4 <= m:
         e = k * width + c
@@ -89,8 +89,8 @@ def reduce_group(r1):
 @kernel
 def subtract_before(r1, lane, count):
     """Rows in four lanes from that one on: A less t^T D^-1 t, t = L^-1 of the columns that come; only theirs change."""
-    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
-    U, E, D = r1.one_L, eights(r1.one_L), r1.one_D
+    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
     e = (8 * c + lane) * width + c
     y0, y1, y2, y3 = E[e], E[e + width], E[e + 2 * width], E[e + 3 * width]
     for k in range(m):
@@ -112,23 +112,23 @@ def subtract_before(r1, lane, count):
 @kernel
 def finish_row(r1, i, count, inverse):
     """Row i of those that come is a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
-    m, width = r1.one_count[0], 8 * eights_of_row(r1)
-    U, o, lane = r1.one_L, (m + i) * width + m // 8 * 8, m % 8
+    m, width = r1.one.count[0], 8 * eights_of_row(r1)
+    U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
     for k in range(8):
         if lane + i < k < lane + count:
             U[o + k] = U[o + k] * inverse
         else:
             U[o + k] = 0.0
-    p = r1.one_factor[m + i]
-    r1.one_D[m + i] = inverse
-    r1.one_slot[p], r1.one_state[p] = m + i, BETWEEN
+    p = r1.one.factor[m + i]
+    r1.one.D[m + i] = inverse
+    r1.one.slot[p], r1.one.state[p] = m + i, BETWEEN
 
 
 @kernel
 def factor_group(r1, count):
     """L D L^T of the rows that come among themselves; returns how many of them went in."""
-    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
-    U, E, w, taken = r1.one_L, eights(r1.one_L), 8 * eights_of_row(r1), 0
+    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1), 0
     while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
         o = (m + taken) * w + m
         inverse = 1.0 / U[o + taken]
@@ -145,37 +145,37 @@ def factor_group(r1, count):
 @kernel
 def put_group(r1, count):
     """The first places behind the factor, all in the same eight columns, go into it; returns how many did."""
-    m, width, c = r1.one_count[0], eights_of_row(r1), r1.one_count[0] // 8
-    E, lane = eights(r1.one_L), r1.one_count[0] % 8
+    m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
+    E, lane = eights(r1.one.L), r1.one.count[0] % 8
     gather_group(r1, count)
     reduce_group(r1)
     if lane < 4:
         subtract_before(r1, 0, count)
     if lane + count > 4:
         subtract_before(r1, 4, count)
-    mask = eights(r1.one_sum)[MASK // 8] > 0.5
+    mask = eights(r1.one.sum)[MASK // 8] > 0.5
     for k in range(m):
         v = E[k * width + c]
-        E[k * width + c] = where(mask, v * r1.one_D[k], v)
+        E[k * width + c] = where(mask, v * r1.one.D[k], v)
     taken = factor_group(r1, count)
-    r1.one_count[0] = m + taken
+    r1.one.count[0] = m + taken
     return taken
 
 
 # ---- any number -----------------------------------------------------------------------------------------------------
 @kernel
 def put_all_between(r1, count):
-    """So many places that stand behind the factor in one_factor go into it; those that depend on others wait."""
+    """So many places that stand behind the factor in one.factor go into it; those that depend on others wait."""
     left = count
     while left > 0:
-        group = 8 - r1.one_count[0] % 8
+        group = 8 - r1.one.count[0] % 8
         group = group if group < left else left
         taken = put_group(r1, group)
         left -= taken
         if taken < group:
-            m, p = r1.one_count[0], r1.one_factor[r1.one_count[0]]
+            m, p = r1.one.count[0], r1.one.factor[r1.one.count[0]]
             put_between(r1, p)
             left -= 1
-            if r1.one_state[p] == WAITING:
+            if r1.one.state[p] == WAITING:
                 for q in range(m, m + left):
-                    r1.one_factor[q] = r1.one_factor[q + 1]
+                    r1.one.factor[q] = r1.one.factor[q + 1]

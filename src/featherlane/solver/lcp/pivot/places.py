@@ -23,24 +23,24 @@ FIXED = 3  # both bounds are 0
 def kind_of_row(r1, k):
     """0 without bounds, 1 bounded, 2 bounded by the solution of another row."""
     kind = 1
-    if r1.one_findex[k] >= 0:
+    if r1.one.findex[k] >= 0:
         kind = 2
-    elif r1.one_lo[k] == -INF and r1.one_hi[k] == INF:
+    elif r1.one.lo[k] == -INF and r1.one.hi[k] == INF:
         kind = 0
     return kind
 
 
 @kernel
 def order_rows(r1):
-    """one_order and one_place; counts the rows whose bounds are known from the start."""
+    """one_order and one.place; counts the rows whose bounds are known from the start."""
     i = 0
     for kind in range(3):
-        for k in range(r1.one_n[0]):
+        for k in range(r1.one.n[0]):
             if kind_of_row(r1, k) == kind:
-                r1.one_order[i], r1.one_place[k] = k, i
+                r1.one.order[i], r1.one.place[k] = k, i
                 i += 1
         if kind == 1:
-            r1.one_count[3] = i
+            r1.one.count[3] = i
 
 
 @kernel
@@ -56,40 +56,40 @@ def scale_of(a):
 @kernel
 def load_places(r1):
     """The problem in the order of the pivoting."""
-    n, width = r1.one_n[0], 8 * eights_of_row(r1)
+    n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
-        k = r1.one_order[i]
-        r1.place_scale[i] = scale_of(r1.one_A[k * width + k])
+        k = r1.one.order[i]
+        r1.place.scale[i] = scale_of(r1.one.A[k * width + k])
     for i in range(n):
-        k, s = r1.one_order[i], r1.place_scale[i]
+        k, s = r1.one.order[i], r1.place.scale[i]
         for j in range(n):
-            r1.place_A[i * width + j] = r1.one_A[k * width + r1.one_order[j]] * (s * r1.place_scale[j])
-        r1.place_b[i] = r1.one_b[k] * s
-        r1.place_lo[i], r1.place_hi[i] = 0.0, 0.0
-        if r1.one_findex[k] < 0:
-            r1.place_lo[i], r1.place_hi[i] = r1.one_lo[k] / s, r1.one_hi[k] / s
+            r1.place.A[i * width + j] = r1.one.A[k * width + r1.one.order[j]] * (s * r1.place.scale[j])
+        r1.place.b[i] = r1.one.b[k] * s
+        r1.place.lo[i], r1.place.hi[i] = 0.0, 0.0
+        if r1.one.findex[k] < 0:
+            r1.place.lo[i], r1.place.hi[i] = r1.one.lo[k] / s, r1.one.hi[k] / s
     for j in range(n, width):
-        r1.place_b[j] = 0.0
+        r1.place.b[j] = 0.0
         for i in range(n):
-            r1.place_A[i * width + j] = 0.0
+            r1.place.A[i * width + j] = 0.0
 
 
 @kernel
 def solve_nothing(r1):
     """No place is driven, x = 0."""
     clear_factor(r1)
-    X, W = eights(r1.place_x), eights(r1.place_w)
+    X, W = eights(r1.place.x), eights(r1.place.w)
     for c in range(eights_of_row(r1)):
         X[c], W[c] = 0.0, 0.0
-    for i in range(r1.one_n[0]):
-        r1.one_state[i], r1.one_slot[i], r1.one_mark[i] = FIXED, -1, -1
+    for i in range(r1.one.n[0]):
+        r1.one.state[i], r1.one.slot[i], r1.one.mark[i] = FIXED, -1, -1
 
 
 # ---- products -------------------------------------------------------------------------------------------------------
 @kernel
 def multiply(r1, v, out, rows, columns):
     """out += A v over the first rows, and as many eights of columns."""
-    A, O, width = eights(r1.place_A), eights(out), eights_of_row(r1)
+    A, O, width = eights(r1.place.A), eights(out), eights_of_row(r1)
     c = 0
     while c + 4 <= columns:
         a0, a1, a2, a3 = O[c], O[c + 1], O[c + 2], O[c + 3]
@@ -118,8 +118,8 @@ def multiply(r1, v, out, rows, columns):
 
 @kernel
 def clear_direction(r1, blocks):
-    """place_dx = 0 and place_dw = 0, so many eights."""
-    X, W = eights(r1.place_dx), eights(r1.place_dw)
+    """place_dx = 0 and place.dw = 0, so many eights."""
+    X, W = eights(r1.place.dx), eights(r1.place.dw)
     for c in range(blocks):
         X[c], W[c] = 0.0, 0.0
 
@@ -127,45 +127,45 @@ def clear_direction(r1, blocks):
 @kernel
 def force_inside(r1, p):
     """x of place p within its bounds."""
-    r1.place_x[p] = clip(r1.place_x[p], r1.place_lo[p], r1.place_hi[p])
+    r1.place.x[p] = clip(r1.place.x[p], r1.place.lo[p], r1.place.hi[p])
 
 
 @kernel
 def product_of_row(r1, i):
     """(A_i x, the sum of the sizes of its terms)."""
-    A, X, S, width = eights(r1.place_A), eights(r1.place_x), eights(r1.one_sum), eights_of_row(r1)
+    A, X, S, width = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum), eights_of_row(r1)
     v = A[i * width] * X[0]
     u = fabs(v)
     for c in range(1, width):
         y = A[i * width + c] * X[c]
         v, u = v + y, u + fabs(y)
     S[0], S[1] = v, u
-    return sum_of_eight(r1.one_sum, 0), sum_of_eight(r1.one_sum, 8)
+    return sum_of_eight(r1.one.sum, 0), sum_of_eight(r1.one.sum, 8)
 
 
 @kernel
 def rounding_of(r1, last):
     """The error that rounding leaves in w of the places before the last: a part of the sum of |x| and largest |b|."""
     blocks = (last + 7) // 8
-    X, b, S = eights(r1.place_x), eights(r1.place_b), eights(r1.one_sum)
+    X, b, S = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     u, v = fabs(X[0]), fabs(b[0])
     for c in range(1, blocks):
         u, v = u + fabs(X[c]), fmax(v, fabs(b[c]))
     S[0], S[1] = u, v
-    largest = r1.one_sum[8]
+    largest = r1.one.sum[8]
     for k in range(9, 16):
-        largest = fmax(largest, r1.one_sum[k])
-    return ROUNDING * (sum_of_eight(r1.one_sum, 0) + largest)
+        largest = fmax(largest, r1.one.sum[k])
+    return ROUNDING * (sum_of_eight(r1.one.sum, 0) + largest)
 
 
 @kernel
 def refresh(r1):
     """w = A x - b; returns the error that rounding leaves in it."""
-    n, width = r1.one_n[0], eights_of_row(r1)
-    W, b = eights(r1.place_w), eights(r1.place_b)
+    n, width = r1.one.n[0], eights_of_row(r1)
+    W, b = eights(r1.place.w), eights(r1.place.b)
     for c in range(width):
         W[c] = -b[c]
-    multiply(r1, r1.place_x, r1.place_w, n, width)
+    multiply(r1, r1.place.x, r1.place.w, n, width)
     return rounding_of(r1, n)
 
 
@@ -173,26 +173,26 @@ def refresh(r1):
 @kernel
 def unload_places(r1):
     """x, w and the bounds in effect, row by row; x forced into them."""
-    for i in range(r1.one_n[0]):
-        k, s = r1.one_order[i], r1.place_scale[i]
-        lower, upper = r1.place_lo[i] * s, r1.place_hi[i] * s
-        r1.one_lower[k], r1.one_upper[k] = lower, upper
-        r1.one_x[k] = clip(r1.place_x[i] * s, lower, upper)
-        r1.one_w[k] = r1.place_w[i] / s
+    for i in range(r1.one.n[0]):
+        k, s = r1.one.order[i], r1.place.scale[i]
+        lower, upper = r1.place.lo[i] * s, r1.place.hi[i] * s
+        r1.one.lower[k], r1.one.upper[k] = lower, upper
+        r1.one.x[k] = clip(r1.place.x[i] * s, lower, upper)
+        r1.one.w[k] = r1.place.w[i] / s
 
 
 @kernel
 def residual_of(r1):
     """The residual of complementarity, see status.py, from x, w and the bounds in effect."""
-    n, width = r1.one_n[0], 8 * eights_of_row(r1)
+    n, width = r1.one.n[0], 8 * eights_of_row(r1)
     a, x, b = 0.0, 0.0, 0.0
     for k in range(n):
-        a = fmax(r1.one_A[k * width + k], a)
-        x, b = fmax(fabs(r1.one_x[k]), x), fmax(fabs(r1.one_b[k]), b)
+        a = fmax(r1.one.A[k * width + k], a)
+        x, b = fmax(fabs(r1.one.x[k]), x), fmax(fabs(r1.one.b[k]), b)
     step = 1.0 / a if a > 0.0 else 1.0
     worst = 0.0
     for k in range(n):
-        y = r1.one_x[k]
-        worst = fmax(fabs(y - clip(y - r1.one_w[k] * step, r1.one_lower[k], r1.one_upper[k])), worst)
+        y = r1.one.x[k]
+        worst = fmax(fabs(y - clip(y - r1.one.w[k] * step, r1.one.lower[k], r1.one.upper[k])), worst)
     size = fmin(fmax(x, b * step), LARGEST)
     return worst / size if size > 0.0 else worst

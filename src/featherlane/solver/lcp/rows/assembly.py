@@ -16,11 +16,11 @@ from featherlane.solver.lcp.status import SOLVED
 @kernel
 def clear_rows(m, d):
     """No rows."""
-    d.lcp_n[0] = 0
-    d.lcp_dense[0] = 0
-    d.one_status[0] = SOLVED
+    d.lcp.n[0] = 0
+    d.lcp.dense[0] = 0
+    d.one.status[0] = SOLVED
     for i in range(m.nv):
-        d.dual_mark[i] = 0
+        d.dual.mark[i] = 0
 
 
 @stage
@@ -30,11 +30,10 @@ def make_lcp(m, d):
     A = J Mh^-1 J^T + cfm / h,   b = c / h - J (v / h + Mh^-1 f),   x in [N, N m].
     Source: ODE manual; the recorded steps of its world replay to rounding.
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
-    Writes: lcp_n, lcp_findex, lcp_coladr, lcp_colnum, lcp_rowadr, lcp_col, lcp_Y, lcp_cfm, lcp_diag, lcp_b, lcp_lo,
-            lcp_hi, lcp_add; qH, qHDiagInv, qacc_step, lcp_scale; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0
-            where a contact acts; con_overflow where the rows of a tile do not fit; con_erp, con_cfm, con_belt,
-            con_compliance, con_frictionforce, con_restitution, con_restitution_vel, con_frame of contacts; link_lcprow;
-            lcp_dense, one_status, warning (rows full); dual_mark, search for itself.
+    Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 where a contact acts;
+            con_overflow where the rows of a tile do not fit; con_erp, con_cfm, con_belt, con_compliance,
+            con_frictionforce, con_restitution, con_restitution_vel, con_frame of contacts; link_lcprow; one.*, warning
+            (rows full); dual.*, primal.* for itself.
     Cost:   O(rows depth^2).
     """
     clear_rows(m, d)

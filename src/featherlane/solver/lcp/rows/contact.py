@@ -49,13 +49,13 @@ def fill_row(m, d, k, c, start, n, present):
     """J of contact k in direction c: along normal and tangents, then about them."""
     u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
     for p in range(start, start + n):
-        i, x = d.lcp_col[p], real(d, 0.0)
-        mark, w = d.dual_mark[i], load3(d.cdof, 6 * i)
+        i, x = d.lcp.col[p], real(d, 0.0)
+        mark, w = d.dual.mark[i], load3(d.cdof, 6 * i)
         if mark != BOTH:
             if c < 3:
                 w = add3(load3(d.cdof, 6 * i + 3), cross(w, first if mark == FIRST else second))
             x = dot3(u, w) if mark == SECOND else -dot3(u, w)
-        d.search[i] = where(present, x, 0.0)
+        d.primal.search[i] = where(present, x, 0.0)
 
 
 @kernel

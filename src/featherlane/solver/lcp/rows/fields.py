@@ -1,57 +1,25 @@
 """Fields that join the rows of a tile with its LCP."""
 
-from featherlane.lanes.layout import Field
+from featherlane.lanes.layout import Declare
+
+_slot = Declare("make_lcp", "slot")
+_output = Declare("link_forces", "output")
+_lcp = Declare("make_lcp", "scratch", record="lcp")
 
 FIELDS = (
     # parameters of contacts
-    Field("con_frictionforce", "real", ("nconmax",), "1", "lcp: 1: sliding friction is a force", "make_lcp", "slot"),
-    Field("con_erp", "real", ("nconmax",), "1", "lcp: ERP of the normal row", "make_lcp", "slot"),
-    Field("con_cfm", "real", ("nconmax",), "m/(s N)", "lcp: CFM of the normal row", "make_lcp", "slot"),
-    Field("con_restitution", "real", ("nconmax",), "1", "lcp: restitution", "make_lcp", "slot"),
-    Field(
-        "con_restitution_vel",
-        "real",
-        ("nconmax",),
-        "m/s",
-        "lcp: approach speed above which it acts",
-        "make_lcp",
-        "slot",
-    ),
-    Field(
-        "con_compliance", "real", ("nconmax", 2), "m/(s N)", "lcp: CFM of the friction rows (slip)", "make_lcp", "slot"
-    ),
-    Field(
-        "con_belt", "real", ("nconmax", 3), "m/s", "lcp: surface velocity along normal and tangents", "make_lcp", "slot"
-    ),
+    _slot.real("con_frictionforce", "nconmax", "1", "lcp: 1: sliding friction is a force"),
+    _slot.real("con_erp", "nconmax", "1", "lcp: ERP of the normal row"),
+    _slot.real("con_cfm", "nconmax", "m/(s N)", "lcp: CFM of the normal row"),
+    _slot.real("con_restitution", "nconmax", "1", "lcp: restitution"),
+    _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp: approach speed above which it acts"),
+    _slot.real("con_compliance", "nconmax 2", "m/(s N)", "lcp: CFM of the friction rows (slip)"),
+    _slot.real("con_belt", "nconmax 3", "m/s", "lcp: surface velocity along normal and tangents"),
     # where the rows stand
-    Field(
-        "con_lcprow",
-        "int",
-        ("nconmax",),
-        "1",
-        "lcp: row of the slot's normal; those of friction follow",
-        "make_lcp",
-        "slot",
-    ),
-    Field("dofrow_lcprow", "int", ("ndofrowmax",), "1", "lcp: row of the one-dof row", "make_lcp", "slot"),
-    Field("genrow_lcprow", "int", ("ngenrowmax",), "1", "lcp: row of the general row", "make_lcp", "slot"),
-    Field(
-        "link_lcprow",
-        "int",
-        ("nlink", 2),
-        "1",
-        "lcp: first row of the link; that of its motor or stop, -1: none",
-        "make_lcp",
-        "slot",
-    ),
-    Field(
-        "link_force",
-        "real",
-        ("nlink", 6),
-        "N, N m",
-        "force and torque on the first body at its com",
-        "link_forces",
-        "output",
-    ),
-    Field("lcp_scale", "real", ("nv",), "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH", "make_lcp", "scratch"),
+    _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; those of friction follow"),
+    _slot.int("dofrow_lcprow", "ndofrowmax", "1", "lcp: row of the one-dof row"),
+    _slot.int("genrow_lcprow", "ngenrowmax", "1", "lcp: row of the general row"),
+    _slot.int("link_lcprow", "nlink 2", "1", "lcp: first row of the link; that of its motor or stop, -1: none"),
+    _output.real("link_force", "nlink 6", "N, N m", "force and torque on the first body at its com"),
+    _lcp.real("scale", "nv", "1/sqrt(kg)", "lcp: 1 / sqrt(D) of the factor in qH"),
 )

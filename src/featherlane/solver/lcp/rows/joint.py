@@ -34,7 +34,7 @@ def append_dof_row(m, d, i, J):
     n = add_chain(m, d, i, FIRST, start, 0)
     clear_entries(d, start, n)
     clear_marks(d, start, n)
-    d.search[i] = J
+    d.primal.search[i] = J
     return append_row(m, d, start, n)
 
 
@@ -88,11 +88,11 @@ def append_general_row(m, d, k):
     start, o, n = open_columns(d), d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
-    sort_descending(d.lcp_col, start, n)
+    sort_descending(d.lcp.col, start, n)
     clear_entries(d, start, n)
     clear_marks(d, start, n)
     for e in range(o, o + d.genrow_dofnum[k]):
-        d.search[d.genrow_dof[e]] = d.genrow_J[e]
+        d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
     return append_row(m, d, start, n)
 
 

@@ -80,25 +80,25 @@ def arm(m, d, k, side):
 def fill_turn_row(d, u, start, n):
     """J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
     for p in range(start, start + n):
-        i, x = d.lcp_col[p], real(d, 0.0)
-        if d.dual_mark[i] != BOTH:
+        i, x = d.lcp.col[p], real(d, 0.0)
+        if d.dual.mark[i] != BOTH:
             x = dot3(u, load3(d.cdof, 6 * i))
-        d.search[i] = -x if d.dual_mark[i] == SECOND else x
+        d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
 
 
 @kernel
 def fill_point_row(d, u, r1, r2, start, n):
     """J of u . (v_1 - v_2), the velocities of the points at arms r; what cancels at a dof of both is left out."""
     for p in range(start, start + n):
-        i = d.lcp_col[p]
-        w, v, mark = load3(d.cdof, 6 * i), load3(d.cdof, 6 * i + 3), d.dual_mark[i]
+        i = d.lcp.col[p]
+        w, v, mark = load3(d.cdof, 6 * i), load3(d.cdof, 6 * i + 3), d.dual.mark[i]
         if mark == BOTH:
             x = dot3(u, cross(w, sub3(r1, r2)))
         elif mark == FIRST:
             x = dot3(u, add3(v, cross(w, r1)))
         else:
             x = -dot3(u, add3(v, cross(w, r2)))
-        d.search[i] = x
+        d.primal.search[i] = x
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def append_link(m, d, k, start, n):
     shift, turn = misplaced(m, d, k), (zero, zero, zero)
     if m.link_type[k] != LINK_BALL:
         turn = misaligned(m, d, k)
-    d.link_lcprow[2 * k] = d.lcp_n[0]
+    d.link_lcprow[2 * k] = d.lcp.n[0]
     for c in range(rows_of(m, k)):
         u = direction(m, d, k, c)
         if turns(m, k, c):
@@ -156,14 +156,14 @@ def link_forces(m, d):
         if first >= 0:
             for c in range(rows_of(m, k)):
                 if turns(m, k, c):
-                    t = axpy3(d.lcp_x[first + c], direction(m, d, k, c), t)
+                    t = axpy3(d.lcp.x[first + c], direction(m, d, k, c), t)
                 else:
-                    f = axpy3(d.lcp_x[first + c], direction(m, d, k, c), f)
+                    f = axpy3(d.lcp.x[first + c], direction(m, d, k, c), f)
         if last >= 0:
             if m.link_type[k] == LINK_HINGE:
-                t = axpy3(d.lcp_x[last], link_axis(m, d, k, 0), t)
+                t = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), t)
             else:
-                f = axpy3(d.lcp_x[last], link_axis(m, d, k, 0), f)
+                f = axpy3(d.lcp.x[last], link_axis(m, d, k, 0), f)
         t = add3(t, cross(sub3(link_point(m, d, k, 0), load3(d.xipos, 3 * m.link_body[2 * k])), f))
         for c in range(3):
             d.link_force[6 * k + c] = where(active, f[c], d.link_force[6 * k + c])

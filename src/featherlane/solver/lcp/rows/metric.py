@@ -20,9 +20,9 @@ from featherlane.dynamics.sparse.tree_factor import expand_columns
 
 @kernel
 def factor_step_inertia(m, d):
-    """qH, qHDiagInv <- the factor of Mh;  qacc_step <- Mh^-1 f, the acceleration without rows;  lcp_scale <- D^-1/2.
+    """qH, qHDiagInv <- the factor of Mh;  qacc_step <- Mh^-1 f, the acceleration without rows;  lcp.scale <- D^-1/2.
 
-    Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp_scale (nv,).
+    Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp.scale (nv,).
     """
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i]
@@ -33,26 +33,26 @@ def factor_step_inertia(m, d):
         damped_diagonal(m, d, 0)
     factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
     for i in range(m.nv):
-        d.lcp_scale[i] = sqrt(d.qHDiagInv[i])
+        d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
 
 
 @kernel
 def sum_rows(m, d):
     """z = Y^T x, row by row."""
     for i in range(m.nv):
-        d.lcp_z[i] = real(d, 0.0)
-    for r in range(d.lcp_n[0]):
-        o, e, x = d.lcp_coladr[r], d.lcp_rowadr[r], d.lcp_x[r]
-        for p in range(d.lcp_colnum[r]):
-            i = d.lcp_col[o + p]
-            d.lcp_z[i] = fma(d.lcp_Y[e + p], x, d.lcp_z[i])
+        d.lcp.z[i] = real(d, 0.0)
+    for r in range(d.lcp.n[0]):
+        o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
+        for p in range(d.lcp.colnum[r]):
+            i = d.lcp.col[o + p]
+            d.lcp.z[i] = fma(d.lcp.Y[e + p], x, d.lcp.z[i])
 
 
 @kernel
 def accelerate(m, d):
     """qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc."""
     for i in range(m.nv):
-        u = d.lcp_z[i] / d.lcp_scale[i]
+        u = d.lcp.z[i] / d.lcp.scale[i]
         d.qacc[i] = u
         d.qfrc_constraint[i] = u
     for i in range(m.nv):

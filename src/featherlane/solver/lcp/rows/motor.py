@@ -82,7 +82,7 @@ def append_motor(m, d, k, present, low, high):
     else:
         fill_point_row(d, u, arm(m, d, k, 0), arm(m, d, k, 1), start, n)
     for p in range(start, start + n):
-        d.search[d.lcp_col[p]] = where(present, d.search[d.lcp_col[p]], 0.0)
+        d.primal.search[d.lcp.col[p]] = where(present, d.primal.search[d.lcp.col[p]], 0.0)
     clear_marks(d, start, n)
     r, v, a = append_row(m, d, start, n)
     c = where(at, stop_velocity(m, d, k, low, high, v), m.link_motor_vel[k])

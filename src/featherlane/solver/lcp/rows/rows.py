@@ -5,10 +5,10 @@ too.  Rows of one joint, contact or link come as a group that shares its columns
 
     start = open_columns(d)                       # columns that are free
     n = add_chain(m, d, i, FIRST, start, 0)       # dof i, -1: none, and all above it; the next: SECOND, start, n
-    sort_descending(d.lcp_col, start, n)          # as whitening needs them
+    sort_descending(d.lcp.col, start, n)          # as whitening needs them
     if n > 0 and has_room(m, d, rows):            # a tile that is full is split, see report_full
         for each row:
-            d.search[i] = J_i at each column      # d.dual_mark[i]: FIRST, SECOND or BOTH (what moves both bodies alike)
+            d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
             r, v, a = append_row(m, d, start, n)  # its number; J v and J Mh^-1 f
             set_row(m, d, r, v, a, present, c, cfm, lo, hi)
     clear_marks(d, start, n)
@@ -28,28 +28,28 @@ from featherlane.solver.dual.rows import sort_descending
 FIRST, SECOND, BOTH = 1, 2, 3
 INFINITE = float("inf")
 NO_ROW = -1  # of what has none in any world
-FULL = -1  # one_status, which no solver has set yet: some row found no room
+FULL = -1  # one.status, which no solver has set yet: some row found no room
 
 
 # ---- columns -------------------------------------------------------------------------------------------------------
 @kernel
 def open_columns(d):
     """The first column that is free."""
-    r = d.lcp_n[0] - 1
-    return d.lcp_coladr[r] + d.lcp_colnum[r] if r >= 0 else 0
+    r = d.lcp.n[0] - 1
+    return d.lcp.coladr[r] + d.lcp.colnum[r] if r >= 0 else 0
 
 
 @kernel
 def next_entry(d):
     """The first entry of Y that is free."""
-    r = d.lcp_n[0] - 1
-    return d.lcp_rowadr[r] + d.lcp_colnum[r] if r >= 0 else 0
+    r = d.lcp.n[0] - 1
+    return d.lcp.rowadr[r] + d.lcp.colnum[r] if r >= 0 else 0
 
 
 @kernel
 def has_room(m, d, rows):
     """Is there room for that many rows more, whatever their dofs?"""
-    fits = d.lcp_n[0] + rows <= d.nlcp and open_columns(d) + m.nv <= d.nlcpcol
+    fits = d.lcp.n[0] + rows <= d.nlcp and open_columns(d) + m.nv <= d.nlcpcol
     return fits and next_entry(d) + rows * m.nv <= d.nlcpY
 
 
@@ -57,10 +57,10 @@ def has_room(m, d, rows):
 def add_chain(m, d, i, mark, start, n):
     """Append dof i (-1: none) and all above it to the n columns from start on; returns their number."""
     while i >= 0:
-        if d.dual_mark[i] == 0:
-            d.lcp_col[start + n] = i
+        if d.dual.mark[i] == 0:
+            d.lcp.col[start + n] = i
             n += 1
-        d.dual_mark[i] = d.dual_mark[i] | mark
+        d.dual.mark[i] = d.dual.mark[i] | mark
         i = m.dof_parentid[i]
     return n
 
@@ -75,7 +75,7 @@ def pair_columns(m, d, first, second, start):
     else:
         n = add_chain(m, d, j, SECOND, start, n)
         n = add_chain(m, d, i, FIRST, start, n)
-    sort_descending(d.lcp_col, start, n)
+    sort_descending(d.lcp.col, start, n)
     return n
 
 
@@ -83,14 +83,14 @@ def pair_columns(m, d, first, second, start):
 def clear_marks(d, start, n):
     """No dof is marked any more."""
     for p in range(start, start + n):
-        d.dual_mark[d.lcp_col[p]] = 0
+        d.dual.mark[d.lcp.col[p]] = 0
 
 
 @kernel
 def clear_entries(d, start, n):
     """J = 0 at all columns."""
     for p in range(start, start + n):
-        d.search[d.lcp_col[p]] = real(d, 0.0)
+        d.primal.search[d.lcp.col[p]] = real(d, 0.0)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -99,13 +99,13 @@ def whiten(m, d, start, n, e):
     """lcp_Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
     s = real(d, 0.0)
     for p in range(n):
-        i = d.lcp_col[start + p]
-        x, a = d.search[i], m.M_rowadr[i]
+        i = d.lcp.col[start + p]
+        x, a = d.primal.search[i], m.M_rowadr[i]
         for c in range(m.M_rownnz[i] - 1):
             j = m.M_colind[a + c]
-            d.search[j] = fma(-d.qH[a + c], x, d.search[j])
-        y = x * d.lcp_scale[i]
-        d.lcp_Y[e + p] = y
+            d.primal.search[j] = fma(-d.qH[a + c], x, d.primal.search[j])
+        y = x * d.lcp.scale[i]
+        d.lcp.Y[e + p] = y
         s = fma(y, y, s)
     return s
 
@@ -116,15 +116,15 @@ def append_row(m, d, start, n):
 
     Returns its number, J v and J Mh^-1 f.
     """
-    r, e, v, a = d.lcp_n[0], next_entry(d), real(d, 0.0), real(d, 0.0)
+    r, e, v, a = d.lcp.n[0], next_entry(d), real(d, 0.0), real(d, 0.0)
     for p in range(n):
-        i = d.lcp_col[start + p]
-        v, a = fma(d.search[i], d.qvel[i], v), fma(d.search[i], d.qacc_step[i], a)
-    d.lcp_coladr[r] = start
-    d.lcp_colnum[r] = n
-    d.lcp_rowadr[r] = e
-    d.lcp_diag[r] = whiten(m, d, start, n, e)
-    d.lcp_n[0] = r + 1
+        i = d.lcp.col[start + p]
+        v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
+    d.lcp.coladr[r] = start
+    d.lcp.colnum[r] = n
+    d.lcp.rowadr[r] = e
+    d.lcp.diag[r] = whiten(m, d, start, n, e)
+    d.lcp.n[0] = r + 1
     return r, v, a
 
 
@@ -141,29 +141,29 @@ def set_row(m, d, r, v, a, present, c, cfm, lo, hi):
     """
     h = timestep(m)
     soft = where(present, cfm / h, 0.0)
-    d.lcp_findex[r] = -1
-    d.lcp_b[r] = where(present, (c - v) / h - a, 0.0)
-    d.lcp_cfm[r] = soft
-    d.lcp_diag[r] = d.lcp_diag[r] + soft
-    d.lcp_lo[r] = where(present, lo, 0.0)
-    d.lcp_hi[r] = where(present, hi, 0.0)
-    d.lcp_add[r] = real(d, 0.0)
+    d.lcp.findex[r] = -1
+    d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
+    d.lcp.cfm[r] = soft
+    d.lcp.diag[r] = d.lcp.diag[r] + soft
+    d.lcp.lo[r] = where(present, lo, 0.0)
+    d.lcp.hi[r] = where(present, hi, 0.0)
+    d.lcp.add[r] = real(d, 0.0)
 
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
     """|x_r| <= mu |x_normal|, or <= mu [N] where friction is a force."""
     zero = real(d, 0.0)
-    d.lcp_findex[r] = normal
-    d.lcp_lo[r] = zero
-    d.lcp_hi[r] = where(present & (force == 0.0), mu, zero)
-    d.lcp_add[r] = where(present & (force != 0.0), mu, zero)
+    d.lcp.findex[r] = normal
+    d.lcp.lo[r] = zero
+    d.lcp.hi[r] = where(present & (force == 0.0), mu, zero)
+    d.lcp.add[r] = where(present & (force != 0.0), mu, zero)
 
 
 @kernel
 def is_present(d, r):
     """Mask: the worlds in which row r can have a force."""
-    return (d.lcp_hi[r] > 0.0) | (d.lcp_lo[r] < 0.0) | (d.lcp_add[r] > 0.0)
+    return (d.lcp.hi[r] > 0.0) | (d.lcp.lo[r] < 0.0) | (d.lcp.add[r] > 0.0)
 
 
 @kernel
@@ -171,6 +171,6 @@ def report_full(d):
     """A row finds no room: the tile is to be split, a world alone does without its last ones and counts that, once."""
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
-    elif d.one_status[0] != FULL:
+    elif d.one.status[0] != FULL:
         d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])
-    d.one_status[0] = FULL
+    d.one.status[0] = FULL

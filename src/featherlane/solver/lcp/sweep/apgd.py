@@ -45,8 +45,8 @@ PATIENCE = 300.0  # steps without a smaller residual: momentum ends
 @kernel
 def step_box(p, i, t):
     """lcp_old_i = where a step of length t leads row i."""
-    u = fma(-(t * p.lcp_step[i]), p.lcp_g[i], p.lcp_y[i])
-    p.lcp_old[i] = project_box(p, p.lcp_old, i, u)
+    u = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
+    p.lcp.old[i] = project_box(p, p.lcp.old, i, u)
 
 
 @kernel
@@ -54,41 +54,41 @@ def step_cone(p, k, count, t):
     """lcp_old = where a step of length t leads normal row k and its rows of friction."""
     for c in range(count):
         i = k + 1 + c
-        p.lcp_old[i] = mu_of(p, i) * p.lcp_g[i] * mu_of(p, i)
-    slip = length_across(p, p.lcp_old, k, count)
-    p.lcp_old[k] = fma(-(t * p.lcp_step[k]), p.lcp_g[k] + slip, p.lcp_y[k])
+        p.lcp.old[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
+    slip = length_across(p, p.lcp.old, k, count)
+    p.lcp.old[k] = fma(-(t * p.lcp.step[k]), p.lcp.g[k] + slip, p.lcp.y[k])
     for c in range(count):
         i = k + 1 + c
-        p.lcp_old[i] = fma(-(t * p.lcp_step[i]), p.lcp_g[i], p.lcp_y[i])
-    project_cone(p, p.lcp_old, k, count)
+        p.lcp.old[i] = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
+    project_cone(p, p.lcp.old, k, count)
 
 
 @kernel
 def projected_step(p, t, cone):
     """lcp_old = d, from y to where a step of length t leads: rows that limit others first."""
-    for k in range(p.lcp_n[0]):
-        if p.lcp_findex[k] < 0:
+    for k in range(p.lcp.n[0]):
+        if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
             if count > 0:
                 step_cone(p, k, count, t)
             else:
                 step_box(p, k, t)
-    for i in range(p.lcp_n[0]):
-        if p.lcp_findex[i] >= 0 and (cone == 0 or not in_cone(p, i)):
+    for i in range(p.lcp.n[0]):
+        if p.lcp.findex[i] >= 0 and (cone == 0 or not in_cone(p, i)):
             step_box(p, i, t)
-    for i in range(p.lcp_n[0]):
-        p.lcp_old[i] = p.lcp_old[i] - p.lcp_y[i]
+    for i in range(p.lcp.n[0]):
+        p.lcp.old[i] = p.lcp.old[i] - p.lcp.y[i]
 
 
 @kernel
 def curvature(p):
     """lcp_change = A d; returns d^T A d and d^T D d."""
-    multiply(p, p.lcp_old, p.lcp_change)
+    multiply(p, p.lcp.old, p.lcp.change)
     bend, size = real(p, 0.0), real(p, 0.0)
-    for i in range(p.lcp_n[0]):
-        d = p.lcp_old[i]
-        bend = fma(d, p.lcp_change[i], bend)
-        size = fma(d, d / p.lcp_step[i], size)
+    for i in range(p.lcp.n[0]):
+        d = p.lcp.old[i]
+        bend = fma(d, p.lcp.change[i], bend)
+        size = fma(d, d / p.lcp.step[i], size)
     return bend, size
 
 
@@ -97,28 +97,28 @@ def curvature(p):
 def goes_uphill(p):
     """Does momentum lead from x against the projected step d?  (d^T D (x+ - x) < 0.)"""
     s = real(p, 0.0)
-    for i in range(p.lcp_n[0]):
-        d = p.lcp_old[i]
-        s = fma(d / p.lcp_step[i], (p.lcp_y[i] - p.lcp_x[i]) + d, s)
+    for i in range(p.lcp.n[0]):
+        d = p.lcp.old[i]
+        s = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, s)
     return s < 0.0
 
 
 @kernel
 def advance(p, beta, taken):
     """x = y + d, and y beyond it by beta; w and g = A y - b follow."""
-    for i in range(p.lcp_n[0]):
-        x, w = p.lcp_y[i] + p.lcp_old[i], p.lcp_g[i] + p.lcp_change[i]
-        y, g = fma(beta, x - p.lcp_x[i], x), fma(beta, w - p.lcp_w[i], w)
-        p.lcp_x[i], p.lcp_w[i] = where(taken, x, p.lcp_x[i]), where(taken, w, p.lcp_w[i])
-        p.lcp_y[i], p.lcp_g[i] = where(taken, y, p.lcp_y[i]), where(taken, g, p.lcp_g[i])
+    for i in range(p.lcp.n[0]):
+        x, w = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
+        y, g = fma(beta, x - p.lcp.x[i], x), fma(beta, w - p.lcp.w[i], w)
+        p.lcp.x[i], p.lcp.w[i] = where(taken, x, p.lcp.x[i]), where(taken, w, p.lcp.w[i])
+        p.lcp.y[i], p.lcp.g[i] = where(taken, y, p.lcp.y[i]), where(taken, g, p.lcp.g[i])
 
 
 @kernel
 def keep_best(p, better):
     """lcp_best = x where it is the best so far."""
     if any_(better):
-        for i in range(p.lcp_n[0]):
-            p.lcp_best[i] = where(better, p.lcp_x[i], p.lcp_best[i])
+        for i in range(p.lcp.n[0]):
+            p.lcp.best[i] = where(better, p.lcp.x[i], p.lcp.best[i])
 
 
 @kernel
@@ -129,17 +129,17 @@ def start(p, cone):
     else:
         set_steps(p, 0)
     set_w(p)
-    for i in range(p.lcp_n[0]):
-        p.lcp_y[i], p.lcp_g[i], p.lcp_best[i] = p.lcp_x[i] + 0.0, p.lcp_w[i] + 0.0, p.lcp_x[i] + 0.0
-    return residual(p, p.lcp_x, p.lcp_w, cone)
+    for i in range(p.lcp.n[0]):
+        p.lcp.y[i], p.lcp.g[i], p.lcp.best[i] = p.lcp.x[i] + 0.0, p.lcp.w[i] + 0.0, p.lcp.x[i] + 0.0
+    return residual(p, p.lcp.x, p.lcp.w, cone)
 
 
 @kernel
 def apgd(p, iterations, cone):
-    """Steps from lcp_x until every world has converged, at most `iterations` of them.
+    """Steps from lcp.x until every world has converged, at most `iterations` of them.
 
-    Reads:  the problem; lcp_parameter: tolerance (negative: no test).
-    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; stat_residual where each iteration is recorded.
+    Reads:  the problem; lcp.parameter: tolerance (negative: no test).
+    Writes: lcp.*; stat_residual where each iteration is recorded.
     Cost:   per step one product with A.
     """
     tolerance, best = stop_at(p), start(p, cone)
@@ -158,7 +158,7 @@ def apgd(p, iterations, cone):
         bent = bend > TINY
         shorter = MARGIN * size / where(bent, bend, 1.0)
         t = where(taken, fmin(GROWTH * t, LONGEST), where(bent, fmin(shorter, 0.9 * t), t))
-        far = residual(p, p.lcp_x, p.lcp_w, cone)
+        far = residual(p, p.lcp.x, p.lcp.w, cone)
         record_residual(p, n + 1, far)
         better = taken & (far < best)
         keep_best(p, better)
@@ -166,19 +166,19 @@ def apgd(p, iterations, cone):
         best = where(better, far, best)
         count = count + where(live, 1.0, 0.0)
         live = live & not_(best <= tolerance)
-    for i in range(p.lcp_n[0]):
-        p.lcp_x[i] = p.lcp_best[i]
+    for i in range(p.lcp.n[0]):
+        p.lcp.x[i] = p.lcp.best[i]
     finish(p, cone)
-    p.lcp_niter[0] = count
+    p.lcp.niter[0] = count
 
 
 @stage
 def solve_apgd(p, iterations, cone):
     """Problems that stand alone, by `apgd`.
 
-    Reads:  lcp_n, lcp_lo, lcp_hi, lcp_findex, lcp_b, lcp_add, lcp_parameter, lcp_x; lcp_A or lcp_Y and its pattern.
-    Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], lcp_niter, lcp_status, lcp_residual; lcp_y, lcp_z,
-            lcp_g, lcp_old, lcp_best, lcp_step, lcp_change for itself; stat_residual where iterations are recorded.
+    Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual where
+            iterations are recorded.
     """
     apgd(p, iterations, cone)
 

@@ -39,15 +39,15 @@ def random_below(r, n):
 @kernel
 def start_order(p, quickstep):
     """Rows as they stand, or friction behind all others; returns how many."""
-    n, at = p.lcp_n[0], 0
+    n, at = p.lcp.n[0], 0
     for i in range(n):
-        if quickstep == 0 or p.lcp_findex[i] < 0:
-            p.lcp_order[at] = i
+        if quickstep == 0 or p.lcp.findex[i] < 0:
+            p.lcp.order[at] = i
             at += 1
     if quickstep != 0:
         for i in range(n):
-            if p.lcp_findex[i] >= 0:
-                p.lcp_order[at] = i
+            if p.lcp.findex[i] >= 0:
+                p.lcp.order[at] = i
                 at += 1
     return n
 
@@ -56,10 +56,10 @@ def start_order(p, quickstep):
 def shuffle_order(p, sweep):
     """At every eighth sweep but the first one, all rows in another order."""
     if sweep % PERIOD == 0 and sweep > 0:
-        for k in range(1, p.lcp_n[0]):
-            seed = (p.lcp_seed[0] * MULTIPLIER + INCREMENT) & MASK
-            p.lcp_seed[0] = seed
+        for k in range(1, p.lcp.n[0]):
+            seed = (p.lcp.seed[0] * MULTIPLIER + INCREMENT) & MASK
+            p.lcp.seed[0] = seed
             j = random_below(seed, k + 1)
-            i = p.lcp_order[k]
-            p.lcp_order[k] = p.lcp_order[j]
-            p.lcp_order[j] = i
+            i = p.lcp.order[k]
+            p.lcp.order[k] = p.lcp.order[j]
+            p.lcp.order[j] = i

@@ -25,8 +25,8 @@ from featherlane.solver.lcp.sweep.residual import finish, record_residual, resid
 @kernel
 def move_row(p, i, x, live):
     """x_i becomes x in live worlds; returns by how much it changes."""
-    change = where(live, x - p.lcp_x[i], 0.0)
-    p.lcp_x[i] = where(live, x, p.lcp_x[i])
+    change = where(live, x - p.lcp.x[i], 0.0)
+    p.lcp.x[i] = where(live, x, p.lcp.x[i])
     row_add(p, i, change)
     return fabs(change)
 
@@ -34,9 +34,9 @@ def move_row(p, i, x, live):
 @kernel
 def visit_row(p, i, live):
     """One row; returns by how much it moves."""
-    w = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
-    u = fma(-(p.lcp_parameter[1] * p.lcp_step[i]), w, p.lcp_x[i])
-    return move_row(p, i, project_box(p, p.lcp_x, i, u), live)
+    w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
+    u = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+    return move_row(p, i, project_box(p, p.lcp.x, i, u), live)
 
 
 @kernel
@@ -44,13 +44,13 @@ def visit_disc(p, k, count, live):
     """The rows of friction behind row k, together; returns by how much they move."""
     for c in range(count):
         i = k + 1 + c
-        w = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
-        p.lcp_change[i] = fma(-(p.lcp_parameter[1] * p.lcp_step[i]), w, p.lcp_x[i])
-    project_disc(p, p.lcp_change, k, count, p.lcp_x[k])
+        w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
+        p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
+    project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
     far = real(p, 0.0)
     for c in range(count):
         i = k + 1 + c
-        far = fmax(move_row(p, i, p.lcp_change[i], live), far)
+        far = fmax(move_row(p, i, p.lcp.change[i], live), far)
     return far
 
 
@@ -58,11 +58,11 @@ def visit_disc(p, k, count, live):
 def sweep_rows(p, cone, live):
     """All rows once; returns the largest move."""
     far = real(p, 0.0)
-    for at in range(p.lcp_n[0]):
-        i = p.lcp_order[at]
+    for at in range(p.lcp.n[0]):
+        i = p.lcp.order[at]
         if cone == 0 or not in_cone(p, i):
             far = fmax(visit_row(p, i, live), far)
-        if cone != 0 and p.lcp_findex[i] < 0:
+        if cone != 0 and p.lcp.findex[i] < 0:
             far = fmax(visit_disc(p, i, friction_count(p, i), live), far)
     return far
 
@@ -72,19 +72,19 @@ def record_sweep(p, k, cone):
     """The residual after k sweeps, for the record alone."""
     if p.want_history:
         place_w(p)
-        record_residual(p, k, residual(p, p.lcp_x, p.lcp_w, cone))
+        record_residual(p, k, residual(p, p.lcp.x, p.lcp.w, cone))
 
 
 @kernel
 def pgs(p, iterations, quickstep, cone):
-    """Sweeps from lcp_x until every world has converged, at most `iterations` of them.
+    """Sweeps from lcp.x until every world has converged, at most `iterations` of them.
 
-    Reads:  the problem; lcp_parameter: tolerance (negative: no test) and omega; lcp_seed with `quickstep`.
-    Writes: lcp_x, lcp_w, lcp_status, lcp_niter, lcp_residual; stat_residual where each iteration is recorded.
+    Reads:  the problem; lcp.parameter: tolerance (negative: no test) and omega; lcp.seed with `quickstep`.
+    Writes: lcp.*; stat_residual where each iteration is recorded.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
     set_steps(p, cone)
-    sum_rows(p, p.lcp_x)
+    sum_rows(p, p.lcp.x)
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
     tolerance, count = stop_at(p), real(p, 0.0)
@@ -96,24 +96,24 @@ def pgs(p, iterations, quickstep, cone):
             shuffle_order(p, sweep)
         far = sweep_rows(p, cone, live)
         count = count + where(live, 1.0, 0.0)
-        still = live & (far <= tolerance * solution_size(p, p.lcp_x))
+        still = live & (far <= tolerance * solution_size(p, p.lcp.x))
         if any_(still):
             place_w(p)  # with z as it is kept: a sum anew would change the bits of worlds that go on
-            live = live & not_(still & (residual(p, p.lcp_x, p.lcp_w, cone) <= tolerance))
+            live = live & not_(still & (residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
-    p.lcp_niter[0] = count
+    p.lcp.niter[0] = count
 
 
 @stage
 def solve_pgs(p, iterations, quickstep, cone, seed):
     """Problems that stand alone, by `pgs`; the generator that shuffles rows starts at `seed`.
 
-    Reads:  lcp_n, lcp_lo, lcp_hi, lcp_findex, lcp_b, lcp_add, lcp_parameter, lcp_x; lcp_A or lcp_Y and its pattern.
-    Writes: lcp_x (nlcp,) [N, N m], lcp_w (nlcp,) [m/s^2, rad/s^2], lcp_niter, lcp_status, lcp_residual; lcp_z,
-            lcp_order, lcp_seed, lcp_step, lcp_change for itself; stat_residual where iterations are recorded.
+    Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual where
+            iterations are recorded.
     """
-    p.lcp_seed[0] = seed
+    p.lcp.seed[0] = seed
     pgs(p, iterations, quickstep, cone)
 
 

@@ -6,37 +6,37 @@ from featherlane.prelude import *
 @kernel
 def dense_dot(p, x, i):
     """(A x)_i of a dense A, in four sums side by side, because one alone would wait for itself."""
-    n, a = p.lcp_n[0], i * p.lcp_n[0]
+    n, a = p.lcp.n[0], i * p.lcp.n[0]
     s0, s1, s2, s3 = real(p, 0.0), real(p, 0.0), real(p, 0.0), real(p, 0.0)
     for k in range(n // 4):
         j = 4 * k
-        s0 = fma(p.lcp_A[a + j], x[j], s0)
-        s1 = fma(p.lcp_A[a + j + 1], x[j + 1], s1)
-        s2 = fma(p.lcp_A[a + j + 2], x[j + 2], s2)
-        s3 = fma(p.lcp_A[a + j + 3], x[j + 3], s3)
+        s0 = fma(p.lcp.A[a + j], x[j], s0)
+        s1 = fma(p.lcp.A[a + j + 1], x[j + 1], s1)
+        s2 = fma(p.lcp.A[a + j + 2], x[j + 2], s2)
+        s3 = fma(p.lcp.A[a + j + 3], x[j + 3], s3)
     for j in range(n // 4 * 4, n):
-        s0 = fma(p.lcp_A[a + j], x[j], s0)
+        s0 = fma(p.lcp.A[a + j], x[j], s0)
     return (s0 + s1) + (s2 + s3)
 
 
 @kernel
 def factored_dot(p, x, i):
     """(A x)_i where z = Y^T x."""
-    c, y, n = p.lcp_coladr[i], p.lcp_rowadr[i], p.lcp_colnum[i]
-    s0, s1 = p.lcp_cfm[i] * x[i], real(p, 0.0)
+    c, y, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
+    s0, s1 = p.lcp.cfm[i] * x[i], real(p, 0.0)
     for k in range(n // 2):
         j = 2 * k
-        s0 = fma(p.lcp_Y[y + j], p.lcp_z[p.lcp_col[c + j]], s0)
-        s1 = fma(p.lcp_Y[y + j + 1], p.lcp_z[p.lcp_col[c + j + 1]], s1)
+        s0 = fma(p.lcp.Y[y + j], p.lcp.z[p.lcp.col[c + j]], s0)
+        s1 = fma(p.lcp.Y[y + j + 1], p.lcp.z[p.lcp.col[c + j + 1]], s1)
     if n % 2 == 1:
-        s0 = fma(p.lcp_Y[y + n - 1], p.lcp_z[p.lcp_col[c + n - 1]], s0)
+        s0 = fma(p.lcp.Y[y + n - 1], p.lcp.z[p.lcp.col[c + n - 1]], s0)
     return s0 + s1
 
 
 @kernel
 def row_dot(p, x, i):
     """(A x)_i; of factored rows with the z of x."""
-    if p.lcp_dense[0] != 0:
+    if p.lcp.dense[0] != 0:
         s = dense_dot(p, x, i)
     else:
         s = factored_dot(p, x, i)
@@ -46,20 +46,20 @@ def row_dot(p, x, i):
 @kernel
 def row_add(p, i, delta):
     """z follows a change of x_i."""
-    if p.lcp_dense[0] == 0:
-        c, y = p.lcp_coladr[i], p.lcp_rowadr[i]
-        for k in range(p.lcp_colnum[i]):
-            j = p.lcp_col[c + k]
-            p.lcp_z[j] = fma(p.lcp_Y[y + k], delta, p.lcp_z[j])
+    if p.lcp.dense[0] == 0:
+        c, y = p.lcp.coladr[i], p.lcp.rowadr[i]
+        for k in range(p.lcp.colnum[i]):
+            j = p.lcp.col[c + k]
+            p.lcp.z[j] = fma(p.lcp.Y[y + k], delta, p.lcp.z[j])
 
 
 @kernel
 def sum_rows(p, x):
     """z = Y^T x."""
-    if p.lcp_dense[0] == 0:
+    if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
-            p.lcp_z[j] = real(p, 0.0)
-        for i in range(p.lcp_n[0]):
+            p.lcp.z[j] = real(p, 0.0)
+        for i in range(p.lcp.n[0]):
             row_add(p, i, x[i])
 
 
@@ -67,19 +67,19 @@ def sum_rows(p, x):
 def multiply(p, x, y):
     """y = A x; z becomes that of x."""
     sum_rows(p, x)
-    for i in range(p.lcp_n[0]):
+    for i in range(p.lcp.n[0]):
         y[i] = row_dot(p, x, i)
 
 
 @kernel
 def place_w(p):
     """w = A x - b; of factored rows with z as it stands."""
-    for i in range(p.lcp_n[0]):
-        p.lcp_w[i] = row_dot(p, p.lcp_x, i) - p.lcp_b[i]
+    for i in range(p.lcp.n[0]):
+        p.lcp.w[i] = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
 
 
 @kernel
 def set_w(p):
     """w = A x - b, and z = Y^T x."""
-    sum_rows(p, p.lcp_x)
+    sum_rows(p, p.lcp.x)
     place_w(p)

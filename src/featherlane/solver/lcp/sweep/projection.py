@@ -24,14 +24,14 @@ INF = float("inf")
 @kernel
 def bounds(p, x, i):
     """Lower and upper bound of row i at x."""
-    k = p.lcp_findex[i]
+    k = p.lcp.findex[i]
     if k >= 0:
         load = x[k] * where(x[k] < 0.0, -1.0, 1.0)
         # no load, no friction, not even at mu = inf
-        hi = where(load > 0.0, p.lcp_hi[i] * load, 0.0) + p.lcp_add[i]
+        hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
     else:
-        lo, hi = p.lcp_lo[i] + 0.0, p.lcp_hi[i] + 0.0
+        lo, hi = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
     return lo, hi
 
 
@@ -47,7 +47,7 @@ def project_box(p, x, i, u):
 def friction_count(p, k):
     """Rows of friction behind row k."""
     n = 0
-    while k + n + 1 < p.lcp_n[0] and p.lcp_findex[k + n + 1] == k:
+    while k + n + 1 < p.lcp.n[0] and p.lcp.findex[k + n + 1] == k:
         n += 1
     return n
 
@@ -55,14 +55,14 @@ def friction_count(p, k):
 @kernel
 def in_cone(p, i):
     """Does row i stand behind its normal, with the other rows of the contact?"""
-    k = p.lcp_findex[i]
+    k = p.lcp.findex[i]
     return k >= 0 and k < i and i <= k + friction_count(p, k)
 
 
 @kernel
 def mu_of(p, i):
     """The coefficient of row i of a cone."""
-    return fmin(p.lcp_hi[i], ROUGHEST)
+    return fmin(p.lcp.hi[i], ROUGHEST)
 
 
 @kernel
@@ -72,7 +72,7 @@ def cone_offset(p, k, count):
     for c in range(count):
         i = k + 1 + c
         rough = mu_of(p, i) > 0.0
-        share = p.lcp_add[i] / where(rough, mu_of(p, i), 1.0)
+        share = p.lcp.add[i] / where(rough, mu_of(p, i), 1.0)
         a = where(rough, where(none, share, fmin(a, share)), a)
         none = none & (mu_of(p, i) <= 0.0)
     return a
@@ -94,7 +94,7 @@ def scale_across(p, u, k, count, scale):
     """Rows of friction times `scale`, those without mu into their own bounds."""
     for c in range(count):
         i = k + 1 + c
-        alone = clip(u[i], -p.lcp_add[i], p.lcp_add[i])
+        alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
         u[i] = where(mu_of(p, i) > 0.0, scale * u[i], alone)
 
 
@@ -136,8 +136,8 @@ def project_cone(p, u, k, count):
 def largest_diagonal(p):
     """a = max A_ii; 1 where A has no diagonal at all."""
     most = real(p, 0.0)
-    for i in range(p.lcp_n[0]):
-        most = fmax(p.lcp_diag[i], most)
+    for i in range(p.lcp.n[0]):
+        most = fmax(p.lcp.diag[i], most)
     return where(most > 0.0, most, 1.0)
 
 
@@ -149,12 +149,12 @@ def set_steps(p, cone):
     """
     most = largest_diagonal(p)
     floor = FLOOR * most
-    for i in range(p.lcp_n[0]):
-        ends = p.lcp_hi[i] - p.lcp_lo[i] < INF  # so a force that does nothing is at once where it pays, or grows slowly
+    for i in range(p.lcp.n[0]):
+        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # so a force that does nothing is at once where it pays, or grows slowly
         least = where(ends, floor, most)
-        p.lcp_step[i] = 1.0 / where(p.lcp_diag[i] > floor, p.lcp_diag[i], least)
+        p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:
-        for k in range(p.lcp_n[0]):
+        for k in range(p.lcp.n[0]):
             set_disc_steps(p, k, friction_count(p, k))
 
 
@@ -164,25 +164,25 @@ def set_disc_steps(p, k, count):
     s = real(p, 0.0)
     for c in range(count):
         i = k + 1 + c
-        s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp_step[i], s)
+        s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], s)
     for c in range(count):
         i = k + 1 + c
         rough = mu_of(p, i) > 0.0
-        p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / where(rough, s, 1.0), p.lcp_step[i])
+        p.lcp.step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / where(rough, s, 1.0), p.lcp.step[i])
 
 
 @kernel
 def set_cone_steps(p):
     """lcp_step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
     set_steps(p, 0)
-    for k in range(p.lcp_n[0]):
-        count, most = friction_count(p, k), 1.0 / p.lcp_step[k]
+    for k in range(p.lcp.n[0]):
+        count, most = friction_count(p, k), 1.0 / p.lcp.step[k]
         for c in range(count):
             i = k + 1 + c
-            most = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp_step[i], most)
+            most = fmax(mu_of(p, i) * mu_of(p, i) / p.lcp.step[i], most)
         if count > 0:
-            p.lcp_step[k] = 1.0 / most
+            p.lcp.step[k] = 1.0 / most
         for c in range(count):
             i = k + 1 + c
             rough = mu_of(p, i) > 0.0
-            p.lcp_step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / most, p.lcp_step[i])
+            p.lcp.step[i] = where(rough, mu_of(p, i) * mu_of(p, i) / most, p.lcp.step[i])

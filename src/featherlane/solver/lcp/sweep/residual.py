@@ -28,18 +28,18 @@ def box_distance(p, x, w, i, step):
 
 @kernel
 def disc_distance(p, x, w, k, count, step):
-    """How far the rows of friction behind row k would move, by steps alike in the metric of s; room: lcp_change."""
+    """How far the rows of friction behind row k would move, by steps alike in the metric of s; room: lcp.change."""
     rough, far = real(p, 0.0), real(p, 0.0)
     for c in range(count):
         rough = fmax(mu_of(p, k + 1 + c), rough)
     for c in range(count):
         i = k + 1 + c
         share = where(mu_of(p, i) > 0.0, mu_of(p, i) / where(rough > 0.0, rough, 1.0), 1.0)
-        p.lcp_change[i] = fma(-(step * share) * share, w[i], x[i])
-    project_disc(p, p.lcp_change, k, count, x[k])
+        p.lcp.change[i] = fma(-(step * share) * share, w[i], x[i])
+    project_disc(p, p.lcp.change, k, count, x[k])
     for c in range(count):
         i = k + 1 + c
-        far = fmax(fabs(p.lcp_change[i] - x[i]), far)
+        far = fmax(fabs(p.lcp.change[i] - x[i]), far)
     return far
 
 
@@ -47,9 +47,9 @@ def disc_distance(p, x, w, k, count, step):
 def solution_size(p, x):
     """What a residual is relative to: max |x_i| or max |b_i| / a, the larger one; 1 where both are 0."""
     size, load = real(p, 0.0), real(p, 0.0)
-    for i in range(p.lcp_n[0]):
+    for i in range(p.lcp.n[0]):
         size = fmax(fabs(x[i]), size)
-        load = fmax(fabs(p.lcp_b[i]), load)
+        load = fmax(fabs(p.lcp.b[i]), load)
     size = fmax(load / largest_diagonal(p), size)
     return where(size > 0.0, fmin(size, LARGEST), 1.0)
 
@@ -58,10 +58,10 @@ def solution_size(p, x):
 def residual(p, x, w, cone):
     """The residual of x with w = A x - b."""
     far, step = real(p, 0.0), 1.0 / largest_diagonal(p)
-    for i in range(p.lcp_n[0]):
+    for i in range(p.lcp.n[0]):
         if cone == 0 or not in_cone(p, i):
             far = fmax(box_distance(p, x, w, i, step), far)
-        if cone != 0 and p.lcp_findex[i] < 0:
+        if cone != 0 and p.lcp.findex[i] < 0:
             far = fmax(disc_distance(p, x, w, i, friction_count(p, i), step), far)
     return far / solution_size(p, x)
 
@@ -76,7 +76,7 @@ def record_residual(p, k, residual):
 @kernel
 def stop_at(p):
     """The residual at which a world stops: the tolerance; in float32 what it can reach; below 0: never."""
-    tolerance = p.lcp_parameter[0] + 0.0
+    tolerance = p.lcp.parameter[0] + 0.0
     if single_precision(p):
         tolerance = where(tolerance < 0.0, tolerance, fmax(tolerance, ROUNDING32))
     return tolerance
@@ -86,9 +86,9 @@ def stop_at(p):
 def finish(p, cone):
     """w, the residual and the status of where a solver ended."""
     set_w(p)
-    far = residual(p, p.lcp_x, p.lcp_w, cone)
-    p.lcp_residual[0] = far
-    p.lcp_status[0] = where(far <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    far = residual(p, p.lcp.x, p.lcp.w, cone)
+    p.lcp.residual[0] = far
+    p.lcp.status[0] = where(far <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
 
 
 @kernel
@@ -96,7 +96,7 @@ def finish_at(p, lower, upper):
     """`finish` of a solver whose bounds are numbers, not live."""
     set_w(p)
     far, step = real(p, 0.0), 1.0 / largest_diagonal(p)
-    for i in range(p.lcp_n[0]):
-        far = fmax(fabs(clip(fma(-step, p.lcp_w[i], p.lcp_x[i]), lower[i], upper[i]) - p.lcp_x[i]), far)
-    p.lcp_residual[0] = far / solution_size(p, p.lcp_x)
-    p.lcp_status[0] = where(p.lcp_residual[0] <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
+    for i in range(p.lcp.n[0]):
+        far = fmax(fabs(clip(fma(-step, p.lcp.w[i], p.lcp.x[i]), lower[i], upper[i]) - p.lcp.x[i]), far)
+    p.lcp.residual[0] = far / solution_size(p, p.lcp.x)
+    p.lcp.status[0] = where(p.lcp.residual[0] <= stop_at(p), 1.0 * SOLVED, 1.0 * ITERATIONS)
