@@ -16,7 +16,7 @@ from sampling import every
 STEP = 1e-4  # of qvel, relative to its largest entry or 1
 MEANS = 0.01
 # worlds left out, at most: a pile of 190 contacts has 5 in 504 where rounding decides whether a contact has rows
-EDGE = 0.02
+EDGE = 0.01
 TOUCH = 5e-7  # relative to the position or 1 m: four float32 roundings
 FEW, MANY = 32, 504
 # M of the rope and of the chain has a condition number of millions: seven digits do not solve with it; the pyramid's
