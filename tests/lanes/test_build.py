@@ -29,7 +29,9 @@ def small_stages():
 def test_every_variant_is_compiled_for_every_level(folder):
     assert build.compile_all(library(), [doubles, doubles_twice], TWO, LEVELS) == 4
     found = {"-".join(p.name.split("-")[:-1]) for p in folder.iterdir()}
-    assert found == {f"fl_{s}_{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS}
+    assert found == {
+        f"fl_{s}_{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS
+    }
 
 
 def test_the_wheel_holds_what_runs_one_world_and_a_tile_in_both_precisions():

@@ -77,7 +77,7 @@ class UserFunction:
         """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
         if not self.is_compiled:
             return self.role.reads
-        named = {name for k in self.function.contained() for name in k.attributes}
+        named = {name for k in self.function.contained() for name in k.names}
         return frozenset(named & (self.role.reads | set(self.role.sets)))
 
     def sets(self) -> list[str]:
