@@ -65,7 +65,7 @@ def compile_all(
         nonlocal done
         done += len(group)
         if progress:
-            progress(done, total, f"{_label(group)} {variant[0]}x{variant[1]}")
+            progress(done, total, f"{label(group)} {variant[0]}x{variant[1]}")
 
     if progress:
         progress(done, total, "")
@@ -131,8 +131,8 @@ def _package(stage: Stage) -> str:
     return ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
 
 
-def _label(group: Group) -> str:
-    """A group as progress reports it."""
+def label(group: Group) -> str:
+    """The name of a group: its stage, or its package."""
     return group[0].name if len(group) == 1 else _package(group[0]).removeprefix("featherlane.")
 
 
