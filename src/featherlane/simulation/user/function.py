@@ -125,7 +125,7 @@ class UserFunction:
         if cache.holds(name):
             return
         try:
-            text = toolchain.lower(self.stage, records, base, width, CHECKED, alone=True)
+            text = toolchain.lower((self.stage,), records, base, width, CHECKED, alone=True)
         except KernelLanguageError as error:
             raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
         cache.write(name, toolchain.emit(text, processor.cpu_level()))
