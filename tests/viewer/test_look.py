@@ -8,7 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.viewer import shapes
-from featherlane.viewer.glb import glb, png
+from featherlane.viewer.glb import glb
 from featherlane.viewer.look import LARGEST, PLAIN, Looks, linear
 
 MODEL = """
@@ -79,17 +79,11 @@ def test_light_follows_srgb():
 
 
 @pytest.mark.parametrize("channels", (1, 3, 4))
-def test_a_png_file_holds_the_picture(channels):
-    imageio = pytest.importorskip("imageio.v3")
-    picture = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
-    read = imageio.imread(png(picture), extension=".png")
-    assert np.array_equal(np.reshape(read, picture.shape), picture)
-
-
-def test_a_glb_file_holds_the_mesh_and_its_material(looks):
+def test_a_glb_file_holds_the_mesh_and_its_material(looks, channels):
     mesh, look = shapes.textured(shapes.box(), (2.0, 3.0)), looks.look(6)
-    picture = looks.picture(look.texture)
-    file = glb(mesh, (0.0, 1.0, 0.0, 0.5), look, picture)
+    picture = np.random.default_rng(0).integers(0, 256, (5, 7, channels), dtype=np.uint8)
+    imageio = pytest.importorskip("imageio.v3")
+    file = glb(mesh, (0.03, 1.0, 0.0, 0.5), look, picture)
     magic, version, total = struct.unpack("<4sII", file[:12])
     assert (magic, version, total) == (b"glTF", 2, len(file))
     length, kind = struct.unpack("<I4s", file[12:20])
@@ -100,7 +94,7 @@ def test_a_glb_file_holds_the_mesh_and_its_material(looks):
 
     def part(index):
         view = document["bufferViews"][index]
-        assert view["byteOffset"] % 4 == 0
+        assert view.get("byteOffset", 0) % 4 == 0
         return rest[8 + view["byteOffset"] :][: view["byteLength"]]
 
     def array(index):
@@ -117,7 +111,10 @@ def test_a_glb_file_holds_the_mesh_and_its_material(looks):
     assert np.array_equal(array(primitive["indices"]), mesh.faces.ravel())
     (material,) = document["materials"]
     factors = material["pbrMetallicRoughness"]
-    assert factors["baseColorFactor"] == [0, 1, 0, 0.5] and material["alphaMode"] == "BLEND"
+    assert factors["baseColorFactor"] == [linear(0.03), 1, 0, 0.5] and material["alphaMode"] == "BLEND"
     assert (factors["metallicFactor"], factors["roughnessFactor"]) == (0.25, 0.75)
     assert material["emissiveFactor"][1] == pytest.approx(0.21404, abs=1e-5)
-    assert part(document["images"][0]["bufferView"]) == png(picture)
+    assert material["emissiveTexture"] == factors["baseColorTexture"] == {"index": 0}
+    (image,) = document["images"]
+    read = imageio.imread(part(image["bufferView"]), extension=".png")
+    assert np.array_equal(np.reshape(read, picture.shape), picture)

@@ -7,10 +7,10 @@ normals of what shares a vertex.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import trimesh
 
 from featherlane.model.model import Model
 
@@ -32,33 +32,15 @@ class Mesh(NamedTuple):
 
 
 def joined(parts: Sequence[Mesh]) -> Mesh:
-    """Several meshes as one."""
-    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
-    faces = [part.faces + np.uint32(start) for part, start in zip(parts, starts, strict=True)]
-    return Mesh(np.concatenate([part.vertices for part in parts]), np.concatenate(faces))
+    """Returns several meshes as one."""
+    vertices, faces = trimesh.util.append_faces([part.vertices for part in parts], [part.faces for part in parts])
+    return Mesh(vertices, faces.astype(np.uint32))
 
 
 def revolved(profile: Sequence[tuple[float, float]], count: int) -> Mesh:
-    """What a line of points (radius, height), from the lower end to the upper one, sweeps about z in `count` steps."""
-    angle = 2 * np.pi * np.arange(count) / count
-    vertices, rings = [], []
-    for radius, height in profile:
-        start = sum(map(len, vertices))
-        if radius == 0.0:
-            vertices.append([(0.0, 0.0, height)])
-            rings.append(np.full(count, start))
-        else:
-            ring = (radius * np.cos(angle), radius * np.sin(angle), np.full(count, height))
-            vertices.append(np.column_stack(ring))
-            rings.append(start + np.arange(count))
-    faces = []
-    for low, high in pairwise(rings):
-        next_low, next_high = np.roll(low, -1), np.roll(high, -1)
-        if low[0] != next_low[0]:
-            faces.append(np.column_stack((low, next_low, next_high)))
-        if high[0] != next_high[0]:
-            faces.append(np.column_stack((low, next_high, high)))
-    return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces).astype(np.uint32))
+    """Returns the surface that a line of points (radius, height), lowest first, sweeps about z in `count` steps."""
+    surface = trimesh.creation.revolve(profile, sections=count)
+    return Mesh(surface.vertices.astype(np.float32), surface.faces.astype(np.uint32))
 
 
 def _arc(first: float, last: float, count: int) -> list[tuple[float, float]]:
@@ -104,16 +86,9 @@ def cone(detail: int) -> Mesh:
 
 
 def box() -> Mesh:
-    """The cube of half side 1."""
-    faces, vertices = [], []
-    for axis in range(3):
-        for sign in (-1.0, 1.0):
-            corners = np.zeros((4, 3))
-            corners[:, axis] = sign
-            corners[:, axis - 2], corners[:, axis - 1] = (-sign, sign, sign, -sign), (-1, -1, 1, 1)
-            faces.append(np.array([(0, 1, 2), (0, 2, 3)], np.uint32) + np.uint32(4 * len(vertices)))
-            vertices.append(corners)
-    return Mesh(np.concatenate(vertices).astype(np.float32), np.concatenate(faces))
+    """Returns the cube of half side 1."""
+    cube = trimesh.creation.box((2.0, 2.0, 2.0))
+    return creased(cube.vertices, cube.faces)
 
 
 def rectangle() -> Mesh:
