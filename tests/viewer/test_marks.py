@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.spatial.rotation import to_world
 from featherlane.viewer.bodies import Bodies
 from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.joints import Joints
 from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.paint import GREY, hues, paint
-from featherlane.viewer.rotation import turned
 
 EXACT = 1e-5  # marks go out in float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
@@ -68,7 +68,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     data = fl.Data(model)
     fl.forward(model, data)
     at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(model, data, None, {"inertias"}))["box"]
-    corner = turned(quat[0], half[0] * np.eye(3))
+    corner = to_world(quat[0], half[0] * np.eye(3))
     exact = data.geom_xmat[0].reshape(3, 3).T * np.array([[0.1], [0.2], [0.3]])
     # principal axes come in an order and with signs of their own
     for axis in exact:
@@ -81,8 +81,8 @@ def test_arrows_of_joints_stand_at_anchors_along_axes():
     marks = Joints(None, model, 0.2)
     parts = Drawn(marks).show(Frame.of(model, data, None, {"joints"}))
     at, quat, scale, _ = parts["shaft"]
-    assert np.allclose(turned(quat, np.array((0.0, 0.0, 1.0))), data.xaxis, atol=EXACT)
-    assert np.allclose(at - turned(quat, scale * (0, 0, 1)), data.xanchor, atol=EXACT)
+    assert np.allclose(to_world(quat, np.array((0.0, 0.0, 1.0))), data.xaxis, atol=EXACT)
+    assert np.allclose(at - to_world(quat, scale * (0, 0, 1)), data.xanchor, atol=EXACT)
     assert len(parts["ball"][0]) == len(parts["free"][0]) == 0
 
 
@@ -98,9 +98,9 @@ def test_free_and_ball_joints_have_their_own_marks():
 def test_axes_of_bodies_are_the_columns_of_their_frames():
     model, data = standing()
     at, quat, scale, colours = Drawn(Bodies(None, model, 0.2)).show(Frame.of(model, data))["axis"]
-    along = turned(quat, np.array((0.0, 0.0, 1.0))).reshape(-1, 3, 3)
+    along = to_world(quat, np.array((0.0, 0.0, 1.0))).reshape(-1, 3, 3)
     assert np.allclose(along, data.xmat[1:].reshape(-1, 3, 3).transpose(0, 2, 1), atol=EXACT)
-    foot = at - turned(quat, scale * (0, 0, 1))
+    foot = at - to_world(quat, scale * (0, 0, 1))
     assert np.allclose(foot.reshape(-1, 3, 3), data.xpos[1:, None], atol=EXACT)
     assert colours[:3].tolist() == np.eye(3).tolist()
 
@@ -112,10 +112,10 @@ def test_discs_and_arrows_stand_at_contacts():
     at, quat, _, _ = Drawn(Contacts(None, model, 0.2)).show(frame)["disc"]
     assert len(contact) > 2 and np.allclose(at, contact.pos, atol=EXACT)
     normal = contact.frame.reshape(-1, 3, 3)[:, 0]
-    assert np.allclose(turned(quat, np.array((0.0, 0.0, 1.0))), normal, atol=EXACT)
+    assert np.allclose(to_world(quat, np.array((0.0, 0.0, 1.0))), normal, atol=EXACT)
     marks = Forces(None, model, 0.2, 2.0)
     tip, quat, scale, _ = Drawn(marks).show(frame)["head"]
-    force = (tip + turned(quat, scale * (0, 0, 1)) - contact.pos) / marks.per_newton
+    force = (tip + to_world(quat, scale * (0, 0, 1)) - contact.pos) / marks.per_newton
     assert np.allclose(force, frame.touches.force, atol=1e-3)
     weight = 9.81 * model.body_mass.sum()
     assert marks.per_newton * weight == pytest.approx(2.0)

@@ -10,9 +10,9 @@ import pytest
 import featherlane as fl
 from featherlane.errors import ModelError
 from featherlane.model.enums import CAPSULE, PLANE, SPHERE
+from featherlane.spatial.rotation import to_world
 from featherlane.viewer.frame import LAYERS, Frame
 from featherlane.viewer.pieces import SHARED
-from featherlane.viewer.rotation import turned
 from featherlane.viewer.scene import Scene
 
 viser = pytest.importorskip("viser")
@@ -138,7 +138,7 @@ def test_orientations_are_those_of_geoms(server):
         for handle in handles(server).values():
             for at, quat in zip(handle.batched_positions, handle.batched_wxyzs, strict=True):
                 if np.abs(at - data.geom_xpos[g]).max() < SENT:
-                    axes = turned(quat, np.eye(3)).T
+                    axes = to_world(quat, np.eye(3)).T
                     assert np.abs(axes - data.geom_xmat[g].reshape(3, 3)).max() < SENT
                     break
             else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.spatial.rotation import from_z, product, to_world
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.marks import STEPS, Marks
-from featherlane.viewer.rotation import onto, product, turned
 from featherlane.viewer.shapes import tube
 
 AXES = np.eye(3)
@@ -24,7 +24,7 @@ class Bodies(Marks):
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
         """Draw the marks of a frame."""
         half, quat = LENGTH * self.size / 2, frame.quat[:, 1:, None]
-        at = (frame.pos + offsets[:, None])[:, 1:, None] + turned(quat, half * AXES)
+        at = (frame.pos + offsets[:, None])[:, 1:, None] + to_world(quat, half * AXES)
         radius = RADIUS * self.size
         colours = np.tile(AXES, (at.size // 9, 1))
-        self.draw("axis", at, product(quat, onto(AXES)).reshape(-1, 4), (radius, radius, half), colours)
+        self.draw("axis", at, product(quat, from_z(AXES)).reshape(-1, 4), (radius, radius, half), colours)

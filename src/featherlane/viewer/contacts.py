@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.spatial.rotation import from_z
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.marks import STEPS, Marks, arrow
-from featherlane.viewer.rotation import onto
 from featherlane.viewer.shapes import cylinder
 
 PUSHING, IDLE = (0.95, 0.5, 0.1), (0.6, 0.6, 0.65)  # with force and without
@@ -31,7 +31,7 @@ class Contacts(Marks):
             return
         pushes = (touches.force != 0).any(1, keepdims=True)
         radius = RADIUS * self.size
-        at, quat = touches.pos + offsets[touches.world], onto(touches.normal)
+        at, quat = touches.pos + offsets[touches.world], from_z(touches.normal)
         self.draw("disc", at, quat, (radius, radius, HALF * self.size), np.where(pushes, PUSHING, IDLE))
 
 

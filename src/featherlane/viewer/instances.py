@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from featherlane.spatial.rotation import product, to_world
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag, Node
-from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
 GLASS = 0.35  # opacity of what light goes through
-IDENTITY = (1.0, 0.0, 0.0, 0.0)
 
 
 class Part(NamedTuple):
@@ -51,7 +50,7 @@ class Carried:
     def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
         """Of each list, positions (n, k, 3) and orientations (n, k, 4) in n worlds that are drawn at `offsets`."""
         quat = frame.quat.astype(np.float32)[:, self.bodies]
-        at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + turned(quat, self.pos)
+        at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + to_world(quat, self.pos)
         split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
         return zip(*split, strict=True)
 

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from featherlane.spatial.rotation import from_z
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Node
-from featherlane.viewer.rotation import onto
 from featherlane.viewer.shapes import Mesh, cone, tube
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0)
@@ -51,7 +51,7 @@ class Marks(ABC):
 
     def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
         """Arrows from points (n, 3) along vectors (n, 3), of the meshes "shaft" and "head"."""
-        quat, length = onto(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
+        quat, length = from_z(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
         head = np.minimum(HEAD * length, 6 * radius)
         direction = vector / np.maximum(length, 1e-12)
         shaft = length - head

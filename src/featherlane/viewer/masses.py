@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.spatial.rotation import product
 from featherlane.viewer.frame import Frame, Masses
 from featherlane.viewer.marks import IDENTITY, STEPS, Marks
-from featherlane.viewer.rotation import product
 from featherlane.viewer.shapes import box, sphere
 
 BODY, TREE, INERTIA = (0.95, 0.75, 0.1), (0.9, 0.15, 0.15), (0.85, 0.3, 0.25)

@@ -10,10 +10,10 @@ import numpy as np
 
 from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, MESH, PLANE, SPHERE
 from featherlane.model.model import Model
+from featherlane.spatial.rotation import IDENTITY, product, to_world
 from featherlane.viewer import shapes
-from featherlane.viewer.instances import IDENTITY, Part
+from featherlane.viewer.instances import Part
 from featherlane.viewer.look import PLAIN, Look, Looks
-from featherlane.viewer.rotation import product, turned
 from featherlane.viewer.shapes import Mesh
 
 SHARED = 48  # capsules of equal proportions from which on they have a mesh of their own, and are no three pieces
@@ -132,7 +132,7 @@ def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[
     """Meshes by name, and how they are placed."""
 
     def part(scale, pos=None, quat=IDENTITY) -> Part:
-        at = solid.pos if pos is None else solid.pos + turned(solid.quat, np.asarray(pos, float))
+        at = solid.pos if pos is None else solid.pos + to_world(solid.quat, np.asarray(pos, float))
         return Part(solid.body, at, product(solid.quat, np.asarray(quat, float)), scale, solid.rgba)
 
     a, b, c = map(float, solid.size)

@@ -6,10 +6,10 @@ import numpy as np
 
 from featherlane.model.enums import NGROUP
 from featherlane.model.model import Model
+from featherlane.spatial.rotation import from_z
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.look import Looks
 from featherlane.viewer.marks import STEPS, Marks
-from featherlane.viewer.rotation import onto
 from featherlane.viewer.shapes import sphere, tube
 
 
@@ -33,5 +33,5 @@ class Tendons(Marks):
         start, end = ways.start[drawn] + offset, ways.end[drawn] + offset
         width, rgb = self.width[tendon][:, None], self.colours[tendon, :3]
         length = np.linalg.norm(end - start, axis=1, keepdims=True)
-        self.draw("piece", (start + end) / 2, onto(end - start), np.hstack((width, width, length / 2)), rgb)
+        self.draw("piece", (start + end) / 2, from_z(end - start), np.hstack((width, width, length / 2)), rgb)
         self.draw("corner", end, (1.0, 0.0, 0.0, 0.0), np.hstack((width, width, width)), rgb)

@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 import featherlane.environments
-from featherlane.environments.tasks.rotation import down, heading, to_body, to_world, turned
 from featherlane.environments.tasks.terrain import CELL, KINDS, LEVELS, SIDE, Terrain
+from featherlane.spatial.rotation import about_z, down, heading, to_body, to_world
 
 FLAT, ROUGH = ["Quadruped-v0", "HumanoidWalk-v0"], ["QuadrupedRough-v0", "HumanoidRough-v0"]
 ROUNDED = 1e-12
@@ -45,7 +45,7 @@ def test_frames_are_the_rotation_matrices(n=50):
     np.testing.assert_allclose(to_body(q, to_world(q, v)), v, atol=ROUNDED)
     np.testing.assert_allclose(down(q), to_body(q, np.tile([0.0, 0.0, -1.0], (n, 1))), atol=ROUNDED)
     angle = np.linspace(-3, 3, n)
-    np.testing.assert_allclose(heading(turned(angle)), [np.cos(angle), np.sin(angle)], atol=ROUNDED)
+    np.testing.assert_allclose(heading(about_z(angle)), [np.cos(angle), np.sin(angle)], atol=ROUNDED)
 
 
 @pytest.mark.parametrize("name", FLAT)
@@ -53,7 +53,7 @@ def test_a_velocity_as_commanded_is_paid_in_full_wherever_it_heads(name):
     env = made(name, standing=0.0)
     task, worlds = env.task, env.batch
     angle = np.linspace(-3, 3, env.num_envs)
-    worlds.qpos[:, 3:7] = turned(angle)
+    worlds.qpos[:, 3:7] = about_z(angle)
     ahead, aside, turn = task.command.T
     worlds.qvel[:, 0] = np.cos(angle) * ahead - np.sin(angle) * aside
     worlds.qvel[:, 1] = np.sin(angle) * ahead + np.cos(angle) * aside

@@ -10,8 +10,8 @@ import numpy as np
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.options import number
 from featherlane.environments.tasks.robot import RobotTask
-from featherlane.environments.tasks.rotation import to_world
 from featherlane.simulation.batch.batch import Batch
+from featherlane.spatial.rotation import to_world
 
 FINGERS = 8  # joints; after them come the ball's free joint, 7 numbers in qpos and 6 in qvel
 HELD = np.array([0.0, 0.0, 0.251])  # where the hand holds the ball [m]

@@ -16,9 +16,9 @@ import numpy as np
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.options import choice, interval, number
 from featherlane.environments.tasks.robot import RobotTask
-from featherlane.environments.tasks.rotation import down, heading, to_body, turned
 from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
 from featherlane.simulation.batch.batch import Batch
+from featherlane.spatial.rotation import about_z, down, heading, to_body
 
 SIGMA = 0.25  # an error of half a metre (radian) per second is paid 1/e
 AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # where the ground is looked at [m]
@@ -205,7 +205,7 @@ class VelocityTask(RobotTask):
         joints = model.nq - ROOT
         qpos = np.tile(self.rest.astype(worlds.dtype), (len(ids), 1))
         qpos[:, ROOT:] += drawn[:, :joints]
-        qpos[:, 3:ROOT] = turned(drawn[:, -1])
+        qpos[:, 3:ROOT] = about_z(drawn[:, -1])
         if self.ground is not None:
             self.tile[ids] = random.integers(ids, 0, len(self.terrain) * LEVELS, 1)[:, 0]
             at = self.ground.centres[self.tile[ids]] + random.uniform(ids, -3.0, 3.0, 2)

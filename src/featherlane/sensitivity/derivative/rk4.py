@@ -23,6 +23,7 @@ from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.spatial.rotation import cross
 
 NODES, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0)
 SMALL_ANGLE = 0.3  # below: series, whose first neglected term is then below 1e-13
@@ -140,9 +141,9 @@ def _tangent(model: Model, dq: np.ndarray, dr: np.ndarray, r: np.ndarray) -> np.
     for part in _turning(model):
         u, x, y = r[:, None, part], dq[None, :, part], dr[..., part]
         sine, cosine, third = _coefficients(np.sqrt(_square(u)))
-        ux, uy = _cross(u, x), _cross(u, y)
-        turned = x - sine * ux + cosine * _cross(u, ux)
-        out[..., part] = turned + (y - cosine * uy + third * _cross(u, uy))
+        ux, uy = cross(u, x), cross(u, y)
+        turned = x - sine * ux + cosine * cross(u, ux)
+        out[..., part] = turned + (y - cosine * uy + third * cross(u, uy))
     return out
 
 
@@ -160,8 +161,8 @@ def _rotation_rates(model: Model, u: np.ndarray, du: np.ndarray, w: np.ndarray, 
         along = _dot(x, dx) / np.where(t > 0.0, t * t, 1.0)
         x, dx = (1.0 - whole) * x, (1.0 - whole) * dx + whole * along * x
         k, slope = _third_coefficient(np.sqrt(_square(x)))
-        xy, dxy = _cross(x, y), _cross(dx, y) + _cross(x, dy)
-        change = k * (_cross(dx, xy) + _cross(x, dxy)) + slope * _dot(x, dx) * _cross(x, xy)
+        xy, dxy = cross(x, y), cross(dx, y) + cross(x, dy)
+        change = k * (cross(dx, xy) + cross(x, dxy)) + slope * _dot(x, dx) * cross(x, xy)
         drate[..., part] = dy + 0.5 * dxy + change
     return drate
 
@@ -183,18 +184,6 @@ def _third_coefficient(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _each(function: Callable[[float], float], a: np.ndarray) -> np.ndarray:
     """One number after the other: NumPy takes several at once, with other roundings than those that are left over."""
     return np.array([function(x) for x in a.ravel().tolist()]).reshape(a.shape)
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a x b along the last axis."""
-    return np.stack(
-        [
-            a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1],
-            a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2],
-            a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0],
-        ],
-        -1,
-    )
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from featherlane.model.enums import (
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, ready
+from featherlane.spatial.rotation import cross, exp, product
 
 KINDS = {DATATYPE_POSITIVE: "positive", DATATYPE_AXIS: "axis", DATATYPE_QUATERNION: "quaternion"}
 
@@ -82,7 +83,7 @@ def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.rando
     """Noise on the values (..., n) of one sensor."""
     if kind in ("axis", "quaternion"):
         turn = deviation * rng.standard_normal((*values.shape[:-1], 3))
-        values[...] = _turned_axis(values, turn) if kind == "axis" else _turned_quat(values, turn)
+        values[...] = _turned_axis(values, turn) if kind == "axis" else product(values, exp(turn))
         return
     noisy = values + deviation * rng.standard_normal(values.shape)
     if kind == "positive":
@@ -96,14 +97,5 @@ def _turned_axis(axis: np.ndarray, turn: np.ndarray) -> np.ndarray:
     """Axes (..., 3) after rotations: Rodrigues' formula."""
     angle = np.linalg.norm(turn, axis=-1, keepdims=True)
     sine, versine = np.sinc(angle / np.pi), 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
-    once = np.cross(turn, axis)
-    return axis + sine * once + versine * np.cross(turn, once)
-
-
-def _turned_quat(quat: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Quaternions (..., 4) after rotations in their own frames."""
-    half = 0.5 * np.linalg.norm(turn, axis=-1, keepdims=True)
-    w, v = np.cos(half), 0.5 * np.sinc(half / np.pi) * turn
-    s, u = quat[..., :1], quat[..., 1:]
-    scalar = s * w - (u * v).sum(-1, keepdims=True)
-    return np.concatenate([scalar, s * v + w * u + np.cross(u, v)], -1)
+    once = cross(turn, axis)
+    return axis + sine * once + versine * cross(turn, once)

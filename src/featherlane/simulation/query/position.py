@@ -14,7 +14,7 @@ from featherlane.errors import ModelError
 from featherlane.model.assignment import reals
 from featherlane.model.joint import has_quaternion, is_free, is_scalar
 from featherlane.model.model import Model, check_model
-from featherlane.spatial.vector import MINVAL
+from featherlane.spatial.rotation import conjugate, exp, log, product, unit
 
 
 def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> np.ndarray:
@@ -41,7 +41,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
     plain, plain_dof = _plain(model)
     out[..., plain] += dt * velocity[..., plain_dof]
     quats, dofs = _quaternions(model)
-    out[..., quats] = _unit(_product(start[..., quats], _exp(dt * velocity[..., dofs])))
+    out[..., quats] = unit(product(start[..., quats], exp(dt * velocity[..., dofs])))
     return out
 
 
@@ -70,7 +70,7 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
     plain, plain_dof = _plain(model)
     out[..., plain_dof] = (end[..., plain] - start[..., plain]) / dt
     quats, dofs = _quaternions(model)
-    out[..., dofs] = _log(_product(_conjugate(start[..., quats]), end[..., quats])) / dt
+    out[..., dofs] = log(product(conjugate(start[..., quats]), end[..., quats])) / dt
     return out
 
 
@@ -92,7 +92,7 @@ def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
     check_model(model)
     out = np.array(_fitting(qpos=(qpos, model.nq))[0])
     quats, _ = _quaternions(model)
-    out[..., quats] = _unit(out[..., quats])
+    out[..., quats] = unit(out[..., quats])
     return out
 
 
@@ -141,34 +141,3 @@ def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
 def _span(first: np.ndarray, n: int) -> np.ndarray:
     """(k, n): first, first + 1, ..."""
     return first[:, None] + np.arange(n)
-
-
-# ---- quaternions, (..., 4) -------------------------------------------------------------------------------------------
-def _conjugate(q: np.ndarray) -> np.ndarray:
-    return q * [1.0, -1.0, -1.0, -1.0]
-
-
-def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Hamilton's product: first b, then a."""
-    s, u, t, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
-    scalar = s * t - (u * v).sum(-1, keepdims=True)
-    return np.concatenate([scalar, s * v + t * u + np.cross(u, v)], -1)
-
-
-def _unit(q: np.ndarray) -> np.ndarray:
-    n = np.linalg.norm(q, axis=-1, keepdims=True)
-    return np.where(n < MINVAL, [1.0, 0.0, 0.0, 0.0], q / np.maximum(n, MINVAL))
-
-
-def _exp(r: np.ndarray) -> np.ndarray:
-    """Rotation by |r| rad about r."""
-    angle = np.linalg.norm(r, axis=-1, keepdims=True)
-    return np.concatenate([np.cos(0.5 * angle), 0.5 * np.sinc(angle / (2.0 * np.pi)) * r], -1)
-
-
-def _log(q: np.ndarray) -> np.ndarray:
-    """Rotation vector, |result| <= pi."""
-    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
-    angle = 2.0 * np.arctan2(sine, q[..., :1])
-    angle = np.where(angle > np.pi, angle - 2.0 * np.pi, angle)
-    return np.where(sine < MINVAL, 2.0, angle / np.maximum(sine, MINVAL)) * q[..., 1:]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.viewer.rotation import onto, product, turned
+from featherlane.spatial.rotation import from_z, product, to_world
 
 EXACT = 1e-14
 
@@ -28,22 +28,22 @@ def test_a_product_turns_by_one_after_the_other():
 
 def test_vectors_are_turned_as_by_matrices():
     q, v = some(5), np.random.default_rng(3).normal(size=(5, 3))
-    assert np.allclose(turned(q, v), [matrix(a) @ b for a, b in zip(q, v, strict=True)], atol=EXACT)
+    assert np.allclose(to_world(q, v), [matrix(a) @ b for a, b in zip(q, v, strict=True)], atol=EXACT)
 
 
 def test_worlds_and_parts_broadcast():
     q, v = some(6).reshape(3, 2, 4), np.arange(6.0).reshape(2, 3)
-    assert turned(q, v).shape == (3, 2, 3)
+    assert to_world(q, v).shape == (3, 2, 3)
     assert product(q, some(2)).shape == (3, 2, 4)
-    assert np.allclose(turned(q, v)[2, 1], matrix(q[2, 1]) @ v[1], atol=EXACT)
+    assert np.allclose(to_world(q, v)[2, 1], matrix(q[2, 1]) @ v[1], atol=EXACT)
 
 
 @pytest.mark.parametrize("axis", [(0, 0, 1), (0, 0, -1), (1, 0, 0), (0, -2, 0), (1e-9, 0, -1), (3, -4, 5)])
 def test_z_is_turned_onto_an_axis(axis):
-    q = onto(np.array(axis, float))
+    q = from_z(np.array(axis, float))
     assert np.linalg.norm(q) == pytest.approx(1)
-    assert turned(q, np.array((0.0, 0.0, 1.0))) == pytest.approx(np.array(axis) / np.linalg.norm(axis), abs=1e-6)
+    assert to_world(q, np.array((0.0, 0.0, 1.0))) == pytest.approx(np.array(axis) / np.linalg.norm(axis), abs=1e-6)
 
 
 def test_a_zero_axis_turns_nothing():
-    assert onto(np.zeros(3)).tolist() == [1, 0, 0, 0]
+    assert from_z(np.zeros(3)).tolist() == [1, 0, 0, 0]
