@@ -90,7 +90,9 @@ def sent(server, act):
 def corner_of(file):
     """Largest x and y of the first mesh in a GLB file."""
     length = int.from_bytes(file[12:16], "little")
-    return json.loads(file[20 : 20 + length])["accessors"][0]["max"][:2]
+    document = json.loads(file[20 : 20 + length])
+    positions = document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]
+    return document["accessors"][positions]["max"][:2]
 
 
 def shown(server, model, source, worlds=None, nworld=1, on=()):
