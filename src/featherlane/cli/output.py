@@ -140,22 +140,9 @@ def pairs(title: str, rows: dict[str, str]) -> Table:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; numbers that JSON has no word for become null."""
-    print(json.dumps(_plain(value), indent=JSON_INDENT, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
+    """Prints a value, with arrays in it, as one JSON document; NaN and infinities become null."""
+    plain = json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda name: None)
+    print(json.dumps(plain, indent=JSON_INDENT, allow_nan=False))
 
 
 def check_target(path: Path, suffix: str) -> Path:
