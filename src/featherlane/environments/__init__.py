@@ -6,7 +6,6 @@
     single_env.py       `SingleEnv`: one world as an `Env`
     batch_env.py        `BatchEnv`: a task from functions
     random_streams.py   a generator of random numbers for each world
-    raw_numbers.py      NumPy's numbers, of words that were drawn ahead
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
 

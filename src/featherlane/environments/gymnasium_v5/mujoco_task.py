@@ -80,8 +80,7 @@ class MujocoTask(Task):
         """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
         nq, nv = worlds.qpos.shape[1], worlds.qvel.shape[1]
         if normal:
-            moved, velocity = random.uniform_then_normal(ids, -scale, scale, nq, nv)
-            velocity *= scale
+            moved, velocity = random.uniform(ids, -scale, scale, nq), scale * random.normal(ids, nv)
         else:
             drawn = random.uniform(ids, -scale, scale, nq + nv)
             moved, velocity = drawn[:, :nq], drawn[:, nq:]
