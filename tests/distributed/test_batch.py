@@ -8,7 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, Histogram, gathered
-from featherlane.distributed.reduction import merged, reduced
+from featherlane.simulation.batch.reduction import merged, reduced
 from featherlane.lanes import sincos
 from sampling import in_ci
 

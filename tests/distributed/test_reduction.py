@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed.reduction import Histogram, checked, merged, reduced
+from featherlane.simulation.batch.reduction import Histogram, checked, merged, reduced
 from featherlane.distributed.spread import Spread
 
 N = 37

@@ -12,7 +12,7 @@ A world's bits do not depend on where it is, nor on whether a worker was lost on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
@@ -30,10 +29,22 @@ from featherlane.lanes import Kernel
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names
+from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names, recordings
+from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.worlds import LASTING, REPORTS, STATE, count, not_kept
+from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
+from featherlane.simulation.batch.worlds import (
+    BINDABLE,
+    LASTING,
+    REPORTS,
+    STATE,
+    check_bindable,
+    count,
+    keyframe_numbers,
+    not_kept,
+)
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.workspace import Workspace
 
 
 class Batch(Given):
@@ -97,10 +108,9 @@ class Batch(Given):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise UnknownAttributeError(f"batch has no {name!r}")
-        if name in DATA and DATA[name].traits.shown:
+        if name in BINDABLE:
             return self.get(name)
-        shown = [n for n in DATA.index if DATA[n].traits.shown]
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, shown)}")
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
@@ -170,13 +180,13 @@ class Batch(Given):
 
     def _check_kept(self, name: str) -> None:
         """Refuse to read an output whose values the last call did not keep."""
-        self._one._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
             raise not_kept(name)
 
     def _bind(self, name: str) -> None:
         """Tell workers of an output that nobody has asked for before."""
-        self._one._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         if name not in STATE and name not in REPORTS and name not in self._bound:
             self._one.bind(name)
             self._run_all(lambda k: [("bind", (name,))])
@@ -204,7 +214,7 @@ class Batch(Given):
         def body(held) -> None:
             self._tell_edits()
             self._settle()
-            self._fields.disown(self._one._expanded.dependent())
+            self._fields.disown(dependent(self.model, self._one.expanded_fields))
             # who have none of the worlds get rows of these fields, too: all worlds are alike in what differs
             self._answers(self._everyone(), lambda part: [("set_const", (ids_of.get(part.worker, none),))], True)
             self._fields.renew(self._fetched)
@@ -252,7 +262,7 @@ class Batch(Given):
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
-        keys = self._one._keyframes(keyframe, len(chosen))
+        keys = keyframe_numbers(self.model, keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
@@ -260,7 +270,7 @@ class Batch(Given):
         self,
         nstep: int,
         control: ArrayLike | Kernel | Callable[[Batch, int], ArrayLike] | None = None,
-        record: Sequence[str] = ("qpos",),
+        record=("qpos",),
         ids=None,
         out: Mapping[str, np.ndarray] | str | None = None,
         reduce: Reduction | None = None,
@@ -288,15 +298,10 @@ class Batch(Given):
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         for name in names:
-            self._one._check_bindable("record", name)
-        how = None if reduce is None else checked(reduce)
+            check_bindable(self.model, "record", name)
         if isinstance(out, str) and out != "refs":
             raise ModelError(f"out: got {out!r}, allowed is 'refs' or a dict of arrays by name")
-        if how is not None and out is not None:
-            raise ModelError("out: a reduction is returned; allowed is None")
-        given = None if isinstance(out, str) else out
-        if given is not None and not isinstance(given, Mapping):
-            raise ModelError(f"out: got {type(given).__name__}, allowed is 'refs' or a dict of arrays by name")
+        how = check_rollout(reduce, {} if isinstance(out, str) else out, len(chosen))
         if callable(control) and not isinstance(control, Kernel):
             return self._driven(nstep, control, names, chosen, out, how)
         controls = self._control(control, (len(chosen), nstep, self.model.nu))
@@ -304,7 +309,7 @@ class Batch(Given):
             return self._left(nstep, controls, names, chosen)
         if how is not None:
             return self._reduced(nstep, controls, names, chosen, how)
-        result = self._one._recordings(names, (len(chosen), nstep), given or {})
+        result = self._recordings(names, (len(chosen), nstep), out)
 
         def take(part, start: int, n: int, rows: dict[str, np.ndarray]) -> None:
             for name in names:
@@ -313,10 +318,15 @@ class Batch(Given):
         self._roll(nstep, controls, names, chosen, take)
         return result
 
+    def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
+        """Arrays to record into, checked where they are given."""
+        sizes = Workspace.sizes_of(self.model, self._one.ngiven)
+        return recordings(names, lead, out, lambda name: DATA[name].dims(sizes), self.dtype)
+
     def _control(self, control, shape: tuple[int, ...]) -> Any:
         """Controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
-            self._one._control_kernel(control)  # or its error
+            self._one.control_kernel(control)  # or its error
             return packed("control", control) if self.is_remote else control
         if control is None:
             return None
@@ -348,8 +358,6 @@ class Batch(Given):
     def _reduced(self, nstep: int, controls, names, chosen, how: Reduction) -> dict[str, np.ndarray]:
         """A rollout of which workers keep what a reduction leaves."""
         pieces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        if not len(chosen):
-            raise ModelError("ids: a reduction needs one world at least")
         self._roll(nstep, controls, names, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
         return {
             name: np.concatenate([merged(how, [rows[name] for rows in pieces[start]]) for start in sorted(pieces)])
@@ -368,7 +376,7 @@ class Batch(Given):
         whole = {name: np.concatenate([one[name] for one in results], axis) for name in names}
         if out is None:
             return whole
-        given = self._one._recordings(names, (len(chosen), nstep), out)
+        given = self._recordings(names, (len(chosen), nstep), out)
         for name in names:
             given[name][...] = whole[name]
         return given

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.distributed.machine import Machine, free_memory, this_machine
-from featherlane.distributed.reduction import reduced
 from featherlane.distributed.ship import packed, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.running import BAD, NAMED
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -69,7 +69,7 @@ class Spec(NamedTuple):
     cores: tuple[int, ...] = ()
 
 
-class Worlds:
+class NodeWorlds:
     """Some worlds of a batch that is spread over nodes.
 
     Args:
@@ -115,7 +115,7 @@ class Worlds:
     def _bad(self) -> tuple[tuple[int, ...], int]:
         if self.batch is None:
             return (), 0
-        bad = np.flatnonzero(self.batch._arrays["warning"][:, BAD])
+        bad = np.flatnonzero(self.batch.rows["warning"][:, BAD])
         return tuple(bad[:NAMED].tolist()), len(bad)
 
     # ---- making ------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Worlds:
         self._settle(spec)
         self._check_memory(made)
         self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_bad)
-        self.batch.__dict__["_told"] = True  # of bad numbers whoever asks tells, for all nodes
+        self.batch.mute()  # the process of the user warns, for all nodes
 
     def _settle(self, spec: Spec) -> None:
         """Run on the cores that are named."""
@@ -141,13 +141,11 @@ class Worlds:
     # ---- what may be ordered -----------------------------------------------------------------------------------------
     def order_model_reals(self, reals: np.ndarray) -> None:
         """Real fields of the model, edited."""
-        self.batch.model.real_buffer[...] = reals
-        self.batch.model.__dict__["_edited"].update(self.batch.model._lent)
-        self.batch.model.__dict__["_stamp"] = None
+        self.batch.model.take_reals(reals)
 
     def order_model(self, model: bytes) -> None:
         """The model, edited in other ways."""
-        take_over(self.batch.model, unpacked("model", model))
+        self.batch.model.take_over(unpacked("model", model))
 
     def order_set(self, name: str, rows: np.ndarray, ids: np.ndarray | None) -> None:
         """State fields."""
@@ -157,7 +155,7 @@ class Worlds:
     def order_given(self, names: Sequence[str], ids: np.ndarray | None, *rows: np.ndarray) -> None:
         """Given contacts, complete."""
         for name, own in zip(names, rows, strict=True):
-            self.batch._arrays[name][... if ids is None else ids] = own
+            self.batch.rows[name][... if ids is None else ids] = own
 
     def order_expand(self, name: str, rows: np.ndarray | None) -> None:
         """A field of the model for each world; rows of it, where they are given."""
@@ -203,7 +201,7 @@ class Worlds:
 
     def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Fields of the model, with a row for each world."""
-        model, own = self.batch.model.__dict__, self.batch._expanded
+        model, own = self.batch.model.__dict__, self.batch.expanded_fields
         rows = {
             name: own.get(name, np.broadcast_to(model[name], (self.batch.nworld, *model[name].shape))) for name in names
         }
@@ -242,7 +240,7 @@ class Worlds:
 
     def order_kept_names(self) -> list[str]:
         """Names of what `checkpoint` of the batch holds."""
-        return [*self.batch._arrays, *(f"model.{name}" for name in self.batch._expanded)]
+        return [*self.batch.rows, *(f"model.{name}" for name in self.batch.expanded_fields)]
 
     def order_checkpoint(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Fields by these names, made where nobody here has asked for them."""
@@ -259,26 +257,11 @@ class Worlds:
         """For a request whose result nobody waits for."""
 
 
-def take_over(model: Model, other: Model) -> None:
-    """Make a model equal to another of its sizes, in place: batches hold it."""
-    for name, memory in model._memory.items():
-        memory[...] = other._memory[name]
-    own = model.__dict__
-    own["mj_model"], own["user_sensors"], own["user_actuators"] = (
-        other.mj_model,
-        other.user_sensors,
-        other.user_actuators,
-    )
-    own["_edited"].update(own["_lent"])
-    own["_sizes"].update(other._sizes)
-    own["_stamp"], own["_own_stamp"], own["revision"] = None, object(), max(own["revision"] + 1, other.revision)
-
-
 def memory_of(model: Model, spec: Spec) -> int:
     """Bytes that worlds need on a node, about: rows of each world, and a tile for each thread."""
     one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
-    rows = sum(a.nbytes for a in one._arrays.values()) + memory
+    rows = sum(a.nbytes for a in one.rows.values()) + memory
     return spec.nworld * (rows + spec.record_bad * rows // 2)
 
 

@@ -144,7 +144,7 @@ class Sampler:
 
     def __init__(self, batch: Batch):
         self.probe = Batch(batch.model, 1, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
-        self.probe.__dict__["_told"] = True
+        self.probe.mute()
 
     def values(self, batch: Batch, row: int, wanted: list[Quantity], reported: bool = True) -> list[np.ndarray]:
         """Numbers of a world in its present state.
@@ -158,14 +158,13 @@ class Sampler:
         Returns:
             An array for each quantity.
         """
-        probe, told = self.probe, {name: batch._arrays[name][row] for name in REPORTS} if reported else {}
+        probe, told = self.probe, {name: batch.rows[name][row] for name in REPORTS} if reported else {}
         if any(q.field not in told for q in wanted):
             for name in LASTING:
-                if name in batch._arrays:
-                    getattr(probe, name)
-                    probe._arrays[name][0] = batch._arrays[name][row]
-            for name, rows in batch._expanded.items():
-                probe._expand(name)[0] = rows[row]
+                if name in batch.rows:
+                    probe.rows_of(name)[0] = batch.rows[name][row]
+            for name, rows in batch.expanded_fields.items():
+                probe.expand(name)[0] = rows[row]
             for q in wanted:
                 if q.field not in told:
                     probe.bind(q.field)
@@ -174,4 +173,4 @@ class Sampler:
 
 
 def _row(probe: Batch, field: str) -> np.ndarray:
-    return probe._arrays[field][0] if field in probe._arrays else probe._bound[field][0]
+    return (probe.rows if field in probe.rows else probe.bound)[field][0]
