@@ -70,7 +70,7 @@ class WorldRows(NamedAccess):
                 f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
             )
         own = self.__dict__
-        own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
+        own["model"], own["dtype"], own["nworld"] = model, precision(dtype), count("nworld", nworld, 1)
         own["ngiven"], own["_room"] = room_for(given_contacts), None
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, Expanded(model, self.nworld, self.dtype)
         given = GIVEN_ROWS if self.ngiven else ()
@@ -509,7 +509,7 @@ def not_kept(name: str) -> ModelError:
     )
 
 
-def _precision(dtype) -> np.dtype:
+def precision(dtype) -> np.dtype:
     """A dtype that kernels compute in, checked."""
     try:
         processor.base_of(dtype)
