@@ -359,7 +359,7 @@ def test_compare_prints_json(capfd):
     result = json.loads(capfd.readouterr().out)
     assert list(result["solvers"]) == ["pgs", "newton"]
     assert result["states"] == 2 and result["iterations"] == 50
-    assert result["solvers"]["newton"]["distance.dist"]["max"] < 1e-9
+    assert result["solvers"]["newton"]["distance"]["max"] < 1e-9
     assert result["solvers"]["pgs"]["gap"]["max"] >= 0.0
 
 

@@ -107,15 +107,16 @@ def is_private(name):
 
 @functools.cache
 def defined(path):
-    """Private names that a file defines: functions, classes, variables, attributes, keys of `__dict__`."""
+    """Private names that a file defines: functions, classes, variables, attributes of `self` (`own`)."""
     found = set()
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.id if isinstance(node, ast.Name) else node.attr)
-        elif isinstance(node, ast.Constant):
-            found.add(node.value)
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.Name(name, ast.Store()) | ast.Attribute(ast.Name("self" | "cls"), name, ast.Store()):
+                found.add(name)
+            case ast.Subscript(ast.Name("own") | ast.Attribute(ast.Name("self"), "__dict__"), ast.Constant(name)):
+                found.add(name)
     return {name for name in found if is_private(name)}
 
 

@@ -299,8 +299,9 @@ class Batch(Given):
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         for name in names:
             check_bindable(self.model, "record", name)
-        if isinstance(out, str) and out != "refs":
-            raise ModelError(f"out: got {out!r}, allowed is 'refs' or a dict of arrays by name")
+        if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
+            given = repr(out) if isinstance(out, str) else type(out).__name__
+            raise ModelError(f"out: got {given}, allowed is 'refs' or a dict of arrays by name")
         how = check_rollout(reduce, {} if isinstance(out, str) else out, len(chosen))
         if callable(control) and not isinstance(control, Kernel):
             return self._driven(nstep, control, names, chosen, out, how)
