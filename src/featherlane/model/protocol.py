@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
 
 class ModelFields(Protocol):
     """Fields of a model by name, each also in `__dict__`, where reading it does not count as an edit."""
-
-    mj_model: Any
-    real_buffer: np.ndarray
 
     def __getattr__(self, name: str) -> Any: ...
 

@@ -145,5 +145,5 @@ class Watch:
         own.take_constants(edited)
         if isinstance(self.source, Batch):
             for name, rows in tuple(self.source.expanded_fields.items()):
-                if not np.array_equal(self.batch.expanded_fields.get(name), rows):
+                if not np.array_equal(self.batch.expanded_fields.get(name, ()), rows):
                     self.batch.expand(name)[...] = rows
