@@ -162,7 +162,7 @@ class Sampler:
         if any(q.field not in told for q in wanted):
             for name in LASTING:
                 if name in batch.rows:
-                    probe.rows_of(name)[0] = batch.rows[name][row]
+                    probe.row_memory(name)[0] = batch.rows[name][row]
             for name, rows in batch.expanded_fields.items():
                 probe.expand(name)[0] = rows[row]
             for q in wanted:

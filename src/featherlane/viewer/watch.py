@@ -92,7 +92,7 @@ class Watch:
         ids, rows = latest
         at = slice(None) if ids is None else ids
         for name, value in rows.items():
-            self.batch.rows_of(name)[at] = value
+            self.batch.row_memory(name)[at] = value
         if now - self._model_seen > MODEL_SECONDS:
             self._model_seen = now
             self._take_model()

@@ -72,7 +72,7 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
         batch.set_const(ids)
     batch.reset(ids, keyframe=run.keyframe)
     for name in plan.fields("state"):
-        rows = batch.rows_of(name)[:n]
+        rows = batch.row_memory(name)[:n]
         plan.enter(name, rows, values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BadNumberWarning)  # the result says which samples

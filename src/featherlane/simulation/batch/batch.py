@@ -186,7 +186,7 @@ class Batch(Running):
         if isinstance(control, Kernel):
             kernel = self.control_kernel(control)
             for name in kernel.sets():
-                self.rows_of(name)
+                self.row_memory(name)
         elif control is not None:
             transfers["control"].append(
                 Transfer(

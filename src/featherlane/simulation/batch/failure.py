@@ -257,4 +257,4 @@ class Failure:
     def _enter_batch(self, batch: Worlds, k: int, edits: list[list[str]]) -> None:
         """State or inputs of step k into the batch's world."""
         for name in self._set_names(k, edits):
-            batch.rows_of(name)[0] = self.states[name][k]
+            batch.row_memory(name)[0] = self.states[name][k]

@@ -124,25 +124,6 @@ class Running(WorldRows):
         """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
         return self._remembered()
 
-    def tiles(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Returns widths of tiles, each with the worlds in the order in which they fill tiles of that width."""
-        return [(width, self._arrange(part, width, 0)) for width, part in self._parts(chosen)]
-
-    def planned(self, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:
-        """Returns the plan of a rollout of all worlds, begun, for a caller that runs its loop over the tiles.
-
-        Args:
-            control: (nworld, nstep, nu) controls.
-            record: field -> (nworld, nstep, n) array to record into.
-        """
-        every, nstep = np.arange(self.nworld), control.shape[1]
-        recorded = [Transfer(name, rows) for name, rows in record.items() if rows.size]
-        self._prepare(self.width)
-        plan = self._plan(nstep, {"control": [Transfer("ctrl", control)], "record": recorded}, self.width)
-        plan.workspaces[0].calls.require(plan.loop)
-        plan.begin(nstep, every, every)
-        return plan
-
     # ---- a call ------------------------------------------------------------------------------------------------------
     def query(self, question: Question, chosen: np.ndarray) -> Any:
         """Returns the answer to a question about the present states of worlds, which stay as they are.
@@ -334,3 +315,25 @@ def sizes_wanted(model: Model, nworld: int, asked: Set[str] = frozenset()) -> di
     wanted["keeps_list"] = nworld == 1
     # `_begin` sets the address of a control
     return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
+
+
+def tiles(batch: Running) -> list[tuple[int, np.ndarray]]:
+    """Returns the widths of a batch's tiles, each with the worlds in the order in which they fill such tiles."""
+    return [(width, batch._arrange(part, width, 0)) for width, part in batch._parts(np.arange(batch.nworld))]
+
+
+def begun_rollout(batch: Running, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:
+    """Returns the plan of a rollout of all worlds, begun, for a caller that runs its loop over the tiles.
+
+    Args:
+        batch: the worlds.
+        control: (nworld, nstep, nu) controls.
+        record: field -> (nworld, nstep, n) array to record into.
+    """
+    every, nstep = np.arange(batch.nworld), control.shape[1]
+    recorded = [Transfer(name, rows) for name, rows in record.items() if rows.size]
+    batch._prepare(batch.width)
+    plan = batch._plan(nstep, {"control": [Transfer("ctrl", control)], "record": recorded}, batch.width)
+    plan.workspaces[0].calls.require(plan.loop)
+    plan.begin(nstep, every, every)
+    return plan

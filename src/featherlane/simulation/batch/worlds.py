@@ -144,7 +144,7 @@ class WorldRows(NamedAccess):
         """Memory of the model fields that differ by world, (nworld, ...); `expanded` gives arrays with checks."""
         return MappingProxyType(self._expanded)
 
-    def rows_of(self, name: str) -> np.ndarray:
+    def row_memory(self, name: str) -> np.ndarray:
         """Returns the memory of a state field, allocated at the first use."""
         getattr(self, name)
         return self._arrays[name]
