@@ -164,18 +164,7 @@ class Batch(Given):
         return getattr(self._one, name).shape[1:]
 
     def bind(self, name: str) -> np.ndarray:
-        """Have an output computed by each call from now on.
-
-        Args:
-            name: a state field or a derived field, as of `featherlane.Batch.bind`.
-
-        Returns:
-            (nworld, ...) its values now, a copy as of `get`; an output that is bound after a call is NaN until the next
-            one.
-
-        Raises:
-            ModelError, UnsupportedFeatureError: as `featherlane.Batch.bind` does.
-        """
+        """Have an output computed by each call from now on, as `featherlane.Batch.bind`; returns a copy as of `get`."""
         return self._gathered(name, np.arange(self.nworld))
 
     def _check_kept(self, name: str) -> None:
@@ -227,17 +216,12 @@ class Batch(Given):
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps; the last ones, about a second of them, may be under way afterwards.
+        """Advance worlds, as `featherlane.Batch.step`; the last steps, about a second, may be under way afterwards.
 
         An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there.  A
         second one is raised at once; worlds are where the last complete piece of this call ended.
 
-        Args:
-            nstep: time steps, at least 1.
-            ids: the worlds, by number or as a mask; None for all.
-
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch; a worker was lost too often.
             Exception: what went wrong in a call before, which did not wait.
         """
@@ -250,16 +234,7 @@ class Batch(Given):
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to the model's defaults, or to keyframes; bound outputs follow.
-
-        Args:
-            ids: the worlds; None for all.
-            keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
-            forward: False leaves bound outputs as they are.
-
-        Raises:
-            ModelError: no such keyframe; `forward` is no switch.
-        """
+        """Worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
@@ -267,33 +242,21 @@ class Batch(Given):
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     def rollout(
-        self,
-        nstep: int,
-        control: ArrayLike | Kernel | Callable[[Batch, int], ArrayLike] | None = None,
-        record=("qpos",),
-        ids=None,
-        out: Mapping[str, np.ndarray] | str | None = None,
-        reduce: Reduction | None = None,
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> Any:
-        """Advance worlds by nstep steps and record fields after each.
+        """Advance worlds and record fields after each step, as `featherlane.Batch.rollout`.
 
         Args:
-            nstep: time steps, at least 1.
-            control: (n, nstep, nu) or (nstep, nu) controls; a function `control(batch, step)` that is called here
-                between steps; a kernel `control(m, d)`, which is shipped; or None to leave `ctrl` as it is.  As of
-                `featherlane.Batch.rollout`.
-            record: names of state or derived fields.
-            ids: the worlds; None for all.
-            out: arrays to record into, by name; "refs" leaves recordings where they are.
-            reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds, computed where they are.
+            nstep, record, ids: as there.
+            control: as there; a function is called here between steps, a kernel is shipped.
+            out: as there; "refs" leaves recordings where they are.
+            reduce: as there; computed where the worlds are.
 
         Returns:
-            name -> (n, nstep, ...); with `reduce`, name -> (nstep, ...), of a histogram (nstep, ..., nbin).  With
-            out="refs" a list of `Recorded`, parts of worlds and steps, which `gathered` puts together.
+            As there; with out="refs" a list of `Recorded`, parts of worlds and steps, which `gathered` puts together.
 
         Raises:
-            ModelError: as `featherlane.Batch.rollout`; a kernel that cannot be shipped; unknown reductions.
-            InstallationError: a kernel is given and there is no compiler.
+            ModelError, InstallationError: as there; a kernel that cannot be shipped.
             RuntimeError: as `step`.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
@@ -482,7 +445,7 @@ class Batch(Given):
             raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [("method", (method, own))], edits=True)
+        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)
         return result
 
     # ---- keeping -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What lives on a node: some of the worlds, as a batch of their own, and what is asked of them.
 
-A request is a list of orders, each the name of a method of `Orders` and its arguments; it gives a report and results.
+A request is a list of orders, each a name and arguments; it gives a report and results.  The order `x` calls
+`NodeWorlds.order_x`, or the batch's method `x`.
 The same class works in the process of the user, where there is one node.
 """
 
@@ -105,7 +106,8 @@ class NodeWorlds:
         try:
             for name, arguments in orders:
                 given = (arrays[a.index] if isinstance(a, Place) else a for a in arguments)
-                result = getattr(self, f"order_{name}")(*given)
+                called = getattr(self, f"order_{name}", None) or getattr(self.batch, name)
+                result = called(*given)
         except Exception as error:
             if not self.is_apart:
                 raise
@@ -163,21 +165,6 @@ class NodeWorlds:
         if rows is not None:
             target[...] = rows
 
-    def order_bind(self, name: str) -> None:
-        self.batch.bind(name)
-
-    def order_reset(self, ids, keyframe, forward: bool) -> None:
-        self.batch.reset(ids, keyframe, forward)
-
-    def order_set_const(self, ids) -> None:
-        self.batch.set_const(ids)
-
-    def order_forward(self, ids) -> None:
-        self.batch.forward(ids)
-
-    def order_step(self, nstep: int, ids) -> None:
-        self.batch.step(nstep, ids)
-
     def order_rollout(self, nstep: int, control, record, ids, reduction=None, out=None) -> dict[str, Any]:
         """A rollout; with a reduction, what it leaves of the recording."""
         if isinstance(control, bytes):
@@ -212,10 +199,6 @@ class NodeWorlds:
         rows = getattr(self.batch, name)[... if ids is None else ids]
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
         return reduced(reduction, rows, worlds)
-
-    def order_method(self, name: str, *arguments) -> Any:
-        """What a method of the batch gives."""
-        return getattr(self.batch, name)(*arguments)
 
     def order_call(self, function: bytes | Callable) -> Any:
         """What a function gives for this batch."""

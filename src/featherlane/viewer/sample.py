@@ -17,7 +17,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, REPORTS
+from featherlane.simulation.batch.worlds import BINDABLE, LASTING, REPORTS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -81,7 +81,7 @@ def quantity(model: Model, name: str) -> Quantity:
 
 def names(model: Model) -> list[str]:
     """Names that can be asked for, the likely ones first."""
-    fields = [f.name for f in DATA.fields if f.kind == "real" and f.traits.shown and 0 not in f.dims(_sizes(model))]
+    fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(_sizes(model))]
     first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
     return list(dict.fromkeys((*UNITS, *filter(None, model.names("sensor")), *first, *fields)))
 
@@ -101,7 +101,7 @@ def _sensor(model: Model, name: str) -> Quantity:
 def _field(model: Model, text: str) -> Quantity:
     matched = PATTERN.fullmatch(text)
     field, index = matched.groups() if matched else ("", None)
-    if field not in DATA or not DATA[field].traits.shown or DATA[field].kind != "real":
+    if field not in BINDABLE or DATA[field].kind != "real":
         raise ModelError(f"plot: no {text!r}{near(text, names(model))}")
     if field == "sensordata":
         refuse_sensors(model)

@@ -7,7 +7,7 @@ a result, so worlds with alike contacts are put together for speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -131,13 +131,7 @@ class Batch(Running):
         set_all(values)
 
     def rollout(
-        self,
-        nstep: int,
-        control=None,
-        record=("qpos",),
-        ids=None,
-        out: Mapping[str, np.ndarray] | None = None,
-        reduce: Reduction | None = None,
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> dict[str, np.ndarray]:
         """Advance worlds by nstep steps and record fields after each.
 
@@ -323,11 +317,7 @@ def field_names(call: str, given) -> list[str]:
 
 
 def recordings(
-    names: list[str],
-    lead: tuple[int, int],
-    out: Mapping[str, np.ndarray] | None,
-    dims: Callable[[str], tuple[int, ...]],
-    dtype: np.dtype,
+    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
 ) -> dict[str, np.ndarray]:
     """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
     spare, result = sorted(set(out or ()) - set(names)), {}

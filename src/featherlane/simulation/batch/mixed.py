@@ -144,17 +144,7 @@ class MixedBatch:
         return DATA[name].public(self._rooms.array(name))
 
     def bind(self, name: str) -> np.ndarray:
-        """A live array over a field of all worlds: state itself, or an output that each call refreshes.
-
-        Args:
-            name: as of `Batch.bind`.
-
-        Returns:
-            (nworld, n, ...) array, as wide as the widest model needs; outputs are read-only.
-
-        Raises:
-            ModelError, UnsupportedFeatureError: as `Batch.bind` does.
-        """
+        """A live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
         arrays = [group.bind(name) for group in self.groups]
         view = DATA[name].public(self._rooms.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
@@ -192,14 +182,7 @@ class MixedBatch:
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
     def expand(self, name: str) -> tuple[np.ndarray, ...]:
-        """Give a real model field its own values in each world, see `Batch.expand`.
-
-        Returns:
-            For each group a live array (worlds, ...), at first its model's values.
-
-        Raises:
-            ModelError: no such real field.
-        """
+        """Give a real model field its own values in each world, as `Batch.expand`; a live array for each group."""
         return tuple(group.expand(name) for group in self.groups)
 
     def set_const(self, ids=None) -> None:
@@ -209,16 +192,10 @@ class MixedBatch:
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps of their models.
-
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, as `Batch.step` does.
-
-        Args:
-            nstep: time steps, at least 1.
-            ids: the worlds, by number or as a mask; None for all.
+        """Advance worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
+            ModelError: as there.
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
         self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
@@ -228,12 +205,7 @@ class MixedBatch:
         self._run(0, self._shares(self._ids(ids)))
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to their models' defaults, or to keyframes that these models have; bound outputs follow.
-
-        Args:
-            ids: the worlds; None for all.
-            keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
-            forward: False leaves bound outputs as they are, for a caller that sets the state next.
+        """Worlds to their models' defaults, or to keyframes, as `Batch.reset`.
 
         Raises:
             ModelError: a model has no such keyframe, or `forward` is no switch; no world is reset then.
@@ -250,32 +222,22 @@ class MixedBatch:
             group.reset(worlds, key, forward)
 
     def rollout(
-        self,
-        nstep: int,
-        control=None,
-        record=("qpos",),
-        ids=None,
-        out: Mapping[str, np.ndarray] | None = None,
-        reduce: Reduction | None = None,
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> dict[str, np.ndarray]:
-        """Advance worlds by nstep steps and record fields after each.
+        """Advance worlds and record fields after each step, as `Batch.rollout`.
 
         Args:
-            nstep: time steps, at least 1.
-            control: (n, nstep, m) controls for the n worlds of the call, or (nstep, m) for all of them, where m is the
-                width of `ctrl`; a function `control(batch, step)`, called between steps, that gives what broadcasts to
-                (n, m); a kernel, as in `Batch.rollout`; or None to leave `ctrl` as it is.
-            record: names of state or derived fields.
+            nstep, record, out: as there.
+            control: as there, with the width of `ctrl` in place of nu.
             ids: the worlds, ascending; None for all.
-            out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
-            reduce: as in `Batch.rollout`; numbers that a world does not have count as zero.
+            reduce: as there; numbers that a world does not have count as zero.
 
         Returns:
             name -> (n, nstep, k, ...), padded as the fields themselves; of a single number (n, nstep).  With `reduce`,
-            as `Batch.rollout`.
+            as there.
 
         Raises:
-            ModelError, InstallationError: as `Batch.rollout` does.
+            ModelError, InstallationError: as there.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
@@ -363,12 +325,7 @@ class MixedBatch:
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
     def restore(self, kept) -> None:
-        """Take over a checkpoint; the worlds go on bit for bit.
-
-        Raises:
-            ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
-            RuntimeError: another thread is in a call of this batch; nothing is taken over then.
-        """
+        """Take over a checkpoint, as `Batch.restore`; the worlds go on bit for bit."""
         if not isinstance(kept, Mapping):
             raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -51,35 +51,21 @@ class Worlds(Protocol):
 
     def expand(self, name: str) -> Any:
         """Makes a real model field differ by world; returns a live array, `MixedBatch` one for each group."""
-        ...
 
-    def set_const(self, ids: Any = None) -> None:
+    def set_const(self, ids=None) -> None:
         """Recomputes the model fields that depend on expanded ones."""
-        ...
 
-    def step(self, nstep: int = 1, ids: Any = None) -> None:
+    def step(self, nstep: int = 1, ids=None) -> None:
         """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all."""
-        ...
 
-    def forward(self, ids: Any = None) -> None:
+    def forward(self, ids=None) -> None:
         """Computes all derived fields of the present state, without a step."""
-        ...
 
-    def reset(self, ids: Any = None, keyframe: Any = -1, forward: bool = True) -> None:
+    def reset(self, ids=None, keyframe=-1, forward: bool = True) -> None:
         """Sets worlds to the model's defaults, or to keyframes; with `forward`, computes bound outputs."""
-        ...
 
-    def rollout(
-        self,
-        nstep: int,
-        control: Any = None,
-        record: Sequence[str] = ("qpos",),
-        ids: Any = None,
-        out: Any = None,
-        reduce: Any = None,
-    ) -> Any:
+    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce=None) -> Any:
         """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds."""
-        ...
 
     def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
@@ -95,4 +81,3 @@ class Worlds(Protocol):
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Restores a checkpoint; the worlds continue bit for bit."""
-        ...
