@@ -29,7 +29,7 @@ def small_stages():
 def test_every_variant_is_compiled_for_every_level(folder):
     assert build.compile_all(library(), [doubles, doubles_twice], TWO, LEVELS) == 4
     found = {"-".join(p.name.split("-")[:-1]) for p in folder.iterdir()}
-    assert found == {f"{s}-{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS}
+    assert found == {f"fl_{s}_{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS}
 
 
 def test_the_wheel_holds_what_runs_one_world_and_a_tile_in_both_precisions():
@@ -73,7 +73,7 @@ def test_processes_share_the_work_and_give_the_same_objects(folder, monkeypatch)
 
 
 def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
-    with pytest.raises(KernelError, match="doubles-f64x8"):
+    with pytest.raises(KernelError, match="doubles_f64x8"):
         build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")
 
 

@@ -19,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from featherlane.lanes.kernel import Stage, variant
+from featherlane.lanes.kernel import Stage, symbol
 
 HERE = Path(__file__).parent
 COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # what an object depends on
@@ -56,9 +56,7 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
     h.update(stage.code_hash().encode())
     for name, record in zip(stage.parameters, stage.layouts(records), strict=True):
         h.update(f"{name}:{record[0].signature() if record else 'int'}".encode())
-    base, width = variant(stage, base, width)
-    form = f"{base}x{width}{'-checked' if checked else ''}"
-    return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"
+    return f"{symbol(stage, base, width, checked)}-{cpu}-{h.hexdigest()[:20]}.o"
 
 
 _unwritten: dict[str, bytes] = {}  # objects that the folder did not take; this process has them
