@@ -33,7 +33,7 @@ from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import STATUS, WANTED
 from featherlane.simulation.tile.team import Team
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan, Transfer, transfers
 from featherlane.simulation.tile.turn import Turn, hold
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
@@ -141,8 +141,9 @@ class Running(WorldRows):
         workspaces = self._prepare()
         for workspace in workspaces:
             question.enter(workspace)
-        transfers = {"load": self._load(question.reads), **question.transfers()}
-        plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
+        kinds = {"load": self._load(question.reads), "control": transfers(question.loop, question.brought())}
+        kinds["record"] = transfers(question.loop, question.taken())
+        plan = Plan(workspaces, kinds, self.nworld, self._wanted(set()), question.loop)
         work([self._begun(plan, question.number, chosen)], self._team)
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
