@@ -18,6 +18,7 @@ from featherlane.lanes import (
     eights,
     exp,
     fabs,
+    false_mask,
     floor,
     fma,
     fmax,
@@ -40,10 +41,13 @@ from featherlane.lanes import (
     split_exponent,
     sqrt,
     stage,
+    true_mask,
+    unrolled,
     where,
     whole,
     width,
     write_lane,
+    zero,
 )
 from featherlane.model.enums import *
 from featherlane.model.joint import (
