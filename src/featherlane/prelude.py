@@ -109,4 +109,5 @@ from featherlane.spatial.vector import (
     store9,
     store10,
     sub3,
+    zeros,
 )

@@ -546,7 +546,8 @@ def comprehends(d):
 @says("no generator: write a tuple")
 def keeps_a_generator(d):
     x = (d.x[i] for i in range(3))  # broken
-    d.x[0] = tuple(x)[0]
+    x, _ = tuple(x)
+    d.x[0] = x
 
 
 @says("a comprehension has no `if`")

@@ -30,7 +30,7 @@ from featherlane.lanes.compiler.types import (
     literal,
     mask,
 )
-from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.compiler.writer import NO_THING, Stored, Thing, Writer
 from featherlane.lanes.kernel import Kernel, Stage, symbol
 
 PYTHON = {  # of two numbers that are known
@@ -148,7 +148,21 @@ def _is_local(node: ast.expr) -> bool:
 
 # ---- indices -------------------------------------------------------------------------------------------------------
 def _subscript(w: Writer, node: ast.Subscript) -> Thing:
-    rows, index = something(w, node.value), something(w, node.slice)
+    thing = _located(w, node)
+    return w.loaded(thing) if isinstance(thing, Stored) else thing
+
+
+def _located(w: Writer, node: ast.expr) -> Thing | Stored:
+    """An expression; of a variable in memory that is a tuple, where the part is: the other parts are not loaded."""
+    if isinstance(node, ast.Name) and hasattr(node, "web"):
+        return w.stored(node.web) or something(w, node)
+    if not isinstance(node, ast.Subscript):
+        return something(w, node)
+    rows, index = _located(w, node.value), something(w, node.slice)
+    if isinstance(rows, Stored):
+        if isinstance(rows.type, Tuple) and index.type is INT and index.constant in range(len(rows.type.items)):
+            return rows.part(index.constant)
+        rows = w.loaded(rows)
     if isinstance(rows.type, View):
         return record_functions.load(w, rows, index, node.slice)
     if isinstance(rows.type, Tuple):
@@ -266,6 +280,8 @@ def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
         return b
     if (b.constant == 0 and op in (ast.Add, ast.Sub)) or (b.constant == 1 and op is ast.Mult):
         return a
+    if op is ast.Mult and 0 in (a.constant, b.constant):
+        return a if a.constant == 0 else b
     if op in OF_INTS:
         return Thing(INT, (w.register(f"{OF_INTS[op]} i64 {a.operand}, {b.operand}"),))
     return Thing(INT, (_divided(w, op, a.operand, b),))
