@@ -171,7 +171,7 @@ def reference_and_impedance(m, e, g, h):
 @kernel
 def friction_solref(m, d, e):
     """solref of the friction rows: the explicit pair's, else zeros."""
-    ref = (real(d, 0.0), real(d, 0.0))
+    ref = (zero(d), zero(d))
     if overridden(m):
         ref = load2(m.opt_o_solref, 0)
     elif e >= 0:

@@ -39,7 +39,7 @@ def geom_box(m, d, g, room):
 def crowd_boxes(m, d):
     """crowd_box: the boxes about the geoms of the crowd."""
     for i in range(m.ncrowd):
-        box = geom_box(m, d, m.crowd_geom[i], real(d, 0.0))
+        box = geom_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -47,7 +47,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
-    empty, room = real(d, EMPTY), real(d, 0.0)
+    empty, room = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty

@@ -15,9 +15,8 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, mediu
 @kernel
 def _load_block(m, d, M, v):
     """block <- M of the six dofs from v on."""
-    zero = real(d, 0.0)
     for k in range(36):
-        d.block[k] = zero
+        d.block[k] = zero(d)
     for r in range(6):
         number = m.M_rownnz[v + r]
         last = m.M_rowadr[v + r] + number - 1
@@ -158,7 +157,7 @@ def _solve_block(d, f, g):
 def _multiply_block(d, v, touched, x, y):
     """y <- block x for the six dofs from v on, in worlds where touched is 0."""
     for r in range(6):
-        s = real(d, 0.0)
+        s = zero(d)
         for c in range(6):
             s = fma(d.block[6 * r + c], x[v + c], s)
         y[v + r] = where(touched == 0.0, s, y[v + r])
@@ -187,7 +186,7 @@ def multiply_free_bodies(m, d, x, y):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _fill_block(m, d, m.body_jntadr[i])
             _add_gyroscopic(m, d, i, v)
-            _multiply_block(d, v, real(d, 0.0), x, y)
+            _multiply_block(d, v, zero(d), x, y)
 
 
 @kernel
@@ -200,7 +199,7 @@ def solve_free_bodies(m, d):
             _add_gyroscopic(m, d, i, v)
             f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
             g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
-            _store_solution(d, v, real(d, 0.0), f, g, d.qacc_step)
+            _store_solution(d, v, zero(d), f, g, d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------

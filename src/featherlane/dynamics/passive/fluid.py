@@ -40,7 +40,7 @@ def medium_acts(m):
 @kernel
 def has_ellipsoids(m, d, i):
     """Mask: geoms of body i stand for it in the medium."""
-    found = real(d, 0.0)
+    found = zero(d)
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
     return found > 0.0
@@ -255,8 +255,8 @@ def _geom_wrench(m, d, i, g, mask):
 @kernel
 def _body_wrench(m, d, i):
     """Wrench of the medium on body i, at the com of its tree."""
-    zero, ellipsoids = real(d, 0.0), has_ellipsoids(m, d, i)
-    f = (zero, zero, zero, zero, zero, zero)
+    ellipsoids = has_ellipsoids(m, d, i)
+    f = zeros(d, 6)
     if any_(not_(ellipsoids)):
         f = add6(f, _box_wrench(m, d, i, not_(ellipsoids)))
     if any_(ellipsoids):

@@ -288,7 +288,7 @@ def medium_counts(m):
 def add_fluid_vel(m, d):
     """qDeriv += d qfrc_fluid / d qvel."""
     medium = in_medium(m)
-    composite_drag(m, d, 0)
+    composite_drag(m, d, dissipative=0)
     for k in range(m.nv):
         S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
         f, g = _times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S)

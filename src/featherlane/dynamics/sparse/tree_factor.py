@@ -205,13 +205,30 @@ def factor_columns(n, rowadr, rownnz, colind, below, source, A, inverse, own, re
     own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
     reduce: 1 also f <- L^-T f, as one more column.
     """
-    eliminate_columns(n, rowadr, rownnz, colind, below, below, below, 0, source, A, inverse, own, reduce, f)
+    eliminate_columns(
+        n,
+        rowadr,
+        rownnz,
+        colind,
+        below,
+        below,
+        below,
+        listed=0,
+        source=source,
+        A=A,
+        inverse=inverse,
+        own=own,
+        reduce=reduce,
+        f=f,
+    )
 
 
 @kernel
 def factor_listed(n, rowadr, rownnz, colind, below, first, rows, A, inverse, f):
     """A <- L^T D L in place and f <- L^-T f; the rows below column i are rows[first[i]], ..., descending."""
-    eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, 1, A, A, inverse, 1, 1, f)
+    eliminate_columns(
+        n, rowadr, rownnz, colind, below, first, rows, listed=1, source=A, A=A, inverse=inverse, own=1, reduce=1, f=f
+    )
 
 
 @kernel

@@ -68,11 +68,11 @@ def solve_costate(m, d, damped):
     pull_tangent(m, d, d.rk.qvel, h, d.rk.rate, d.rk.velocity)
     for i in range(m.nv):
         d.qvec[i] = h * d.rk.velocity[i]
-        d.qacc_step[i] = real(d, 0.0)
+        d.qacc_step[i] = zero(d)
     if is_implicit(m):
         for i in range(m.nv):
             d.qfrc_smooth[i] = d.qvec[i]
-            d.qfrc_constraint[i] = real(d, 0.0)
+            d.qfrc_constraint[i] = zero(d)
         implicit_rates(m, d, d.qfrc_smooth, d.qvec, damped)
         inertia_times(m, d, d.qacc_step, d.primal.Ma)
         for i in range(m.nv):
@@ -101,7 +101,7 @@ def reach(m, d, c):
 @kernel
 def product(m, d, t, c):
     """l_c: the gradient by coordinate c, of which dof_g, dof_p and rk.act have the rates."""
-    x = real(d, 0.0)
+    x = zero(d)
     for i in range(m.nv):
         x = fma(d.qacc_step[i], t.dof_p[i], fma(-d.rk.acceleration[i], t.dof_g[i], x))
     if c < m.nv:
@@ -151,9 +151,9 @@ def adjoint_steps_of_tile(m, d, b, t, thread, tile):
                 give(d, b, thread, tile, W, k + c, product(m, d, t, c))
         else:
             d.part[KNOWN] = real(d, -1.0)
-            d.part[NEAREST] = real(d, 0.0)
+            d.part[NEAREST] = zero(d)
             for c in range(n):
-                give(d, b, thread, tile, W, k + c, real(d, 0.0))
+                give(d, b, thread, tile, W, k + c, zero(d))
         known, nearest = d.part[KNOWN], d.part[NEAREST]
         give(d, b, thread, tile, W, k + n, known)
         give(d, b, thread, tile, W, k + n + 1, nearest)

@@ -80,10 +80,10 @@ def dof_rates(m, d, t):
     Of limits and dry friction alone where all else goes by differences.
     """
     for i in range(m.nv):
-        t.dof_stiffness[i] = real(d, 0.0)
-        t.dof_friction[i] = real(d, 0.0)
-        t.dof_lag_friction[i] = real(d, 0.0)
-        t.dof_curvature[i] = real(d, 0.0)
+        t.dof_stiffness[i] = zero(d)
+        t.dof_friction[i] = zero(d)
+        t.dof_lag_friction[i] = zero(d)
+        t.dof_curvature[i] = zero(d)
     if not (t.rate_rest or m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, t)
     if not (t.rate_rest or m.opt_disableflags & DISABLE_DAMPER):

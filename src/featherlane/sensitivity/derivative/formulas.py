@@ -136,11 +136,11 @@ def _numbers_serve(m, d, t):
 
     Where there are differences besides these are in them, and tendons have no armature.
     """
-    pushed = real(d, 0.0)
+    pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if t.rate_rest:
-        return not_(adds_inertia(m)) & (pushed == pushed)
+        return not_(adds_inertia(m)) & true_mask(d)
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
@@ -186,7 +186,7 @@ def velocity_rates(m, d, t, k):
     """dg and dp by the velocity of dof k."""
     velocity_column(m, d, t, k, t.dof_g)
     t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
-    add_velocity_column(m, d, t, k, 0, t.dof_g)
+    add_velocity_column(m, d, t, k, accelerates=0, out=t.dof_g)
     if is_implicit(m) and not t.rate_rest:
         t.dof_p[k] = -(timestep(m) * t.dof_lag_friction[k])
 
@@ -250,11 +250,11 @@ def _control(m, d, t, i, c):
 def clear_rates(m, d, t):
     """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
     for i in range(m.nv):
-        t.dof_g[i] = real(d, 0.0)
-        t.dof_p[i] = real(d, 0.0)
+        t.dof_g[i] = zero(d)
+        t.dof_p[i] = zero(d)
     if not t.rate_rest:
         for a in range(m.na):
-            d.rk.act[a] = real(d, 0.0)
+            d.rk.act[a] = zero(d)
 
 
 @kernel
@@ -340,7 +340,7 @@ def formula_columns_of_tile(m, d, b, t, thread, tile):
                 d.rk.velocity[i] = t.dof_p[i]
             write_records(b, thread, tile, W, s)
     else:
-        d.part[KNOWN] = real(d, 0.0)
+        d.part[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 
@@ -375,7 +375,7 @@ def formula_steps_of_tile(m, d, b, t, thread, tile):
                 take_column(m, d, t, c, damped)
                 write_records(b, thread, tile, W, first + c)
     else:
-        d.part[KNOWN] = real(d, 0.0)
+        d.part[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 

@@ -112,7 +112,7 @@ def _column(m, d, t, c):
         k = c - 2 * m.nv
         acceleration_column(m, d, t, k, t.dof_g)
         t.dof_g[k] = t.dof_g[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + t.dof_curvature[k]
-        add_velocity_column(m, d, t, k, 1, t.dof_g)
+        add_velocity_column(m, d, t, k, accelerates=1, out=t.dof_g)
     add_brought(m, d, t)
 
 
@@ -134,7 +134,7 @@ def inverse_columns_of_tile(m, d, b, t, thread, tile):
         mark_touched(m, d)
         for i in range(m.nv):
             d.qacc_step[i] = d.qacc[i]
-        constraint_forces(m, d, 0)
+        constraint_forces(m, d, store=0)
         prepare_rates(m, d, t)
         for s in range(b.nstep):
             read_controls(b, thread, tile, W, s)

@@ -92,8 +92,8 @@ def _find_first_forces(m, d, u):
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
-                d.lcp.hi[r] = real(d, 0.0)
-                d.lcp.add[r] = real(d, 0.0)
+                d.lcp.hi[r] = zero(d)
+                d.lcp.add[r] = zero(d)
         find_forces(m, d)
     for r in range(n):
         u.row_first[r] = d.lcp.x[r]
@@ -157,7 +157,7 @@ def _at_point(m, d, b, u, thread, tile, W, c, step):
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, u, step)
-    _evaluate(m, d, u, 0)
+    _evaluate(m, d, u, store=0)
 
 
 @kernel
@@ -215,8 +215,8 @@ def _back_to_world(m, d, b, u, thread, tile, W):
     load_worlds(b, thread, tile, W)
     forward_position(m, d)
     find_shifts(m, d, u, -1)
-    place_contacts(d, u, real(d, 0.0))
-    _evaluate(m, d, u, 0)
+    place_contacts(d, u, zero(d))
+    _evaluate(m, d, u, store=0)
 
 
 @kernel
@@ -266,8 +266,8 @@ def _closer(d, r, change, size, present, least):
 def _first_forces(m, d, b, u):
     """col_first <- rates of the forces that hold without friction, row by row."""
     n = d.lcp.n[0]
-    sort_rows(d, u, u.row_first, u.row_first, d.lcp.g, 0)
-    form_system(m, d, u, 0, 0)
+    sort_rows(d, u, u.row_first, u.row_first, d.lcp.g, friction=0)
+    form_system(m, d, u, follows=0, cones=0)
     factor_system(d, u)
     for s in range(b.nstep):
         for r in range(n):
@@ -340,7 +340,7 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
             this thread's workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
     W, fits = width(d), _solve_world(m, d, u)
-    d.part[FITS], d.part[NEAREST] = real(d, 0.0), real(d, 0.0)
+    d.part[FITS], d.part[NEAREST] = zero(d), zero(d)
     if fits:
         known = not_(u.slot_known[0] < 0.0)
         u.rows_same[0] = where(known, 1.0, 0.0)
@@ -349,8 +349,8 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
         rows = d.lcp.n[0]
         load_worlds(b, thread, tile, W)
         find_shifts(m, d, u, -1)
-        place_contacts(d, u, real(d, 0.0))
-        _evaluate(m, d, u, 1)
+        place_contacts(d, u, zero(d))
+        _evaluate(m, d, u, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
@@ -362,7 +362,7 @@ def lcp_columns_of_tile(m, d, b, u, thread, tile):
         d.part[NEAREST] = _nearest(m, d, u)
         if freezes(m):
             _first_forces(m, d, b, u)
-        sort_rows(d, u, u.row_x, _first(m, u), d.lcp.w, 1)
+        sort_rows(d, u, u.row_x, _first(m, u), d.lcp.w, friction=1)
         if has_cones(m):
             sort_cones(d, u, u.row_x, d.lcp.w)
         form_system(m, d, u, 0 if freezes(m) else 1, has_cones(m))

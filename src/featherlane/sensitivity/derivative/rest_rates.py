@@ -62,7 +62,7 @@ def _evaluate(m, d, g, p):
     control_and_actuate(m, d)
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
-        p[i] = real(d, 0.0)
+        p[i] = zero(d)
     add_xfrc(m, d, d.primal.grad)
     for i in range(m.nv):
         g[i] = -d.primal.grad[i]

@@ -86,8 +86,8 @@ def rnea_derivatives(
 def _column(m, d, t, c):
     """dof_g <- rates by coordinate c: positions, velocities, accelerations."""
     for i in range(m.nv):
-        t.dof_g[i] = real(d, 0.0)
-        t.dof_p[i] = real(d, 0.0)
+        t.dof_g[i] = zero(d)
+        t.dof_p[i] = zero(d)
     if c < m.nv:
         position_column(m, d, t, c, t.dof_g, t.dof_p)
     elif c < 2 * m.nv:
@@ -109,7 +109,7 @@ def rnea_columns_of_tile(m, d, b, t, thread, tile):
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):
-        d.qvec[i] = real(d, 0.0)
+        d.qvec[i] = zero(d)
     outwards(m, d, t, d.qvec)
     inwards(m, d, t)
     for s in range(b.nstep):

@@ -78,7 +78,7 @@ def sign_contacts(m, d):
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     for k in range(d.nsignature):
-        d.signature[k] = real(d, 0.0)
+        d.signature[k] = zero(d)
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
         p = d.con_cand[k]

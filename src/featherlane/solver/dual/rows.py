@@ -137,7 +137,7 @@ def translation_entries(d, k, i):
 def contact_entries(d, k, i, e, n, dim):
     """Column of dof i in the Jacobian of contact k: at dual.Y[e] along the first basis vector, then each n further."""
     for c in range(dim):
-        d.dual.Y[e + c * n] = real(d, 0.0)
+        d.dual.Y[e + c * n] = zero(d)
     if d.dual.mark[i] != BOTH:
         s = real(d, 1.0)
         if d.dual.mark[i] != FIRST:
@@ -246,7 +246,7 @@ def block_matrix(d, q, dim):
     n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
-            s = real(d, 0.0)
+            s = zero(d)
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
             d.dual.A[21 * q + packed(c, e)] = s
@@ -274,7 +274,7 @@ def dof_row_block(m, d, k, start, row):
     clear_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = real(d, 0.0)
+        d.dual.Y[row + p] = zero(d)
     d.dual.Y[row] = d.dofrow_J[k]
     whiten(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
@@ -291,7 +291,7 @@ def general_row_block(m, d, k, start, row):
     sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = real(d, 0.0)
+        d.dual.Y[row + p] = zero(d)
         d.dual.place[d.dual.dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
@@ -374,4 +374,4 @@ def report_full(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:
-        d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])
+        warn(d, ROWS_FULL, d.active[0] > 0.0)

@@ -50,14 +50,14 @@ def turn(d, k):
 @kernel
 def store_turns(d, k, sign):
     """The basis of contact k's turns; dimension 4 has the spin about the normal alone."""
-    o, zero = 9 * turn(d, k), real(d, 0.0)
+    o = 9 * turn(d, k)
     store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
     if d.con_dim[k] > 4:
         store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
         store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
     else:
-        store3(d.con_basis, o + 3, (zero, zero, zero))
-        store3(d.con_basis, o + 6, (zero, zero, zero))
+        store3(d.con_basis, o + 3, zeros(d, 3))
+        store3(d.con_basis, o + 6, zeros(d, 3))
 
 
 @kernel
@@ -94,8 +94,7 @@ def prepare_contacts(m, d):
 @kernel
 def body_motion(m, d, v, out):
     """w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
-    zero = real(d, 0.0)
-    store6(out, 0, (zero, zero, zero, zero, zero, zero))
+    store6(out, 0, zeros(d, 6))
     for b in range(1, m.nbody):
         if d.body_reached[b]:
             w0, w1, w2, w3, w4, w5 = load6(out, 6 * m.body_parentid[b])
@@ -157,10 +156,9 @@ def contact_rows(d, k, w, out):
 @kernel
 def clear_body_forces(m, d):
     """No contact force on any body."""
-    zero = real(d, 0.0)
     for b in range(m.nbody):
         if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, (zero, zero, zero, zero, zero, zero))
+            store6(d.con_wrench, 6 * b, zeros(d, 6))
 
 
 @kernel

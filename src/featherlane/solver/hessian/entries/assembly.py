@@ -82,9 +82,8 @@ def is_full(m, i):
 def clear_row(m, d, i):
     """Row i of H is zero, where not all of its entries are those of M."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
-        zero = real(d, 0.0)
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
-            d.hessian.H[e] = zero
+            d.hessian.H[e] = zero(d)
 
 
 @kernel
@@ -178,10 +177,10 @@ def stiffness_columns(m, d, u, first, n, f):
 @kernel
 def block_row(m, d, A, i):
     """Row i of A + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
-    b, zero = m.dof_blockid[i], real(d, 0.0)
+    b = m.dof_blockid[i]
     h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
-        d.hessian.H[e] = zero
+        d.hessian.H[e] = zero(d)
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = load6(d.cdof, 6 * i)
     if stiff:
@@ -264,10 +263,10 @@ def free_weight(d, k):
 @kernel
 def add_general_rows(m, d):
     """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
-    k, zero = 0, real(d, 0.0)
+    k = 0
     while k < d.ngenrow[0]:
         o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
-        w, step, rows = (free_weight(d, k), zero, zero), 0, 1
+        w, step, rows = (free_weight(d, k), zero(d), zero(d)), 0, 1
         if d.genrow_rownum[k] >= 3:
             w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
         for a in range(n):

@@ -27,12 +27,11 @@ def within_tree(m, d, k):
 @kernel
 def clear_couplings(m, d):
     """No stiffness between any two bodies of two trees."""
-    zero = real(d, 0.0)
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         if m.dof_treeid[tip] != m.dof_treeid[other]:
             for c in range(36 * k, 36 * k + 36):
-                d.hessian.coupling_K[c] = zero
+                d.hessian.coupling_K[c] = zero(d)
 
 
 @kernel

@@ -33,9 +33,8 @@ def begin_stiffness(d, b):
     """K_b <- 0, before the first contact on body b."""
     if d.body_reached[b] != STIFF:
         d.body_reached[b] = STIFF
-        zero = real(d, 0.0)
         for c in range(21):
-            d.hessian.body_K[21 * b + c] = zero
+            d.hessian.body_K[21 * b + c] = zero(d)
 
 
 @kernel
@@ -142,19 +141,19 @@ def outer(w, a, x):
 @kernel
 def turning_stiffness(m, d, k):
     """(A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T between them and translations."""
-    o, zero = 9 * turn(d, k), real(d, 0.0)
+    o = 9 * turn(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
     if m.opt_cone == PYRAMIDAL:
         c, w = turning_weights(d, k)
-        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero
+        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
     else:
         (_, e, q, b), inverse = cone_weights(d, k)
         y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
-    A = outer(q, p, (zero, zero, zero, zero, zero, zero))
+    A = outer(q, p, zeros(d, 6))
     return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
 
 
@@ -189,8 +188,8 @@ def add_turns(m, d, k, side):
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if m.opt_cone == PYRAMIDAL:
-        zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)
-        add_stiffness(d, b, r, outer(turning_weight(d, k), n, (zero, zero, zero, zero, zero, zero)))
+        n = load3(d.con_basis, 9 * k)
+        add_stiffness(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)
 
