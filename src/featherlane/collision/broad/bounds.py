@@ -120,21 +120,11 @@ def boxes_part(m, d, g, h, reach, near):
     a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
     t = sub3(box_centre(m, d, h), box_centre(m, d, g))
     ta = mat_t_mul_vec(A, t)
-    R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
-    C = (
-        fabs(R[0]) + SLACK,
-        fabs(R[1]) + SLACK,
-        fabs(R[2]) + SLACK,
-        fabs(R[3]) + SLACK,
-        fabs(R[4]) + SLACK,
-        fabs(R[5]) + SLACK,
-        fabs(R[6]) + SLACK,
-        fabs(R[7]) + SLACK,
-        fabs(R[8]) + SLACK,
-    )
+    R = mat_mul(tuple(A[r + c] for r in range(3) for c in (0, 3, 6)), B)
+    C = tuple(fabs(R[i]) + SLACK for i in range(9))
     apart = axes_part(C, a, b, reach, ta)
     if any_(near & not_(apart)):
-        turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
+        turned = tuple(C[r + c] for r in range(3) for c in (0, 3, 6))
         apart = apart | axes_part(turned, b, a, reach, mat_t_mul_vec(B, t))
         if any_(near & not_(apart)):
             apart = apart | edges_part(R, C, a, b, reach, ta)

@@ -101,14 +101,10 @@ def lay_edges(d1, signs, p, h, half, size, k):
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
     inverse = 1.0 / det if skew else zero(d1)
-    d = (
-        (signs[0] * size[0] if k != 0 else zero(d1)) - p[0],
-        (signs[1] * size[1] if k != 1 else zero(d1)) - p[1],
-        (signs[2] * size[2] if k != 2 else zero(d1)) - p[2],
-    )
+    d = tuple((signs[c] * size[c] if k != c else zero(d1)) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
     d, step = sub3(d, scale3(x, h)), size[k] * e
-    d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
+    d = tuple(d[c] + (step if k == c else 0.0) for c in range(3))
     square = plain_dot3(d, d) if skew else NEVER + signs[k]
     E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 

@@ -43,14 +43,7 @@ def store_rigid(d, i):
 @kernel
 def multiply(A, a, x):
     """A x for the packed matrix at a."""
-    return (
-        _row(A, a, x, 0),
-        _row(A, a, x, 1),
-        _row(A, a, x, 2),
-        _row(A, a, x, 3),
-        _row(A, a, x, 4),
-        _row(A, a, x, 5),
-    )
+    return tuple(_row(A, a, x, r) for r in range(6))
 
 
 @kernel

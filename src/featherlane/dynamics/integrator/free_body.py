@@ -124,9 +124,7 @@ def turning_momentum(I, w):
 @kernel
 def _quarter(d, r, c):
     """The 3 x 3 matrix at row r, column c of the block."""
-    a = 6 * r + c
-    b = d.block
-    return b[a], b[a + 1], b[a + 2], b[a + 6], b[a + 7], b[a + 8], b[a + 12], b[a + 13], b[a + 14]
+    return tuple(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
 
 
 @kernel
@@ -136,18 +134,7 @@ def _solve_block(d, f, g):
     P, first = mat_inverse(_quarter(d, 0, 0))
     E, CP = _quarter(d, 3, 3), mat_mul(C, P)
     F = mat_mul(CP, B)
-    S = (
-        E[0] - F[0],
-        E[1] - F[1],
-        E[2] - F[2],
-        E[3] - F[3],
-        E[4] - F[4],
-        E[5] - F[5],
-        E[6] - F[6],
-        E[7] - F[7],
-        E[8] - F[8],
-    )
-    Q, second = mat_inverse(S)
+    Q, second = mat_inverse(tuple(E[i] - F[i] for i in range(9)))
     y = mat_mul_vec(Q, sub3(g, mat_mul_vec(CP, f)))
     x = mat_mul_vec(P, sub3(f, mat_mul_vec(B, y)))
     return x, y, first & second

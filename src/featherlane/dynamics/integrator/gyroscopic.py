@@ -32,14 +32,8 @@ def _moments(m, i):
     """
     Q, c = quat_to_mat(load4(m.body_iquat, 4 * i)), m.body_inertia[3 * i]
     a, b = m.body_inertia[3 * i + 1] - c, m.body_inertia[3 * i + 2] - c
-    return c, (
-        fma(a * Q[1], Q[1], b * Q[2] * Q[2]),
-        fma(a * Q[4], Q[4], b * Q[5] * Q[5]),
-        fma(a * Q[7], Q[7], b * Q[8] * Q[8]),
-        fma(a * Q[1], Q[4], b * Q[2] * Q[5]),
-        fma(a * Q[1], Q[7], b * Q[2] * Q[8]),
-        fma(a * Q[4], Q[7], b * Q[5] * Q[8]),
-    )
+    places = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
+    return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in places)
 
 
 @kernel

@@ -96,11 +96,7 @@ def box_drag(m, box):
 @kernel
 def _resist(a, c, v):
     """-(a + c_i |v_i|) v_i."""
-    return (
-        -(v[0] * fma(c[0], fabs(v[0]), a)),
-        -(v[1] * fma(c[1], fabs(v[1]), a)),
-        -(v[2] * fma(c[2], fabs(v[2]), a)),
-    )
+    return tuple(-(v[i] * fma(c[i], fabs(v[i]), a)) for i in range(3))
 
 
 @kernel
@@ -118,14 +114,7 @@ def _box_wrench(m, d, i, mask):
 def _to_com(m, d, i, pos, R, moment, force, mask):
     """Moment and force at a point in the axes of R, as a wrench at the com of the tree; zeros beyond the mask."""
     f = point_wrench(d, mat_mul_vec(R, force), mat_mul_vec(R, moment), pos, m.body_rootid[i])
-    return (
-        where(mask, f[0], 0.0),
-        where(mask, f[1], 0.0),
-        where(mask, f[2], 0.0),
-        where(mask, f[3], 0.0),
-        where(mask, f[4], 0.0),
-        where(mask, f[5], 0.0),
-    )
+    return tuple(where(mask, f[c], 0.0) for c in range(6))
 
 
 # ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------

@@ -197,18 +197,15 @@ def whiten_row(m, d, start, n, row):
 def reduce_three_pairs(m, d, i, j, row, n, o):
     """`reduce_pair` in three rows of n at once."""
     a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    link = -LD[a + above]
-    x0, x1, x2 = d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n]
-    y0, y1, y2 = d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1]
-    y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
+    link, s, t = -LD[a + above], d.primal.search[i], d.primal.search[j]
+    x = tuple(d.dual.Y[o + r * n] for r in range(3))
+    y = tuple(fma(link, x[r], d.dual.Y[o + r * n + 1]) for r in range(3))
     for c in range(above):
         e, K, L = row + d.dual.place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
-        d.dual.Y[e] = fma(L, y0, fma(K, x0, d.dual.Y[e]))
-        d.dual.Y[e + n] = fma(L, y1, fma(K, x1, d.dual.Y[e + n]))
-        d.dual.Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual.Y[e + 2 * n]))
-    s, t = d.primal.search[i], d.primal.search[j]
-    d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
-    d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
+        for r in unrolled(range(3)):
+            d.dual.Y[e + r * n] = fma(L, y[r], fma(K, x[r], d.dual.Y[e + r * n]))
+    for r in unrolled(range(3)):
+        d.dual.Y[o + r * n], d.dual.Y[o + r * n + 1] = x[r] * s, y[r] * t
 
 
 @kernel

@@ -57,11 +57,7 @@ def size_of_forces(m, d):
 def spread_over(f, n, u, v):
     """|f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
     x, y, z = fabs(f[0]), fabs(f[1]), fabs(f[2])
-    return (
-        fma(x, fabs(n[0]), fma(y, fabs(u[0]), z * fabs(v[0]))),
-        fma(x, fabs(n[1]), fma(y, fabs(u[1]), z * fabs(v[1]))),
-        fma(x, fabs(n[2]), fma(y, fabs(u[2]), z * fabs(v[2]))),
-    )
+    return tuple(fma(x, fabs(n[i]), fma(y, fabs(u[i]), z * fabs(v[i]))) for i in range(3))
 
 
 @kernel

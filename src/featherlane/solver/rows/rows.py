@@ -97,17 +97,12 @@ def body_motion(m, d, v, out):
     store6(out, 0, zeros(d, 6))
     for b in range(1, m.nbody):
         if d.body_reached[b]:
-            w0, w1, w2, w3, w4, w5 = load6(out, 6 * m.body_parentid[b])
+            w = load6(out, 6 * m.body_parentid[b])
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 x = v[i]
-                w0 = fma(d.cdof[6 * i], x, w0)
-                w1 = fma(d.cdof[6 * i + 1], x, w1)
-                w2 = fma(d.cdof[6 * i + 2], x, w2)
-                w3 = fma(d.cdof[6 * i + 3], x, w3)
-                w4 = fma(d.cdof[6 * i + 4], x, w4)
-                w5 = fma(d.cdof[6 * i + 5], x, w5)
-            store6(out, 6 * b, (w0, w1, w2, w3, w4, w5))
+                w = tuple(fma(d.cdof[6 * i + c], x, w[c]) for c in range(6))
+            store6(out, 6 * b, w)
 
 
 @kernel
@@ -195,9 +190,7 @@ def body_forces_to_dofs(m, d, out):
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 s = load6(d.cdof, 6 * i)
-                x = fma(s[0], f[0], out[i])
-                x = fma(s[1], f[1], x)
-                x = fma(s[2], f[2], x)
-                x = fma(s[3], f[3], x)
-                x = fma(s[4], f[4], x)
-                out[i] = fma(s[5], f[5], x)
+                x = out[i]
+                for c in unrolled(range(6)):
+                    x = fma(s[c], f[c], x)
+                out[i] = x

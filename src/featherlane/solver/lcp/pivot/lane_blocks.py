@@ -121,20 +121,15 @@ def fill_two(p, a, b, rows):
 @kernel
 def fill_four(p, a, b):
     """Columns b and b + 1 of u, of rows a to a + 3: eight sums side by side."""
-    i, j, k, m = start_of(a), start_of(a + 1), start_of(a + 2), start_of(a + 3)
-    c, d = start_of(b), start_of(b + 1)
-    q0, q1, q2, q3, r0, r1, r2, r3 = zeros(p, 8)
+    row, c, d = tuple(start_of(a + i) for i in range(4)), start_of(b), start_of(b + 1)
+    q, r = zeros(p, 4), zeros(p, 4)
     for h in range(b):
-        x, y = p.lcp_L[c + h], p.lcp_L[d + h]
-        u0, u1, u2, u3 = p.lcp_L[i + h], p.lcp_L[j + h], p.lcp_L[k + h], p.lcp_L[m + h]
-        q0, q1, q2, q3 = fma(u0, x, q0), fma(u1, x, q1), fma(u2, x, q2), fma(u3, x, q3)
-        r0, r1, r2, r3 = fma(u0, y, r0), fma(u1, y, r1), fma(u2, y, r2), fma(u3, y, r3)
+        x, y, u = p.lcp_L[c + h], p.lcp_L[d + h], tuple(p.lcp_L[row[i] + h] for i in range(4))
+        q, r = tuple(fma(u[i], x, q[i]) for i in range(4)), tuple(fma(u[i], y, r[i]) for i in range(4))
     e = p.lcp_L[d + b]
-    u0, u1, u2, u3 = entry(p, a, b) - q0, entry(p, a + 1, b) - q1, entry(p, a + 2, b) - q2, entry(p, a + 3, b) - q3
-    p.lcp_L[i + b], p.lcp_L[i + b + 1] = u0, entry(p, a, b + 1) - fma(u0, e, r0)
-    p.lcp_L[j + b], p.lcp_L[j + b + 1] = u1, entry(p, a + 1, b + 1) - fma(u1, e, r1)
-    p.lcp_L[k + b], p.lcp_L[k + b + 1] = u2, entry(p, a + 2, b + 1) - fma(u2, e, r2)
-    p.lcp_L[m + b], p.lcp_L[m + b + 1] = u3, entry(p, a + 3, b + 1) - fma(u3, e, r3)
+    for i in unrolled(range(4)):
+        x = entry(p, a + i, b) - q[i]
+        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = x, entry(p, a + i, b + 1) - fma(x, e, r[i])
 
 
 @kernel

@@ -7,16 +7,14 @@ from featherlane.prelude import *
 def dense_dot(p, x, i):
     """(A x)_i of a dense A, in four sums side by side, because one alone would wait for itself."""
     n, a = p.lcp.n[0], i * p.lcp.n[0]
-    s0, s1, s2, s3 = zero(p), zero(p), zero(p), zero(p)
+    s = zeros(p, 4)
     for k in range(n // 4):
         j = 4 * k
-        s0 = fma(p.lcp.A[a + j], x[j], s0)
-        s1 = fma(p.lcp.A[a + j + 1], x[j + 1], s1)
-        s2 = fma(p.lcp.A[a + j + 2], x[j + 2], s2)
-        s3 = fma(p.lcp.A[a + j + 3], x[j + 3], s3)
+        s = tuple(fma(p.lcp.A[a + j + c], x[j + c], s[c]) for c in range(4))
+    first = s[0]
     for j in range(n // 4 * 4, n):
-        s0 = fma(p.lcp.A[a + j], x[j], s0)
-    return (s0 + s1) + (s2 + s3)
+        first = fma(p.lcp.A[a + j], x[j], first)
+    return (first + s[1]) + (s[2] + s[3])
 
 
 @kernel
