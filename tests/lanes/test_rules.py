@@ -136,7 +136,7 @@ def changes_a_kind(d):
     d.x[0] = d.x[k]
 
 
-@says(r"s changes its kind.*real\(d, 0.0\)")
+@says(r"s changes its kind.*zero\(d\)")
 def starts_a_sum_with_an_int(d):
     s = 0
     for i in range(d.n):

@@ -385,7 +385,7 @@ def _advice(given: Type, needed: Type) -> str:
 def _advice_on_kinds(a: Type, b: Type) -> str:
     kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
     if kinds == {INT, REAL}:
-        return ".  Start a sum with real(d, 0.0); a whole number that may become a real is written 0.0"
+        return ".  Start a sum with zero(d); a whole number that may become a real is written 0.0"
     if isinstance(a, Tuple) and isinstance(b, Tuple):
         return ".  A tuple keeps its length, and each of its parts its kind"
     return ".  Use a name for each"
