@@ -107,11 +107,8 @@ def stiffness_row(m, d, i):
     start = translations(m, a, n)
     if start > 0:
         u = h + d.hessian.rownnz[m.chain_colind[a]]
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
-            f[3] + d.hessian.H[u],
-            f[4] + d.hessian.H[u + 1],
-            f[5] + d.hessian.H[u + 2],
-        )
+        for c in unrolled(range(3)):
+            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
     for e in range(start, n):
         j = m.chain_colind[a + e]
         u = h + d.hessian.rownnz[j]
@@ -131,8 +128,8 @@ def row_pair(m, d, A, i):
     if start > 0:
         c = d.hessian.rownnz[m.chain_colind[a]]
         u, v = h + c, k + c
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = f[3] + A[p], f[4] + A[p + 1], f[5] + A[p + 2]
-        d.hessian.H[v], d.hessian.H[v + 1], d.hessian.H[v + 2] = g[3] + A[q], g[4] + A[q + 1], g[5] + A[q + 2]
+        for r in unrolled(range(3)):
+            d.hessian.H[u + r], d.hessian.H[v + r] = f[3 + r] + A[p + r], g[3 + r] + A[q + r]
     for e in range(start, n - 1):
         j = m.chain_colind[a + e]
         s, c = load6(d.cdof, 6 * j), d.hessian.rownnz[j]
@@ -164,11 +161,8 @@ def stiffness_columns(m, d, u, first, n, f):
     """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
     start = 0
     if is_translation(m, first):
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
-            f[3] + d.hessian.H[u],
-            f[4] + d.hessian.H[u + 1],
-            f[5] + d.hessian.H[u + 2],
-        )
+        for c in unrolled(range(3)):
+            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
         start = 3
     for c in range(start, n):
         d.hessian.H[u + c] = entry(d, first + c, f, d.hessian.H[u + c])
