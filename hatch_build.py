@@ -89,11 +89,10 @@ def main(folder: str, *levels: str) -> None:
     start, every = time.monotonic(), list(stages().values())
 
     def progress(done, total, what):
-        if done == total or not done % 10:
-            seconds = time.monotonic() - start
-            print(f"[{seconds:4.0f} s] {done} of {total} kernels {what}", file=sys.stderr, flush=True)
+        seconds = time.monotonic() - start
+        print(f"[{seconds:4.0f} s] {done} of {total} kernels {what}", file=sys.stderr, flush=True)
 
-    build.compile_all(library(), every, build.VARIANTS, levels, progress)
+    build.compile_all(library(), every, build.VARIANTS, levels, progress, by_package=True)
     for level in levels:
         build.link_stages(library(), every, build.VARIANTS, level, Path(folder, f"{level}.so"))
 

@@ -1,9 +1,9 @@
-"""Processor time of compiling all kernels for this machine's CPU level, by package and by variant; four minutes.
+"""Processor time of compiling all kernels for this machine's CPU level, by package and by variant; two minutes.
 
     python benchmarks/compile_time.py
 
-One process compiles every stage and keeps nothing: neither the cache nor the installed kernels are read or written.
-Compare two versions in turns on an idle machine: on a busy one the processor time grows by up to half.
+One process compiles the stages of each package together, as the wheel's build does, and keeps nothing: neither the
+cache nor the installed kernels are read or written.  Compare two versions in turns on an idle machine: on a busy one the processor time grows by up to half.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from featherlane.simulation.tile.library import library, stages
 COLUMNS = ("", "stages", "front end [s]", "optimiser [s]", "code generator [s]", "sum [s]", "objects [MB]")
 
 
-def measure(stage, base: str, width: int, level: str) -> Counter:
-    """Processor time of the three parts of the compiler, and bytes of the object, of a stage in one variant."""
+def measure(group, base: str, width: int, level: str) -> Counter:
+    """Processor time of the three parts of the compiler, and bytes of the object, of a group in one variant."""
     start = time.process_time()
-    text = toolchain.lower(stage, library().records, base, width)
+    text = toolchain.lower(group, library().records, base, width)
     lowered = time.process_time()
     machine, module = toolchain.optimised(text, toolchain.target_of(level))
     optimised = time.process_time()
     code = machine.emit_object(module)
     done = time.process_time()
     return Counter(
-        stages=1, front=lowered - start, optimise=optimised - lowered, emit=done - optimised, bytes=len(code)
+        stages=len(group), front=lowered - start, optimise=optimised - lowered, emit=done - optimised, bytes=len(code)
     )
 
 
@@ -46,12 +46,10 @@ def main() -> None:
     level = parser.parse_args().level
     packages: dict[str, Counter] = {}
     variants: dict[str, Counter] = {}
-    for (base, width), group in build.forms(stages().values(), build.VARIANTS).items():
-        for stage in group:
-            found = measure(stage, base, width, level)
-            package = "/".join(stage.function.__module__.split(".")[1:3])
-            packages.setdefault(package, Counter()).update(found)
-            variants.setdefault(f"{base}x{width}", Counter()).update(found)
+    for group, (base, width) in build.groups(stages().values(), build.VARIANTS, by_package=True):
+        found = measure(group, base, width, level)
+        packages.setdefault(build.label(group), Counter()).update(found)
+        variants.setdefault(f"{base}x{width}", Counter()).update(found)
     rows = [row(name, c) for name, c in sorted(packages.items(), key=lambda item: -item[1]["optimise"])]
     rows += [row(name, c) for name, c in variants.items()]
     rows.append(row("all", sum(variants.values(), Counter())))

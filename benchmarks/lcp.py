@@ -71,7 +71,7 @@ class Ours:
     def __init__(self, n: int):
         self.solver = fl.lcp.Solver(n)
         arrays = self.solver.arrays
-        self.mine = [arrays[f"one_{name}"] for name in ("A", "b", "lo", "hi", "findex")]
+        self.mine = [arrays[f"one.{name}"] for name in ("A", "b", "lo", "hi", "findex")]
 
     def form(self, problem):
         """(solution, the problem as the kernel wants it)."""

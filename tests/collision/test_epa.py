@@ -28,7 +28,7 @@ CLOSED = {
 
 
 def set_prism(pair):
-    pair.arrays["shape.prism"][:] = [0, 0, -0.1, 0.2, 0, -0.1, 0, 0.2, -0.1, 0, 0, 0.05, 0.2, 0, 0.1, 0, 0.2, 0]
+    pair.arrays["shapes.prism"][:] = [0, 0, -0.1, 0.2, 0, -0.1, 0, 0.2, -0.1, 0, 0, 0.05, 0.2, 0, 0.1, 0, 0.2, 0]
 
 
 def overlapping(pair, first, second, rng, depth=None):
@@ -39,7 +39,7 @@ def overlapping(pair, first, second, rng, depth=None):
     pair.put(1, second, pos + v, random_turn(rng))
     dist, n, _ = pair.distance()
     depth = rng.uniform(1e-4, 0.05) if depth is None else depth
-    pair.move(1, pos + v - n * (dist + depth), pair.arrays["shape.mat"][9:].copy())
+    pair.move(1, pos + v - n * (dist + depth), pair.arrays["shapes.mat"][9:].copy())
 
 
 @pytest.mark.parametrize("name", list(CLOSED))
@@ -62,7 +62,7 @@ def test_swapped_shapes_have_the_opposite_normal(first, second, rng):
         dist, n, witness = pair.distance()
         a = pair.arrays
         for name, c in (("pos", 3), ("mat", 9), ("size", 3), ("type", 1), ("data", 1)):
-            a[f"shape_{name}"][: 2 * c] = np.roll(a[f"shape_{name}"][: 2 * c], c)
+            a[f"shapes.{name}"][: 2 * c] = np.roll(a[f"shapes.{name}"][: 2 * c], c)
         swapped, m, other = pair.distance()
         np.testing.assert_allclose(swapped, dist, atol=INVARIANT)
         np.testing.assert_allclose(m, -n, atol=1e-6)
@@ -77,8 +77,8 @@ def test_a_motion_of_both_changes_nothing(first, second, rng):
         dist, n, witness = pair.distance()
         R, shift = random_turn(rng), rng.standard_normal(3)
         for side in range(2):
-            pos = pair.arrays["shape.pos"][3 * side : 3 * side + 3].copy()
-            mat = pair.arrays["shape.mat"][9 * side : 9 * side + 9].reshape(3, 3).copy()
+            pos = pair.arrays["shapes.pos"][3 * side : 3 * side + 3].copy()
+            mat = pair.arrays["shapes.mat"][9 * side : 9 * side + 9].reshape(3, 3).copy()
             pair.move(side, R @ pos + shift, R @ mat)
         moved, m, other = pair.distance()
         np.testing.assert_allclose(moved, dist, atol=INVARIANT)
@@ -94,7 +94,7 @@ def test_shapes_parted_by_their_depth_touch(first, second, rng):
         overlapping(pair, first, second, rng, 1e-6 if thin else rng.choice([1e-6, 1e-3, 0.03, 0.08]))
         dist, n, _ = pair.distance()
         assert dist < 0
-        pos, mat = pair.arrays["shape.pos"][3:].copy(), pair.arrays["shape.mat"][9:].copy()
+        pos, mat = pair.arrays["shapes.pos"][3:].copy(), pair.arrays["shapes.mat"][9:].copy()
         pair.move(1, pos - dist * n, mat)
         np.testing.assert_allclose(pair.distance()[0], 0, atol=INVARIANT)
 
@@ -111,11 +111,11 @@ def test_nearest_points_lie_on_their_shapes(first, second, rng):
     for k in range(few(20)):
         overlapping(pair, first, second, rng, rng.choice([-0.01, -1e-5, 0, 1e-5, 0.01]))
         if k % 2:  # in line with each other
-            pair.move(1, pair.arrays["shape.pos"][3:].copy(), pair.arrays["shape.mat"][:9].copy())
+            pair.move(1, pair.arrays["shapes.pos"][3:].copy(), pair.arrays["shapes.mat"][:9].copy())
         _, _, witness = pair.distance()
         for side, kind in enumerate((first, second)):
-            pos = pair.arrays["shape.pos"][3 * side : 3 * side + 3]
-            probe.put(0, kind, pos, pair.arrays["shape.mat"][9 * side : 9 * side + 9])
+            pos = pair.arrays["shapes.pos"][3 * side : 3 * side + 3]
+            probe.put(0, kind, pos, pair.arrays["shapes.mat"][9 * side : 9 * side + 9])
             probe.put(1, "sphere", witness[side], size=(0, 0, 0))
             np.testing.assert_allclose(probe.distance()[0], 0, atol=UNIQUE)
 
@@ -137,7 +137,7 @@ def test_normals_of_curved_shapes_are_least_to_rounding(rng):
             for size in (1e-6, 1e-5, 1e-4):
                 m = n + size * direction(rng)
                 m /= np.linalg.norm(m)
-                pos, mat = pair.arrays["shape.pos"][3:].copy(), pair.arrays["shape.mat"][9:].copy()
+                pos, mat = pair.arrays["shapes.pos"][3:].copy(), pair.arrays["shapes.mat"][9:].copy()
                 pair.move(1, pos - dist * m, mat)  # moved this far another way they still overlap
                 assert pair.distance()[0] < 1e-14
                 pair.move(1, pos, mat)
@@ -208,7 +208,7 @@ def test_depth_is_mujocos(first, second, rng):
     for _ in range(few(40)):
         overlapping(pair, first, second, rng)
         dist, _, _ = pair.distance()
-        oracle.place(pair.arrays["shape.pos"].reshape(2, 3), pair.arrays["shape.mat"].reshape(2, 9))
+        oracle.place(pair.arrays["shapes.pos"].reshape(2, 3), pair.arrays["shapes.mat"].reshape(2, 9))
         np.testing.assert_allclose(dist, oracle.distance()[0], atol=1e-6)
 
 

@@ -141,7 +141,7 @@ def test_distance_of_hulls_is_coals(rng):
     for first, second in (("cube", "stone"), ("stone", "pebble"), ("tetrahedron", "tetrahedron"), ("needle", "plate")):
         for _ in range(few(40)):
             pair.put(0, first, rng.standard_normal(3), random_turn(rng))
-            at = pair.arrays["shape.pos"][:3] + direction(rng) * rng.uniform(0.3, 0.8)
+            at = pair.arrays["shapes.pos"][:3] + direction(rng) * rng.uniform(0.3, 0.8)
             pair.put(1, second, at, random_turn(rng))
             dist, _, _ = pair.distance()
             np.testing.assert_allclose(dist, coal_distance(coal, pair), atol=COAL)

@@ -124,7 +124,7 @@ def test_points_of_faces_lie_between_them(rng):
             pair.put(0, first, (0, 0, 0), R)
             pair.put(1, second, R @ (v[0], v[1], 0.4), R @ turn(Z, rng.uniform(0, 6)) @ turn(X, rng.choice([0, 0.01])))
             near, n, _ = pair.distance()
-            pair.move(1, pair.arrays["shape.pos"][3:] - n * (near + 1e-3), pair.arrays["shape.mat"][9:].copy())
+            pair.move(1, pair.arrays["shapes.pos"][3:] - n * (near + 1e-3), pair.arrays["shapes.mat"][9:].copy())
             dist, pos, normal = pair.points()
             top, bottom = (pair.vertices(0) @ normal[0]).max(), (pair.vertices(1) @ normal[0]).min()
             height = pos @ normal[0]
@@ -152,7 +152,7 @@ def balls():
     pair.workspace = Workspace(pair.model, 1)
     pair.arrays = pair.workspace.arrays
     for side in range(2):
-        pair.arrays["shape.type"][side], pair.arrays["shape.data"][side] = KINDS["mesh"], side
+        pair.arrays["shapes.type"][side], pair.arrays["shapes.data"][side] = KINDS["mesh"], side
     pair.move(0, (0, 0, 0))
     return pair
 
@@ -276,16 +276,16 @@ def fuzz(n, rng):
             pos = rng.choice(lattice, 3) if rng.random() < 0.6 else 0.2 * rng.standard_normal(3)
             pair.put(side, kind, pos, mat, size)
         flat = 0.0 if rng.random() < 0.3 else 1.0
-        a["shape.prism"][:] = (0.1 * rng.standard_normal((6, 3)) * (1, 1, flat)).ravel()
+        a["shapes.prism"][:] = (0.1 * rng.standard_normal((6, 3)) * (1, 1, flat)).ravel()
         healthy = rng.random() > 0.01
         if not healthy:
-            a["shape.pos"][rng.integers(6)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
+            a["shapes.pos"][rng.integers(6)] = rng.choice([np.nan, np.inf, -np.inf, 1e300])
         pair.run(convex, rng.choice([0, 0.01, 0.1, 1.0]))
         m = int(a["manifold.count"][0])
         assert 0 <= m <= POINTS
         if healthy:
             for name, width in (("dist", 1), ("pos", 3), ("normal", 3)):
-                assert np.isfinite(a[f"manifold_{name}"][: width * m]).all()
+                assert np.isfinite(a[f"manifold.{name}"][: width * m]).all()
             np.testing.assert_allclose(
                 np.linalg.norm(a["manifold.normal"][: 3 * m].reshape(m, 3), axis=1), 1, atol=1e-9
             )

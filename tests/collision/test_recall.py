@@ -80,15 +80,15 @@ class Pair:
         self.run, arrays = self.workspace.bound(convex), self.workspace.arrays
         self.memory = aligned((self.workspace.sizes["nmemory"],))
         for side, (kind, data, size) in enumerate(shapes):
-            arrays["shape.type"][side], arrays["shape.data"][side] = kind, data
-            arrays["shape.size"][3 * side : 3 * side + 3] = size
+            arrays["shapes.type"][side], arrays["shapes.data"][side] = kind, data
+            arrays["shapes.size"][3 * side : 3 * side + 3] = size
         arrays["recall.key"][0] = 1
 
     def place(self, pos, mat):
         """The second shape in the frame of the first, which is put somewhere."""
         arrays = self.workspace.arrays
-        arrays["shape.pos"][:3], arrays["shape.mat"][:9] = 0.0, np.eye(3).ravel()
-        arrays["shape.pos"][3:], arrays["shape.mat"][9:] = pos, mat.ravel()
+        arrays["shapes.pos"][:3], arrays["shapes.mat"][:9] = 0.0, np.eye(3).ravel()
+        arrays["shapes.pos"][3:], arrays["shapes.mat"][9:] = pos, mat.ravel()
 
     def found(self, remember: bool):
         """What the pair function leaves, as bytes."""
@@ -140,7 +140,7 @@ PAIRS += [("capsule", "stone"), ("capsule", "prism"), ("sphere", "rock"), ("sphe
 @pytest.mark.parametrize("limit", [0.0, 0.02])
 def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(model, names, limit, rng):
     pair = Pair(model, [SHAPES[name] for name in names])
-    pair.workspace.arrays["shape.limit"][0] = limit
+    pair.workspace.arrays["shapes.limit"][0] = limit
     touching = 0
     for _ in range(60):
         pos, mat = rng.normal(scale=0.08, size=3), random_rotation(rng)
@@ -206,8 +206,8 @@ def test_shapes_that_change_under_a_pair_are_asked_anew(model, side, rng):
     arrays = pair.workspace.arrays
     for _ in range(400):
         kind, data, size = SHAPES[rng.choice(["stone", "prism", "rock", "box", "plank"])]
-        arrays["shape.type"][side], arrays["shape.data"][side] = kind, data
-        arrays["shape.size"][3 * side : 3 * side + 3] = rng.uniform(0.5, 2.0) * np.array(size)
+        arrays["shapes.type"][side], arrays["shapes.data"][side] = kind, data
+        arrays["shapes.size"][3 * side : 3 * side + 3] = rng.uniform(0.5, 2.0) * np.array(size)
         turn = np.eye(3) if rng.integers(2) else random_rotation(rng, 0.01)
         pair.place(rng.uniform(0.10, 0.22) * np.array([1.0, 0.1, 0.2]), turn)
         found = pair.found(True)
@@ -274,7 +274,7 @@ def face_to_face(model, parts, rng, gap, beside=0.0, limit=0.0):
 @pytest.mark.parametrize("limit", [0.0, 0.01])
 def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges, parts, limit, rng):
     pair = Pair(flanges, [PARTS[part] for part in parts])
-    pair.workspace.arrays["shape.limit"][0] = limit
+    pair.workspace.arrays["shapes.limit"][0] = limit
     touching = 0
     for _ in range(60):
         gap = rng.choice([4, 0.5, 0, -0.25, -0.5, -0.75, -1, -1.25, -4]) * (1 + 0.2 * rng.normal())

@@ -1,5 +1,6 @@
 """The ahead-of-time build: what it compiles, in how many processes, and that the engine needs nothing else for it."""
 
+import re
 import subprocess
 import sys
 
@@ -29,7 +30,9 @@ def small_stages():
 def test_every_variant_is_compiled_for_every_level(folder):
     assert build.compile_all(library(), [doubles, doubles_twice], TWO, LEVELS) == 4
     found = {"-".join(p.name.split("-")[:-1]) for p in folder.iterdir()}
-    assert found == {f"{s}-{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS}
+    assert found == {
+        f"fl_{s}_{f}-{c}" for s in ("doubles", "doubles_twice") for f in ("f64x8", "f32x1") for c in LEVELS
+    }
 
 
 def test_the_wheel_holds_what_runs_one_world_and_a_tile_in_both_precisions():
@@ -38,9 +41,9 @@ def test_the_wheel_holds_what_runs_one_world_and_a_tile_in_both_precisions():
 
 def test_the_front_end_runs_once_for_all_levels(monkeypatch):
     lowered, lower = [], toolchain.lower
-    monkeypatch.setattr(toolchain, "lower", lambda stage, *form: lowered.append(stage.name) or lower(stage, *form))
+    monkeypatch.setattr(toolchain, "lower", lambda group, *form: lowered.append(group) or lower(group, *form))
     build.compile_all(library(), [doubles], TWO[:1], LEVELS)
-    assert lowered == ["doubles"]
+    assert lowered == [(doubles,)]
 
 
 def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
@@ -59,7 +62,7 @@ def test_progress_counts_what_the_cache_held():
     told = []
     build.compile_all(library(), [doubles, doubles_twice], TWO, progress=lambda *x: told.append(x), processes=1)
     assert [done for done, _, _ in told] == [1, 2, 3, 4] and {total for _, total, _ in told} == {4}
-    assert [what for _, _, what in told] == ["", "doubles_twice f64x8", "doubles f32x1", "doubles_twice f32x1"]
+    assert {what for _, _, what in told} == {"", "doubles_twice f64x8", "doubles f32x1", "doubles_twice f32x1"}
 
 
 def test_processes_share_the_work_and_give_the_same_objects(folder, monkeypatch):
@@ -72,8 +75,24 @@ def test_processes_share_the_work_and_give_the_same_objects(folder, monkeypatch)
     assert {p.name: p.read_bytes() for p in (folder.parent / "other").iterdir()} == shared
 
 
+def test_the_stages_of_a_package_share_an_object(folder):
+    build.compile_all(engine.library(), small_stages(), TWO, by_package=True)
+    assert sorted("-".join(p.name.split("-")[:4]) for p in folder.iterdir()) == [
+        "solve_m-and-1-f32x1",
+        "solve_m-and-1-f64x8",
+    ]
+
+
+def test_a_kernel_that_two_stages_contain_is_defined_once():
+    texts = [toolchain.lower([s], engine.library().records, "f64", 8) for s in small_stages()]
+    kernels = [set(re.findall(r"^define internal .*?@([\w.]+)\(", text, re.M)) for text in texts]
+    both = toolchain.lower(small_stages(), engine.library().records, "f64", 8)
+    defined = re.findall(r"^define internal .*?@([\w.]+)\(", both, re.M)
+    assert len(defined) == len(set(defined)) and set(defined) == kernels[0] | kernels[1]
+
+
 def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
-    with pytest.raises(KernelError, match="doubles-f64x8"):
+    with pytest.raises(KernelError, match="doubles_f64x8"):
         build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")
 
 

@@ -158,7 +158,7 @@ def test_every_form_has_a_name_of_its_own():
     records = library().records
     forms = [("f64", 1, "a", False), ("f64", 8, "a", False), ("f32", 8, "a", False), ("f64", 1, "b", False)]
     names = {cache.key(adds_one, records, *form) for form in [*forms, ("f64", 1, "a", True)]}
-    assert len(names) == 5 and all(n.startswith("adds_one-f") and n.endswith(".o") for n in names)
+    assert len(names) == 5 and all(n.startswith("fl_adds_one_f") and n.endswith(".o") for n in names)
 
 
 def test_another_layout_has_another_name():

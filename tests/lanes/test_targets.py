@@ -24,7 +24,7 @@ def every_target():
 
 
 def text(name: str, width: int) -> str:
-    return toolchain.lower(stages()[name], RECORDS, "f64", width)
+    return toolchain.lower([stages()[name]], RECORDS, "f64", width)
 
 
 def check_object(name: str, target: toolchain.Target, width: int):

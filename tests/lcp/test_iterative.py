@@ -100,7 +100,7 @@ def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
     arrays["lcp.A"][...] = np.stack([p.matrix.ravel() for p in problems], 1)
     arrays["lcp.diag"][...] = np.stack([p.diagonal() for p in problems], 1)
     for name in ("b", "lo", "hi", "add"):
-        arrays[f"lcp_{name}"][...] = np.stack([getattr(p, name) for p in problems], 1)
+        arrays[f"lcp.{name}"][...] = np.stack([getattr(p, name) for p in problems], 1)
     arrays["lcp.parameter"][:, :] = [[1e-12], [1.0]]
     library().bind(stage, Record(PROBLEM, sizes, arrays, W, np.float32))(*numbers)
     assert (arrays["lcp.status"] == Status.SOLVED).all()

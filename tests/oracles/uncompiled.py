@@ -10,10 +10,15 @@ from featherlane.lanes.record import Rows, python_record
 
 
 def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
-    """A record of these fields alone: a whole number is a size, whole numbers are a table, others real rows."""
+    """A record of these fields alone: a whole number is a size, whole numbers are a table, others real rows.
+
+    A dict is a record within the record, of its fields.
+    """
     out = SimpleNamespace(width=width, shape=(width,), dtype=np.dtype(dtype))
     for name, value in fields.items():
-        if not isinstance(value, int):
+        if isinstance(value, dict):
+            value = record(width, dtype, **value)
+        elif not isinstance(value, int):
             rows = np.array(value)
             if rows.dtype.kind == "f":
                 rows = np.array(np.broadcast_to(rows.reshape(len(rows), -1), (len(rows), width)), dtype)

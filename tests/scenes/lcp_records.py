@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from types import SimpleNamespace
 
 import numpy as np
@@ -36,12 +37,12 @@ def one_record(problem: Problem, left: float = np.nan):
     r1 = empty(nlcpone=room, nlcppair=room * room)
     for f in PROBLEM.fields:
         if f.kind == "scalar":
-            getattr(r1, f.name).array[...] = left
+            attrgetter(f.name)(r1).array[...] = left
     r1.one.A.array[...] = 0.0
     r1.one.n[0] = n
     r1.one.A.array[: n * width].reshape(n, width)[:, :n] = problem.matrix
     for name in ("findex", "b", "lo", "hi", "add"):
-        getattr(r1, f"one_{name}").array[:n] = getattr(problem, name)
+        getattr(r1.one, name).array[:n] = getattr(problem, name)
     return r1
 
 
@@ -53,7 +54,7 @@ def lane_record(*problems: Problem):
     p.lcp.A.array[...] = np.stack([problem.matrix.ravel() for problem in problems], 1)
     p.lcp.diag.array[...] = np.stack([problem.diagonal() for problem in problems], 1)
     for name in ("b", "lo", "hi", "add"):
-        getattr(p, f"lcp_{name}").array[...] = np.stack([getattr(problem, name) for problem in problems], 1)
+        getattr(p.lcp, name).array[...] = np.stack([getattr(problem, name) for problem in problems], 1)
     p.lcp.parameter.array[...] = [[1e-10], [1.0]]
     return p
 
@@ -130,7 +131,7 @@ class Rows:
             at = d.lcp.coladr[r] + np.arange(d.lcp.colnum[r])
             Y[r, d.lcp.col.array[at]] = d.lcp.Y.array[d.lcp.rowadr[r] : d.lcp.rowadr[r] + len(at), world]
         b, cfm, lo, hi, add, diag = (
-            getattr(d, f"lcp_{name}").array[:n, world].copy() for name in ("b", "cfm", "lo", "hi", "add", "diag")
+            getattr(d.lcp, name).array[:n, world].copy() for name in ("b", "cfm", "lo", "hi", "add", "diag")
         )
         J, A = Y @ self.triangle(world), Y @ Y.T + np.diag(cfm)
         np.testing.assert_allclose(diag, A.diagonal(), rtol=1e-12)

@@ -122,18 +122,18 @@ class Pair:
     def put(self, side: int, kind: str, pos=(0, 0, 0), mat=None, size=None) -> None:
         """Set one shape: a kind of `SIZES`, a mesh of `MESHES`, or prism."""
         a, mesh = self.arrays, kind in MESHES
-        a["shape.type"][side] = KINDS["mesh" if mesh else kind]
-        a["shape.data"][side] = list(MESHES).index(kind) if mesh else -1
-        a["shape.size"][3 * side : 3 * side + 3] = SIZES.get(kind, (0, 0, 0)) if size is None else size
+        a["shapes.type"][side] = KINDS["mesh" if mesh else kind]
+        a["shapes.data"][side] = list(MESHES).index(kind) if mesh else -1
+        a["shapes.size"][3 * side : 3 * side + 3] = SIZES.get(kind, (0, 0, 0)) if size is None else size
         self.move(side, pos, mat)
 
     def move(self, side: int, pos, mat=None) -> None:
         """Set one shape's pose."""
-        self.arrays["shape.pos"][3 * side : 3 * side + 3] = pos
-        self.arrays["shape.mat"][9 * side : 9 * side + 9] = np.ravel(np.eye(3) if mat is None else mat)
+        self.arrays["shapes.pos"][3 * side : 3 * side + 3] = pos
+        self.arrays["shapes.mat"][9 * side : 9 * side + 9] = np.ravel(np.eye(3) if mat is None else mat)
 
     def run(self, stage, limit: float) -> None:
-        self.arrays["shape.limit"][0] = limit
+        self.arrays["shapes.limit"][0] = limit
         self.workspace.bound(stage)()
 
     def distance(self, limit: float = 10.0):
@@ -147,22 +147,22 @@ class Pair:
         self.run(convex, limit)
         a = self.arrays
         n = int(a["manifold.count"][0])
-        dist, pos, normal = (a[f"manifold_{k}"].copy() for k in ("dist", "pos", "normal"))
+        dist, pos, normal = (a[f"manifold.{k}"].copy() for k in ("dist", "pos", "normal"))
         return dist[:n], pos.reshape(-1, 3)[:n], normal.reshape(-1, 3)[:n]
 
     def vertices(self, side: int) -> np.ndarray:
         """A polytope's vertices in world axes, (n, 3)."""
         a, m = self.arrays, self.model
-        kind, mesh = int(a["shape.type"][side]), int(a["shape.data"][side])
+        kind, mesh = int(a["shapes.type"][side]), int(a["shapes.data"][side])
         if kind == KINDS["mesh"]:
             start = m.hull_vertadr[mesh]
             v = m.hull_vert.reshape(-1, 3)[start : start + m.hull_vertnum[mesh]]
         elif kind == KINDS["box"]:
-            v = BOX * a["shape.size"][3 * side : 3 * side + 3]
+            v = BOX * a["shapes.size"][3 * side : 3 * side + 3]
         else:
-            v = a["shape.prism"].reshape(6, 3)
-        R = a["shape.mat"][9 * side : 9 * side + 9].reshape(3, 3)
-        return v @ R.T + a["shape.pos"][3 * side : 3 * side + 3]
+            v = a["shapes.prism"].reshape(6, 3)
+        R = a["shapes.mat"][9 * side : 9 * side + 9].reshape(3, 3)
+        return v @ R.T + a["shapes.pos"][3 * side : 3 * side + 3]
 
 
 class Oracle:

@@ -75,7 +75,9 @@ def test_a_stage_names_all_that_it_stores_itself(subtests):
         with subtests.test(name=name):
             stage = STAGES[name]
             plain, starred, _ = named(stage, "Writes")
-            assert touched(OWN, stage, 1) <= plain | starred | said_of_others(stage)
+            # the record of a stage is declared beside it
+            own = {f.name for layout in stage.records.values() for f in layout.fields}
+            assert touched(OWN, stage, 1) <= plain | starred | own | said_of_others(stage)
 
 
 def said_of_others(stage) -> set[str]:

@@ -7,12 +7,17 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.lanes.processor import tile_width
+from featherlane.simulation.step.forward import forward
+from featherlane.simulation.tile.workspace import Workspace
 from oracles import parity
 from sampling import every
 
 STEP = 1e-4  # of qvel, relative to its largest entry or 1
 MEANS = 0.01
-EDGE = 0.005
+# worlds left out, at most: a pile of 190 contacts has 5 in 504 where rounding decides whether a contact has rows
+EDGE = 0.01
+TOUCH = 5e-7  # relative to the position or 1 m: four float32 roundings
 FEW, MANY = 32, 504
 # M of the rope and of the chain has a condition number of millions: seven digits do not solve with it; the pyramid's
 # boxes lie edge on edge, where the seventh digit decides what touches
@@ -33,19 +38,47 @@ def batches(name, path, nworld):
     return single, double
 
 
+def touching(batch, state):
+    """Pair of geoms -> heights above the margin of its contacts that have rows, relative to the position or 1 m."""
+    width, found = tile_width(batch.dtype), {}
+    tile = Workspace(batch.model, width, batch.dtype)
+    for field, value in state.items():
+        tile.arrays[field][: value.size] = np.reshape(value, (-1, 1))
+    tile.run(forward)
+    count = int(tile.arrays["ncon_slot"][0])
+    geom, pos = tile.arrays["con_geom"].reshape(-1, 2), tile.arrays["con_pos"].reshape(-1, 3, width)
+    for k in range(count):
+        height = float(tile.arrays["con_dist"][k, 0]) - float(tile.arrays["con_includemargin"][k, 0])
+        if tile.arrays["con_present"][k, 0] and height < 0.0:
+            size = max(1.0, np.abs(pos[k, :, 0]).max())
+            found.setdefault(tuple(geom[k]), []).append(height / size)
+    return found
+
+
+def differ_by_rounding(single, double):
+    """True if some pair has more contacts in one precision, and all that it has more are within TOUCH of the margin."""
+    more = []
+    for pair in single.keys() | double.keys():
+        few, many = sorted((single.get(pair, []), double.get(pair, [])), key=len)
+        more += sorted(many)[len(few) :]
+    return bool(more) and min(more) >= -TOUCH
+
+
 def check_step(name, path, nworld):
     single, double = batches(name, path, nworld)
+    start = {field: np.array(getattr(double, field)) for field in parity.INPUTS}
     for batch in (single, double):
         batch.step()
     assert single.qvel.dtype == np.float32
     scale = np.maximum(1.0, np.abs(double.qvel).max(axis=1, initial=0.0))
     error = np.abs(single.qvel - double.qvel).max(axis=1, initial=0.0) / scale
 
-    # a contact starts with a jump of the force: within 1e-7 m of its start the two may differ on whether it has
-    edge = single.ncon != double.ncon
-    assert edge.mean() <= EDGE
-    error[edge] = 0.0
-    assert error.max() <= STEP, f"world {error.argmax()}"
+    # a contact starts with a jump of the force: float32 rounding of its distance may decide whether it has rows
+    beyond = np.flatnonzero(~(error <= STEP))
+    assert len(beyond) <= EDGE * nworld, f"worlds {beyond}"
+    for world in beyond:
+        touches = [touching(batch, {field: start[field][world] for field in start}) for batch in (single, double)]
+        assert differ_by_rounding(*touches), f"world {world}: {error[world]:.1e}"
 
 
 @pytest.mark.parametrize("name", every(3, WELL_CONDITIONED))

@@ -14,13 +14,13 @@ from featherlane.collision.slot import load_shape
 @kernel
 def plane_distance(m1, d1):
     """The plane's normal is the pair's; the shape's lowest point over it is nearest."""
-    R, S = load9(d1.shape.mat, 0), load9(d1.shape.mat, 9)
+    R, S = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
     n = (R[2], R[5], R[8])
     d1.support.vertex[1] = 0
     u = mat_t_mul_vec(S, n)
     p, _ = core_support(m1, d1, 1, scale3(-1.0, u))
-    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shape.pos, 3)))
-    dist = dot3(sub3(p, load3(d1.shape.pos, 0)), n)
+    p = axpy3(-core_radius(d1, 1), n, add3(mat_mul_vec(S, p), load3(d1.shapes.pos, 3)))
+    dist = dot3(sub3(p, load3(d1.shapes.pos, 0)), n)
     d1.convex.dist[0] = dist
     store3(d1.convex.normal, 0, n)
     store3(d1.convex.witness, 0, axpy3(-dist, n, p))
@@ -29,11 +29,11 @@ def plane_distance(m1, d1):
 
 @kernel
 def prism_distance(m1, d1):
-    """Keep what `closest` finds if it is nearer than all before: shape.limit is the nearest so far."""
+    """Keep what `closest` finds if it is nearer than all before: shapes.limit is the nearest so far."""
     a, b, n = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3), load3(d1.convex.normal, 0)
     closest(m1, d1)
-    if d1.convex.dist[0] < d1.shape.limit[0]:
-        d1.shape.limit[0] = d1.convex.dist[0]
+    if d1.convex.dist[0] < d1.shapes.limit[0]:
+        d1.shapes.limit[0] = d1.convex.dist[0]
     else:
         store3(d1.convex.witness, 0, a)
         store3(d1.convex.witness, 3, b)
@@ -42,20 +42,20 @@ def prism_distance(m1, d1):
 
 @stage
 def height_field_distance(m1, d1):
-    """The nearest of all prisms that shape.limit can reach.
+    """The nearest of all prisms that shapes.limit can reach.
 
-    Reads:  shape.*, hfield_*.
-    Writes: convex.*; shape.*, support.* for itself.
+    Reads:  shapes.*, hfield_*.
+    Writes: convex.*; shapes.*, support.* for itself.
     Cost:   O(cells within the limit).
     """
-    field, limit = d1.shape.data[0], d1.shape.limit[0]
+    field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     look_from_first(d1)
     o, one = zero(d1), real(d1, 1.0)
     x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
     y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-    d1.shape.type[0] = PRISM
+    d1.shapes.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
     for r in range(first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)):
         for c in range(first, last):
@@ -63,8 +63,8 @@ def height_field_distance(m1, d1):
                 set_prism(m1, d1, field, r, c, half)
                 prism_distance(m1, d1)
     d1.convex.dist[0] = real(d1, NO_DISTANCE)
-    if d1.shape.limit[0] < limit:
-        d1.convex.dist[0] = d1.shape.limit[0]
+    if d1.shapes.limit[0] < limit:
+        d1.convex.dist[0] = d1.shapes.limit[0]
 
 
 @kernel
@@ -93,7 +93,7 @@ def measure(m, d, g, h, lane):
         g, h = h, g
     load_shape(m, d, 0, g, lane)
     load_shape(m, d, 1, h, lane)
-    d.shape.limit[0] = d.distance.limit[0]
+    d.shapes.limit[0] = d.distance.limit[0]
     if m.geom_type[g] == PLANE:
         plane_distance(m, d)
     elif m.geom_type[g] == HFIELD:
@@ -109,7 +109,7 @@ def geom_distance(m, d):
 
     Source: MuJoCo mj_geomDistance.
     Reads:  distance.geom (2,), distance.limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's; shape.*,
+    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's; shapes.*,
             convex.*, support.* for itself.
     """
     for lane in range(width(d)):

@@ -19,9 +19,9 @@ from featherlane.model.pair import manifold_points
 
 @stage
 def manifold(m1, d1, function):
-    """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shape.limit.
+    """Points of the pair of shapes in `shape_*`, at most nmanifold, none farther apart than shapes.limit.
 
-    Reads:  shape.*.   Writes: manifold.*.
+    Reads:  shapes.*.   Writes: manifold.*.
     """
     d1.manifold.count[0] = 0
     manifold_points(m1, d1, function)
@@ -36,7 +36,7 @@ def branching_points(m, d, function, number, e, g, h, first):
 
     Reads:  geom_xpos, geom_xmat, narrow.near, recall_address.
     Writes: from the slot `first` on con_dist, con_pos, con_frame, con_point, con_present; ncon_slot, con_overflow;
-            shape.*, manifold.*, narrow.*, recall.*, recall.* for itself.
+            shapes.*, manifold.*, narrow.*, recall.*, recall.* for itself.
     """
     d.narrow.limit[0] = farthest(m, d, e, g, h)
     d.recall.key[0] = 1 + g * m.ngeom + h
@@ -44,7 +44,7 @@ def branching_points(m, d, function, number, e, g, h, first):
         if has(d.narrow.near[0] > 0.0, lane):
             load_shape(m, d, 0, g, lane)
             load_shape(m, d, 1, h, lane)
-            d.shape.limit[0] = read_lane(d.narrow.limit, 0, lane)
+            d.shapes.limit[0] = read_lane(d.narrow.limit, 0, lane)
             find_entry(d, lane, number if m.ncrowd == 0 else d.recall.key[0])
             manifold(m, d, function)
             store_manifold(d, first, lane)

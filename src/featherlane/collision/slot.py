@@ -40,13 +40,13 @@ def append(d, number, touch, dist, pos, frame):
 @kernel
 def load_shape(m, d, side, g, lane):
     """Geom g of one world as the shape on one side of the pair that the narrow phase works on."""
-    d.shape.type[side] = m.geom_type[g]
-    d.shape.data[side] = m.geom_dataid[g]
+    d.shapes.type[side] = m.geom_type[g]
+    d.shapes.data[side] = m.geom_dataid[g]
     for i in range(3):
-        d.shape.pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
-        d.shape.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
+        d.shapes.pos[3 * side + i] = read_lane(d.geom_xpos, 3 * g + i, lane)
+        d.shapes.size[3 * side + i] = read_lane(m.geom_size, 3 * g + i, lane)
     for i in range(9):
-        d.shape.mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
+        d.shapes.mat[9 * side + i] = read_lane(d.geom_xmat, 9 * g + i, lane)
 
 
 @kernel

@@ -8,6 +8,7 @@ mu_i (direction i) for i = 1, 2, .. if a pyramid.
 
 from featherlane.prelude import *
 from featherlane.constraint.efc_contact import number_contacts, take_contacts
+from featherlane.constraint.efc_fields import EFC
 from featherlane.constraint.end_of_step import resolved
 from featherlane.constraint.impedance import (
     friction_reference,
@@ -156,7 +157,7 @@ def _count(er, present, kind):
             er.efc_count[3] += 1
 
 
-@stage
+@stage(er=EFC)
 def efc_numbers(m, d, er):
     """How many rows of each kind there are, and where those of each contact start.
 
@@ -173,7 +174,7 @@ def efc_numbers(m, d, er):
     er.efc_count[0] = number_contacts(m, d, er, er.efc_count[0])
 
 
-@stage
+@stage(er=EFC)
 def efc_rows(m, d, er):
     """The rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 

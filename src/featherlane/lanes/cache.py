@@ -1,4 +1,6 @@
-"""Object code on disk, one file for each stage, width, precision and CPU level, named by a hash of what it is made of.
+"""Object code on disk, a file for each stage, width, precision and CPU level, named by a hash of what it is made of.
+
+The stages of a package that the wheel's build compiles together share a file, named by a hash of their names.
 
 A file ends in a checksum of its name and its object: what a crash or a full disk left broken, or what was copied over
 another object, is compiled again.
@@ -17,9 +19,10 @@ import shlex
 import stat
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from featherlane.lanes.kernel import Stage, variant
+from featherlane.lanes.kernel import Stage, symbol
 
 HERE = Path(__file__).parent
 COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # what an object depends on
@@ -56,9 +59,16 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
     h.update(stage.code_hash().encode())
     for name, record in zip(stage.parameters, stage.layouts(records), strict=True):
         h.update(f"{name}:{record[0].signature() if record else 'int'}".encode())
-    base, width = variant(stage, base, width)
-    form = f"{base}x{width}{'-checked' if checked else ''}"
-    return f"{stage.name}-{form}-{cpu}-{h.hexdigest()[:20]}.o"
+    return f"{symbol(stage, base, width, checked)}-{cpu}-{h.hexdigest()[:20]}.o"
+
+
+def group_key(stages: Sequence[Stage], records, base: str, width: int, cpu: str) -> str:
+    """File name of the object of stages that are compiled together; a single stage has its own."""
+    names = [key(s, records, base, width, cpu, False) for s in stages]
+    if len(names) == 1:
+        return names[0]
+    digest = hashlib.sha256(" ".join(names).encode()).hexdigest()
+    return f"{stages[0].name}-and-{len(names) - 1}-{base}x{width}-{cpu}-{digest[:20]}.o"
 
 
 _unwritten: dict[str, bytes] = {}  # objects that the folder did not take; this process has them

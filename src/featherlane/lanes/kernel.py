@@ -13,11 +13,9 @@ precisions.
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import inspect
-import sys
 import types
 from collections.abc import Mapping
 
@@ -25,9 +23,6 @@ from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
 
 SCALAR = "f64", 1  # the one variant of a scalar stage
-# instruction -> bits below the number of the name that it loads
-GLOBALS = {dis.opmap["LOAD_GLOBAL"]: 1, dis.opmap["LOAD_NAME"]: 0}
-ATTRIBUTES = {dis.opmap["LOAD_ATTR"]: int(sys.version_info >= (3, 12)), dis.opmap.get("LOAD_METHOD", -1): 0}
 
 
 class Kernel:
@@ -55,14 +50,9 @@ class Kernel:
         return code.co_varnames[: code.co_argcount]
 
     @functools.cached_property
-    def _named(self) -> tuple[set[str], set[str]]:
-        """Names that the code loads as globals, names of attributes; read from the bytecode once."""
+    def names(self) -> set[str]:
+        """Names that the code has: of globals, of fields of records, of members of modules."""
         return _names(self.function.__code__)
-
-    @property
-    def attributes(self) -> set[str]:
-        """Names of attributes that the code loads: fields of records, members of modules."""
-        return self._named[1]
 
     @functools.cached_property
     def _written(self) -> bytes:
@@ -73,11 +63,10 @@ class Kernel:
         """(name, object) for each global, closure variable or module attribute that the source names."""
         code, found = self.function.__code__, []
         scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
-        loaded, attributes = self._named
-        for name in sorted(loaded | scope.keys()):
+        for name in sorted(self.names | scope.keys()):
             value = scope.get(name, self.function.__globals__.get(name))
             if isinstance(value, types.ModuleType):
-                found += _members(name, value, attributes)
+                found += _members(name, value, self.names)
             elif value is not None:
                 found.append((name, value))
         return found
@@ -213,22 +202,6 @@ def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tu
     return found
 
 
-def _names(code) -> tuple[set[str], set[str]]:
-    """Names that code loads as globals, and names of attributes: a field `d.energy` is no use of a stage `energy`.
-
-    Read from the bytes themselves, which takes a tenth of what `dis` takes to describe each instruction.
-    """
-    loaded, attributes, high = set(), set(), 0
-    for op, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-        argument = high | low
-        if op in GLOBALS:
-            loaded.add(code.co_names[argument >> GLOBALS[op]])
-        elif op in ATTRIBUTES:
-            attributes.add(code.co_names[argument >> ATTRIBUTES[op]])
-        high = argument << 8 if op == dis.EXTENDED_ARG else 0
-    for c in code.co_consts:
-        if inspect.iscode(c):
-            inner = _names(c)
-            loaded |= inner[0]
-            attributes |= inner[1]
-    return loaded, attributes
+def _names(code) -> set[str]:
+    """Names of globals and attributes.  A field with the name of a kernel counts as a use of it, which does no harm."""
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if inspect.iscode(c)))

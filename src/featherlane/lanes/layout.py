@@ -183,6 +183,10 @@ class Layout:
     def __contains__(self, name: str) -> bool:
         return name in self.index
 
+    def serves(self, other: Layout) -> bool:
+        """Does it begin with the fields of the other, so that its records serve where those are asked for?"""
+        return self.fields[: len(other.fields)] == other.fields
+
     def of(self, *roles: str) -> tuple[str, ...]:
         """Names of the fields of some roles, in order."""
         return tuple(f.name for f in self.fields if f.role in roles)

@@ -187,7 +187,7 @@ class Library:
             from featherlane.lanes import toolchain
 
             self._notice()
-            code = toolchain.emit(toolchain.lower(stage, self.records, base, width, checked), cpu)
+            code = toolchain.emit(toolchain.lower((stage,), self.records, base, width, checked), cpu)
             cache.write(name, code)
         return code
 

@@ -1,15 +1,16 @@
 """From stages to machine code: text by our front end, then LLVM's optimiser and code generator for one processor.
 
-    lower      a stage and its record types -> LLVM's text (nothing optimised), the same for every processor
+    lower      stages and their record types -> LLVM's text (nothing optimised), the same for every processor
     emit       that text -> object code for a target
 
-The same steps serve the wheel's build (every stage, linked: `build.py`) and the just-in-time path (one stage, this
-machine's level, loaded as an object).  Imported only when something is compiled.
+The same steps serve the wheel's build (the stages of a package together, linked: `build.py`) and the just-in-time path
+(one stage, this machine's level, loaded as an object).  Imported only when something is compiled.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -67,11 +68,11 @@ def program(records, base: str, width: int, checked: bool) -> Program:
     return _programs[key][1]
 
 
-def lower(stage: Stage, records, base: str, width: int, checked: bool = False, alone: bool = False) -> str:
-    """LLVM's text of one stage as a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32.
+def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool = False, alone: bool = False) -> str:
+    """LLVM's text of stages, each a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32.
 
     Args:
-        stage: the stage.
+        stages: stages that exist in one variant.
         records: parameter name -> (layout, is it constant while a stage runs).
         base, width: precision and worlds in a tile.
         checked: with bounds checks?
@@ -80,8 +81,8 @@ def lower(stage: Stage, records, base: str, width: int, checked: bool = False, a
     Raises:
         KernelLanguageError: a kernel breaks a rule of its language.
     """
-    form = (*variant(stage, base, width), checked)
-    return (Program(records, *form) if alone else program(records, *form)).stage(stage)
+    form = (*variant(stages[0], base, width), checked)
+    return (Program(records, *form) if alone else program(records, *form)).module(stages)
 
 
 @functools.cache
@@ -90,12 +91,12 @@ def _head(target: Target) -> str:
 
 
 def emit(text: str, level: str) -> bytes:
-    """Object code of a stage's text for this system and a CPU level."""
+    """Object code of a text for this system and a CPU level."""
     return emit_for(text, target_of(level))
 
 
 def emit_for(text: str, target: Target) -> bytes:
-    """Object code of a stage's text for any target that LLVM has."""
+    """Object code of a text for any target that LLVM has."""
     machine, module = optimised(text, target)
     return machine.emit_object(module)
 

@@ -239,7 +239,7 @@ def _load_one(arrays, problem: Problem) -> None:
     arrays["one.n"][0] = n
     arrays["one.A"][: n * width].reshape(n, width)[:, :n] = problem.matrix
     for name in ("b", "lo", "hi", "add", "findex"):
-        arrays[f"one_{name}"][:n] = getattr(problem, name)
+        arrays[f"one.{name}"][:n] = getattr(problem, name)
 
 
 def _finite(problem: Problem, found: Solution) -> Solution:
@@ -258,8 +258,8 @@ def _finite(problem: Problem, found: Solution) -> Solution:
 
 def _unload_one(arrays, problem: Problem) -> Solution:
     n = problem.n
-    x, w, lower, upper = (arrays[f"one_{name}"][:n].copy() for name in ("x", "w", "lower", "upper"))
-    status, iterations, residual = (arrays[f"one_{name}"][0] for name in ("status", "niter", "residual"))
+    x, w, lower, upper = (arrays[f"one.{name}"][:n].copy() for name in ("x", "w", "lower", "upper"))
+    status, iterations, residual = (arrays[f"one.{name}"][0] for name in ("status", "niter", "residual"))
     return _finite(problem, Solution(x, w, Status(int(status)), int(iterations), float(residual), lower, upper))
 
 
@@ -278,12 +278,12 @@ def _load_rows(arrays, problem: Problem, x) -> None:
     arrays["lcp.diag"][:n, 0] = np.diagonal(A)
     arrays["lcp.findex"][:n] = problem.findex
     for name in ("b", "lo", "hi", "add"):
-        arrays[f"lcp_{name}"][:n, 0] = getattr(problem, name)
+        arrays[f"lcp.{name}"][:n, 0] = getattr(problem, name)
     arrays["lcp.x"][:n, 0] = 0.0 if x is None else x
 
 
 def _unload_rows(arrays, problem: Problem) -> Solution:
-    x, w = (arrays[f"lcp_{name}"][: problem.n, 0].copy() for name in ("x", "w"))
-    status, iterations, residual = (arrays[f"lcp_{name}"][0, 0] for name in ("status", "niter", "residual"))
+    x, w = (arrays[f"lcp.{name}"][: problem.n, 0].copy() for name in ("x", "w"))
+    status, iterations, residual = (arrays[f"lcp.{name}"][0, 0] for name in ("status", "niter", "residual"))
     found = Solution(x, w, Status(int(status)), int(iterations), float(residual), *problem.bounds(x))
     return _finite(problem, found)

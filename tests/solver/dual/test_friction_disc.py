@@ -19,7 +19,7 @@ def disc(n, rng, dtype=float):
         for e in range(c + 1):
             room[A + entry(c, e)] = matrix[c, e]
     room[B : B + n] = b
-    return matrix, b, record(WORLDS, dtype, dual_room=room)
+    return matrix, b, record(WORLDS, dtype, dual={"room": room})
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
@@ -89,6 +89,6 @@ def test_a_world_takes_the_bits_that_it_has_alone(rng):
             room[B + c] = b[c, w]
             for e in range(c + 1):
                 room[A + entry(c, e)] = matrix[c, e, w]
-        alone = record(1, dual_room=room)
+        alone = record(1, dual={"room": room})
         call(solve_on_disc, alone, 3, r[w : w + 1])
-        np.testing.assert_allclose(alone.dual_room.array[T : T + 3, 0], d.dual.room.array[T : T + 3, w], rtol=1e-12)
+        np.testing.assert_allclose(alone.dual.room.array[T : T + 3, 0], d.dual.room.array[T : T + 3, w], rtol=1e-12)

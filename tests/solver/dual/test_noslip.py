@@ -74,7 +74,7 @@ def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
         for k in range(n):
             if kind == "genrow" and s.a["genrow_type"][k] != FRICTION_TENDON:
                 continue
-            f, y, hi = (s.a[f"{kind}_{name}"][k] for name in ("force", "x", "hi"))
+            f, y, hi = (s.a[name][k] for name in (f"{kind}_force", f"primal.{kind}_x", f"{kind}_hi"))
             assert (np.abs(f) <= hi).all()
             inside = (np.abs(f) < hi * (1 - 1e-9)) & part
             assert (np.abs(y[inside]) < 100 * SWEPT).all() and (y * f <= 1e-2)[~inside & part].all()

@@ -78,7 +78,8 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
     live = np.arange(s.width) != 1
     for q in range(s.first):
         kind, k = ("dofrow", q) if q < s.a["ndofrow"][0] else ("genrow", q - s.a["ndofrow"][0])
-        b, D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("v", "D", "lo", "hi"))
+        D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("D", "lo", "hi"))
+        b = getattr(s.d.primal, f"{kind}_v")[k]
         before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q].copy()
         fall, _ = call(visit_row, s.d, q, b, D, lo, hi, live)
         after = call(dual_cost, s.m, s.d)

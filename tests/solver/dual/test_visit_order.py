@@ -24,7 +24,6 @@ def blocks(keep=None, again=()):
         1,
         ndofrow=[len(r)],
         ngenrow=[len(g)],
-        ndual=[n],
         dofrow_type=types[r],
         dofrow_id=ids[r],
         genrow_type=general[g],
@@ -32,8 +31,7 @@ def blocks(keep=None, again=()):
         con_point=points[c],
         con_carrier=carriers[c].ravel(),
         con_geom=geoms[c].ravel(),
-        visit_key=np.zeros(n + 1, int),
-        visit_room=np.zeros(n + 1, int),
+        dual={"ndual": [n], "visit_key": np.zeros(n + 1, int), "visit_room": np.zeros(n + 1, int)},
     )
     return d, [*(("row", k) for k in r), *(("general", k) for k in g), *(("contact", k) for k in c)]
 

@@ -18,8 +18,8 @@ def test_beta_is_hager_and_zhangs(rng):
     inverse = L @ L.T + np.eye(n)
     p, g, old = rng.normal(size=(3, n, worlds))
     g[:, ::3] *= 1e-3
-    fields = {"search": p, "grad": g, "primal.grad_old": old, "Mgrad": inverse @ g, "primal.Mgrad_old": inverse @ old}
-    beta = call(conjugation, record(1, nv=n), record(worlds, **fields))
+    fields = {"search": p, "grad": g, "grad_old": old, "Mgrad": inverse @ g, "Mgrad_old": inverse @ old}
+    beta = call(conjugation, record(1, nv=n), record(worlds, primal=fields))
     y, floors = g - old, 0
     for w in range(worlds):
         py = p[:, w] @ y[:, w]

@@ -30,7 +30,7 @@ def test_the_gap_bounds_the_cost_above_its_minimum(cone, rng):
 def test_a_negative_product_by_more_than_rounding_bounds_nothing():
     grad, Mgrad = np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]), np.ones((2, 4))
     Mgrad[1] = [0.5, -1.0 - 1e-6, -1.1, 0.0]
-    d, m = uncompiled.record(4, grad=grad, Mgrad=Mgrad), uncompiled.record(1, nv=2)
+    d, m = uncompiled.record(4, primal={"grad": grad, "Mgrad": Mgrad}), uncompiled.record(1, nv=2)
     np.testing.assert_array_equal(call(half_product, m, d), [1.0, 0.0, FAR, 0.0])
 
 

@@ -111,7 +111,9 @@ def test_a_parabola_takes_two(monkeypatch):
 def bent(D, x, v, evaluations):
     """A record of one-dof rows that only push, one world: a slope of as many pieces, on a line of curvature 1."""
     n, zero = len(D), np.zeros(1)
-    d = record(1, nfrictionrow=[0], ndofrow=[n], ngenrow=[0], ncon_slot=[0], dofrow_D=D, dofrow_x=x, dofrow_v=v)
+    d = record(
+        1, nfrictionrow=[0], ndofrow=[n], ngenrow=[0], ncon_slot=[0], dofrow_D=D, primal={"dofrow_x": x, "dofrow_v": v}
+    )
     d.dofrow_lo, d.dofrow_hi = record(1, x=zero.repeat(n)).x, record(1, x=np.full(n, 1e30)).x
     d.primal.Ma = d.primal.search = d.qfrc_constraint = d.qfrc_smooth = record(1, x=zero).x
     m = record(1, nv=1, opt_ls_iterations=evaluations, opt_cone=0, opt_integrator=0, opt_contact_model=0)

@@ -21,7 +21,14 @@ def contact(dim, rng, **others):
     y[:, -1] = 0.0
     two = np.array([np.full(WORLDS, np.nan), D])
     return record(
-        WORLDS, nconmax=2, con_dim=[9, dim], con_y=y, con_D=two, con_Dt=two / mu2, con_slip=two / (1 + mu2), **others
+        WORLDS,
+        nconmax=2,
+        con_dim=[9, dim],
+        con_D=two,
+        con_Dt=two / mu2,
+        con_slip=two / (1 + mu2),
+        primal={"con_y": y},
+        **others,
     )
 
 

@@ -37,7 +37,9 @@ def contact(dim, rng):
     """Slot 1 of two, its turns behind; the y of turns that a dimension lacks are 0."""
     y, z = rng.normal(size=(2, 12, WORLDS))
     y[9 + dim - 3 :] = z[9 + dim - 3 :] = 0.0
-    return record(WORLDS, nconmax=2, con_dim=[9, dim], con_y=y, con_z=z, con_D=rng.uniform(1, 4, (2, WORLDS)))
+    return record(
+        WORLDS, nconmax=2, con_dim=[9, dim], con_D=rng.uniform(1, 4, (2, WORLDS)), primal={"con_y": y, "con_z": z}
+    )
 
 
 def turning(array, dim):

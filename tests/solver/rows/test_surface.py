@@ -34,7 +34,7 @@ def scene(rng, dims=(1, 3, 4, 6)):
         con_frame=frames.reshape(-1),
         con_friction=rng.uniform(0.1, 1, 5 * n),
         con_frictiondamping=rng.uniform(1, 9, n),
-        con_y=rng.normal(size=6 * n),
+        primal={"con_y": rng.normal(size=6 * n)},
     )
     return m, d, R
 

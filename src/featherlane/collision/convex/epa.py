@@ -437,7 +437,7 @@ def size_of_simplex(d1):
 def epa(m1, d1):
     """Depth of the origin in the difference of the two cores, which overlap or touch.
 
-    Reads:  shape.*, convex.mat, convex.pos, simplex.*; epa.gap, by how much of the size the bounds may differ.
+    Reads:  shapes.*, convex.mat, convex.pos, simplex.*; epa.gap, by how much of the size the bounds may differ.
     Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the frame
             of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the facet;
             epa.* and support.* for itself.

@@ -39,17 +39,17 @@ def plus_or_minus(x, i, bit):
 @kernel
 def vertex_of(m1, d1, side, i):
     """Vertex i of a core, in the shape's frame, as `core_support` numbers them."""
-    kind, size = d1.shape.type[side], load3(d1.shape.size, 3 * side)
+    kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
     if kind == MESH:
-        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shape.data[side]] + i))
+        x, y, z = load3(m1.hull_vert, 3 * (m1.hull_vertadr[d1.shapes.data[side]] + i))
     elif kind == BOX:
         x, y, z = plus_or_minus(size[0], i, 1), plus_or_minus(size[1], i, 2), plus_or_minus(size[2], i, 4)
     elif kind == CAPSULE:
         z = plus_or_minus(size[1], i, 1)
     elif kind == PRISM:
-        x, y, z = load3(d1.shape.prism, 3 * i)
+        x, y, z = load3(d1.shapes.prism, 3 * i)
     return x, y, z
 
 
@@ -77,9 +77,9 @@ def is_flat(m1, f):
 @kernel
 def face_towards(m1, d1, side, i, u, alike):
     """The face at vertex i of a core, of more than three corners, that looks along u, give or take, or NO_FACE."""
-    kind, face = d1.shape.type[side], NO_FACE
+    kind, face = d1.shapes.type[side], NO_FACE
     if kind == MESH:
-        mesh = d1.shape.data[side]
+        mesh = d1.shapes.data[side]
         at, best = m1.hull_vertadr[mesh] + i, 0.0 * u[0] + (1.0 - 0.5 * alike * alike)
         for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
             f = m1.hull_polyadr[mesh] + m1.hull_map[c]
@@ -131,14 +131,14 @@ def has_face(d1, side):
 @kernel
 def plane_of_face(m1, d1, side):
     """(normal, offset) of the facet's face, in the frame of its shape."""
-    f, size = d1.facet.vertex[3 * side], load3(d1.shape.size, 3 * side)
-    if d1.shape.type[side] == MESH:
+    f, size = d1.facet.vertex[3 * side], load3(d1.shapes.size, 3 * side)
+    if d1.shapes.type[side] == MESH:
         n, offset = load3(m1.hull_planenormal, 3 * f), m1.hull_planeoffset[f]
     else:
         s = 0.0 * size[0] + 1.0
         if f % 2 == 0:
             s = -s
-        n, offset = unit_axis(f // 2, s), d1.shape.size[3 * side + f // 2]
+        n, offset = unit_axis(f // 2, s), d1.shapes.size[3 * side + f // 2]
     return n, offset
 
 
@@ -146,10 +146,10 @@ def plane_of_face(m1, d1, side):
 def error_and_drop(m1, d1, side):
     """(by how much the face's corners leave its plane, by how much all other vertices are below it)."""
     f = d1.facet.vertex[3 * side]
-    if d1.shape.type[side] == MESH:
+    if d1.shapes.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
     else:
-        error, drop = 0.0 * d1.shape.size[0], 2.0 * d1.shape.size[3 * side + f // 2]
+        error, drop = 0.0 * d1.shapes.size[0], 2.0 * d1.shapes.size[3 * side + f // 2]
     return error, drop
 
 

@@ -34,9 +34,9 @@ ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo
 @kernel
 def neighbours(m1, d1, side, i):
     """How many neighbours vertex i of a core has."""
-    kind, n = d1.shape.type[side], 0
+    kind, n = d1.shapes.type[side], 0
     if kind == MESH:
-        n = m1.hull_edgenum[m1.hull_vertadr[d1.shape.data[side]] + i]
+        n = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + i]
     elif kind == BOX:
         n = 3
     elif kind == CAPSULE:
@@ -47,9 +47,9 @@ def neighbours(m1, d1, side, i):
 @kernel
 def neighbour(m1, d1, side, i, k):
     """Neighbour k of vertex i of a core."""
-    kind, other = d1.shape.type[side], 1 - i
+    kind, other = d1.shapes.type[side], 1 - i
     if kind == MESH:
-        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shape.data[side]] + i] + k]
+        other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + i] + k]
     elif kind == BOX:
         other = i ^ (1 << k)
     return other
@@ -72,9 +72,9 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
     And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
     """
     away, steep, p = True, True, vertex_of(m1, d1, side, i)
-    if d1.shape.type[side] == MESH:
+    if d1.shapes.type[side] == MESH:
         # what the shape is is asked once, not of each edge
-        first = m1.hull_vertadr[d1.shape.data[side]]
+        first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
             e = sub3(load3(m1.hull_vert, 3 * (first + k)), p)

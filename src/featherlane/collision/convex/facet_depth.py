@@ -108,8 +108,8 @@ def measure_crossing(m1, d1, size):
 def is_over_face(m1, d1, side, n, y, border):
     """Is the point's foot on the facet's face, and not nearer to its border?  All in the frame of the face's shape."""
     f, over = d1.facet.vertex[3 * side], True
-    if d1.shape.type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+    if d1.shapes.type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
             q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
@@ -121,7 +121,7 @@ def is_over_face(m1, d1, side, n, y, border):
             p = q
     else:
         for k in range(3):
-            if k != f // 2 and not fabs(y[k]) < d1.shape.size[3 * side + k] - border:
+            if k != f // 2 and not fabs(y[k]) < d1.shapes.size[3 * side + k] - border:
                 over = False
     return over
 
@@ -156,8 +156,8 @@ def part_over_face(m1, d1, side, n, y, z, border):
     """
     f, zero = d1.facet.vertex[3 * side], 0.0 * border
     lo, hi = zero, zero + 1.0
-    if d1.shape.type[side] == MESH:
-        first, start, count = m1.hull_vertadr[d1.shape.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
+    if d1.shapes.type[side] == MESH:
+        first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
         p = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + count - 1]))
         for k in range(count):
             q = load3(m1.hull_vert, 3 * (first + m1.hull_outline[start + k]))
@@ -168,7 +168,7 @@ def part_over_face(m1, d1, side, n, y, z, border):
     else:
         for k in range(3):
             if k != f // 2:
-                half = d1.shape.size[3 * side + k] - border
+                half = d1.shapes.size[3 * side + k] - border
                 lo, hi = cut_part(half - y[k], half - z[k], lo, hi)
                 lo, hi = cut_part(half + y[k], half + z[k], lo, hi)
     return lo, hi
@@ -221,7 +221,7 @@ def measure_edge(m1, d1, side, size):
 def corner_of_face(m1, d1, side, k):
     """Corner k of the facet's face, in the frame of its shape."""
     f = d1.facet.vertex[3 * side]
-    if d1.shape.type[side] == MESH:
+    if d1.shapes.type[side] == MESH:
         i = m1.hull_outline[m1.hull_outlineadr[f] + k]
     else:
         # the face's own bit, and two others
@@ -234,7 +234,7 @@ def corner_of_face(m1, d1, side, k):
 def corners_of_face(m1, d1, side):
     """How many corners the facet's face has."""
     n = 4
-    if d1.shape.type[side] == MESH:
+    if d1.shapes.type[side] == MESH:
         n = m1.hull_outlinenum[d1.facet.vertex[3 * side]]
     return n
 

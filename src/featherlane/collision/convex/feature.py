@@ -25,8 +25,8 @@ RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 @kernel
 def contact_frames(d1, side):
     """(R, T, p) that take a point x of a shape from its frame to the coordinates of the contact, T (R x + p)."""
-    p = sub3(load3(d1.shape.pos, 3 * side), load3(d1.feature.axes, 9))
-    return load9(d1.shape.mat, 9 * side), load9(d1.feature.axes, 0), p
+    p = sub3(load3(d1.shapes.pos, 3 * side), load3(d1.feature.axes, 9))
+    return load9(d1.shapes.mat, 9 * side), load9(d1.feature.axes, 0), p
 
 
 @kernel
@@ -54,7 +54,7 @@ def store_corner(d1, side, k, x):
 @kernel
 def set_plane(d1, side, u):
     """The normal of the feature's plane, given in the shape's frame."""
-    v = mat_mul_vec(load9(d1.shape.mat, 9 * side), u)
+    v = mat_mul_vec(load9(d1.shapes.mat, 9 * side), u)
     store3(d1.feature.normal, 3 * side, mat_mul_vec(load9(d1.feature.axes, 0), v))
 
 
@@ -109,7 +109,7 @@ def lay_edges(d1, side, n):
 @kernel
 def box_feature(d1, side, u, corner):
     """A face, an edge or nothing; `corner` is where the box is highest."""
-    size = load3(d1.shape.size, 3 * side)
+    size = load3(d1.shapes.size, 3 * side)
     a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
     one = 0.0 * a[0] + 1.0
     steep, flat = 0, 0
@@ -175,7 +175,7 @@ def mesh_feature(m1, d1, side, u):
     Where the facet is known (`facet`), so is the face, if it has one.  If it has an edge or a triangle, the face is one
     of those that meet there: others at the same vertex lie beside the contact.
     """
-    mesh, vertex, face = d1.shape.data[side], 0, NO_FACE
+    mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
     i, j, k = d1.facet.vertex[3 * side], d1.facet.vertex[3 * side + 1], d1.facet.vertex[3 * side + 2]
     if d1.facet.kind[0] != NO_FACET and has_face(d1, side):
@@ -219,7 +219,7 @@ def mesh_feature(m1, d1, side, u):
 @kernel
 def cylinder_feature(d1, side, u):
     """A cap with points around its rim, a line of the side, or nothing."""
-    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
+    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     zero = 0.0 * r
     if fabs(u[2]) > FACE:
         s = zero + 1.0
@@ -241,7 +241,7 @@ def cylinder_feature(d1, side, u):
 @kernel
 def capsule_feature(d1, side, u):
     """The side's line, as far as the capsule is a cylinder, or nothing."""
-    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
+    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     if fabs(u[2]) < EDGE:
         p = scale3(r, u)
         store_segment(d1, side, (p[0], p[1], p[2] + half), (p[0], p[1], p[2] - half))
@@ -251,14 +251,14 @@ def capsule_feature(d1, side, u):
 def find_feature(m1, d1, side):
     """How a shape meets the plane square to the contact's normal.
 
-    Reads:  shape.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
+    Reads:  shapes.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
     """
     d1.feature.count[side] = 0
     n = load3(d1.feature.axes, 6)
     if side == 1:
         n = scale3(-1.0, n)
-    u = mat_t_mul_vec(load9(d1.shape.mat, 9 * side), n)
-    kind = d1.shape.type[side]
+    u = mat_t_mul_vec(load9(d1.shapes.mat, 9 * side), n)
+    kind = d1.shapes.type[side]
     if kind == BOX:
         corner, _ = core_support(m1, d1, side, u)
         box_feature(d1, side, u, corner)

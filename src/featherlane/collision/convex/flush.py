@@ -14,11 +14,11 @@ from featherlane.collision.convex.support import core_limit, is_convex, is_curve
 @kernel
 def flush(m1, d1):
     """By how much the two shapes may overlap without touching [m]: 0 unless both are polytopes and one is a hull."""
-    slack = 0.0 * d1.shape.limit[0]
+    slack = 0.0 * d1.shapes.limit[0]
     if not is_curved(d1) and is_convex(m1, d1, 0) and is_convex(m1, d1, 1):
         for side in range(2):
-            if d1.shape.type[side] == MESH:
-                slack = slack + 2.0 * m1.hull_error[d1.shape.data[side]]
+            if d1.shapes.type[side] == MESH:
+                slack = slack + 2.0 * m1.hull_error[d1.shapes.data[side]]
     return slack
 
 

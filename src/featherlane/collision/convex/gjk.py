@@ -193,7 +193,7 @@ def is_known(d1):
 def gjk(m1, d1):
     """Where the difference of the two cores is nearest to the origin.
 
-    Reads:  shape.*, convex.mat, convex.pos; gjk.reach, beyond which nothing is asked; gjk.gap, by how much of |v|^2
+    Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, beyond which nothing is asked; gjk.gap, by how much of |v|^2
             this and v . w differ in the end; support.dir, where it begins.
     Writes: gjk.*; gjk.nearest (3,) [m]; simplex.*, the points that hold it, and their weights; support.* for itself.
     Frame:  the first shape's.      Cost: a support point and about 50 ns for each of up to ITERATIONS steps.

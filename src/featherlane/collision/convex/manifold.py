@@ -147,7 +147,7 @@ def add_nearest(d1):
 def contact_points(m1, d1):
     """Contact points of two convex shapes whose distance is known and within the limit.
 
-    Reads:  shape.*, shape.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
+    Reads:  shapes.*, shapes.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
     Writes: manifold.*, up to KEPT points; feature.*, clip.* for itself.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """

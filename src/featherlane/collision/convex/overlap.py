@@ -47,7 +47,7 @@ def measure(d1, x, y):
     low, high = heights(d1, 0, x, y), heights(d1, 1, x, y)
     dist = high - low
     dist = where(dist < d1.convex.dist[0], d1.convex.dist[0], dist)
-    return 0.5 * (low + high), where(dist <= d1.shape.limit[0], dist, FAR)
+    return 0.5 * (low + high), where(dist <= d1.shapes.limit[0], dist, FAR)
 
 
 @kernel
@@ -164,7 +164,7 @@ def cut_by_polygon(d1, side, sign, a, e):
 def cut_by_disc(d1, side, a, e):
     """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the disc covers; the end of none is below."""
     cx, cy, _ = load_corner(d1, side, RIM)
-    r = d1.shape.size[3 * side]
+    r = d1.shapes.size[3 * side]
     gx, gy = a[0] - cx, a[1] - cy
     ee, ge = e[0] * e[0] + e[1] * e[1], gx * e[0] + gy * e[1]
     root = ge * ge - ee * (gx * gx + gy * gy - r * r)
@@ -212,7 +212,7 @@ def add_covered(d1, side, n, first):
 def add_rim(d1, side, first):
     """Places on the rim of a disc that the other feature, a disc, covers."""
     cx, cy, _ = load_corner(d1, 1 - side, RIM)
-    r = d1.shape.size[3 * (1 - side)] + ON_EDGE
+    r = d1.shapes.size[3 * (1 - side)] + ON_EDGE
     i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
     for k in range(RIM // 8):
         x, y = P[i + k], P[i + k + run]
@@ -287,7 +287,7 @@ def disc_with_disc(d1):
     """Where two rims cross, and points of each that the other covers; returns the least distance."""
     ax, ay, _ = load_corner(d1, 0, RIM)
     bx, by, _ = load_corner(d1, 1, RIM)
-    r, s = d1.shape.size[0], d1.shape.size[3]
+    r, s = d1.shapes.size[0], d1.shapes.size[3]
     ex, ey = bx - ax, by - ay
     ee, least = ex * ex + ey * ey, real(d1, FAR)
     if ee > SAME * SAME:

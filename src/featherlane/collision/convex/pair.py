@@ -85,9 +85,9 @@ def search(m1, d1):
 def tell(d1):
     """From cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
-    R, dist = load9(d1.shape.mat, 0), d1.convex.dist[0]
+    R, dist = load9(d1.shapes.mat, 0), d1.convex.dist[0]
     n, a = mat_mul_vec(R, load3(d1.convex.normal, 0)), mat_mul_vec(R, load3(d1.convex.witness, 0))
-    a = a[0] + d1.shape.pos[0], a[1] + d1.shape.pos[1], a[2] + d1.shape.pos[2]
+    a = a[0] + d1.shapes.pos[0], a[1] + d1.shapes.pos[1], a[2] + d1.shapes.pos[2]
     d1.convex.dist[0] = dist - (r + s)
     store3(d1.convex.normal, 0, n)
     store3(d1.convex.witness, 0, axpy3(r, n, a))
@@ -118,9 +118,9 @@ def closest(m1, d1):
     """Signed distance, normal and nearest points of the two shapes.
 
     Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
-    the second.  Distances above shape.limit are given as NO_DISTANCE, without a normal or points.
+    the second.  Distances above shapes.limit are given as NO_DISTANCE, without a normal or points.
     Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
-    Reads:  shape.*, shape.prism.
+    Reads:  shapes.*, shapes.prism.
     Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; convex.*, support.*, gjk.*, epa.*,
             facet.*, recall.* and convex.* for itself.
     """
@@ -133,12 +133,12 @@ def closest(m1, d1):
 def convex(m1, d1):
     """Contact points of two convex shapes, hulls if they overlap by more than their vertices' rounding (`flush`).
 
-    Reads:  shape.*, shape.prism; recall.pair, recall.key: what is remembered of the pair.
+    Reads:  shapes.*, shapes.prism; recall.pair, recall.key: what is remembered of the pair.
     Writes: manifold.*, and that memory; convex.*, support.* and the rest of what `closest` writes for itself.
     """
     d1.manifold.count[0] = 0
     d1.convex.flush[0] = flush(m1, d1)
-    limit = d1.shape.limit[0] - d1.convex.flush[0]
+    limit = d1.shapes.limit[0] - d1.convex.flush[0]
     if is_apart_as_before(m1, d1):
         count(d1, BY_DIRECTION)
     else:
@@ -152,6 +152,6 @@ def convex(m1, d1):
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk.nearest, 0)))
             elif d1.convex.dist[0] > limit:
-                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shape.mat, 0), load3(d1.convex.normal, 0)))
+                remember_apart(m1, d1, mat_t_mul_vec(load9(d1.shapes.mat, 0), load3(d1.convex.normal, 0)))
         if d1.convex.dist[0] <= limit:
             contact_points(m1, d1)

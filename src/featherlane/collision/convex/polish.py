@@ -38,7 +38,7 @@ def to_shape(d1, side, v):
 @kernel
 def curvature(d1, side, n, s, t):
     """(s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
-    kind, size = d1.shape.type[side], load3(d1.shape.size, 3 * side)
+    kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     zero = 0.0 * size[0]
     ss, st, tt = zero, zero, zero
     if kind in (ELLIPSOID, CYLINDER):
@@ -134,7 +134,7 @@ def has_both_rims(d1, side):
     z = axis_of(d1, side)
     both, first = False, dot3(core_point(d1, side, 0), z)
     for k in range(1, d1.simplex.count[0]):
-        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shape.size[3 * side + 1]:
+        if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shapes.size[3 * side + 1]:
             both = True
     return both
 
@@ -144,10 +144,10 @@ def edges_of(d1, side):
     """(number, e, f): edges between the corners of one shape that the simplex names, up to two."""
     none = zeros(d1, 3)
     n, e, f = 0, none, none
-    kind = d1.shape.type[side]
+    kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, scale3(2.0 * d1.shape.size[3 * side + 1], axis_of(d1, side))
+            n, e = 1, scale3(2.0 * d1.shapes.size[3 * side + 1], axis_of(d1, side))
     elif kind != ELLIPSOID:
         i, j = d1.simplex.vertex[side], -2
         for k in range(1, d1.simplex.count[0]):
@@ -197,7 +197,7 @@ FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 @kernel
 def is_point(m1, d1, side, n):
     """Does the core touch with a single point, not with an edge, a side or a face?  Its support has just been asked."""
-    kind, point = d1.shape.type[side], True
+    kind, point = d1.shapes.type[side], True
     if side == 1:
         n = scale3(-1.0, n)
     u = to_shape(d1, side, n)
@@ -208,16 +208,16 @@ def is_point(m1, d1, side, n):
     elif kind == CYLINDER:
         point = fabs(u[2]) > STRAIGHT and u[0] * u[0] + u[1] * u[1] > STRAIGHT * STRAIGHT
     elif kind == MESH:
-        start, vertex = m1.hull_vertadr[d1.shape.data[side]], d1.support.vertex[side]
+        start, vertex = m1.hull_vertadr[d1.shapes.data[side]], d1.support.vertex[side]
         at = start + vertex
         for k in range(m1.hull_edgeadr[at], m1.hull_edgeadr[at] + m1.hull_edgenum[at]):
             e = sub3(load3(m1.hull_vert, 3 * (start + m1.hull_edge[k])), load3(m1.hull_vert, 3 * at))
             if dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
                 point = False
     elif kind == PRISM:
-        p = load3(d1.shape.prism, 3 * d1.support.vertex[side])
+        p = load3(d1.shapes.prism, 3 * d1.support.vertex[side])
         for k in range(6):
-            e = sub3(load3(d1.shape.prism, 3 * k), p)
+            e = sub3(load3(d1.shapes.prism, 3 * k), p)
             if k != d1.support.vertex[side] and dot3(e, u) > -STRAIGHT * sqrt(dot3(e, e)):
                 point = False
     return point
@@ -259,7 +259,7 @@ def place_witness(m1, d1, e, f, size):
 def cap_holds(m1, d1, side, z):
     """May the normal be the cylinder's axis z?  Not if the other core's one nearest point is beside the cap."""
     p = support_along(m1, d1, z)
-    r, half = d1.shape.size[3 * side], d1.shape.size[3 * side + 1]
+    r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     q = axpy3(-half, z, sub3(load3(d1.support.first, 0), p))
     if side == 1:
         q = sub3(axpy3(half, z, load3(d1.support.first, 0)), load3(d1.convex.pos, 0))
@@ -271,7 +271,7 @@ def cap_holds(m1, d1, side, z):
 def polish(m1, d1):
     """Distance, normal and nearest point of two cores, one of them curved, to rounding.
 
-    Reads:  shape.*, convex.mat, convex.pos; where it begins: simplex.*, convex.dist, convex.normal, convex.witness, in
+    Reads:  shapes.*, convex.mat, convex.pos; where it begins: simplex.*, convex.dist, convex.normal, convex.witness, in
             the frame of the first shape.
     Writes: convex.*; 0 where no way was better than where it began; support.* for itself.
     """
@@ -293,7 +293,7 @@ def polish(m1, d1):
         if good:
             try_way(m1, d1, u, settled=1, way=FACE_SECOND, slack=slack)
     for side in range(2):
-        if d1.shape.type[side] == CYLINDER:
+        if d1.shapes.type[side] == CYLINDER:
             z = axis_of(d1, side)
             along = dot3(z, start)
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:

@@ -109,9 +109,9 @@ def keep_proof(m1, d1):
 def unpack_vertices(m1, d1, record, nvertex):
     """The polytope's vertices, where they are now."""
     R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
-    hulls, first, second = d1.shape.type[0] == MESH and d1.shape.type[1] == MESH, 0, 0
+    hulls, first, second = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
     if hulls:
-        first, second = m1.hull_vertadr[d1.shape.data[0]], m1.hull_vertadr[d1.shape.data[1]]
+        first, second = m1.hull_vertadr[d1.shapes.data[0]], m1.hull_vertadr[d1.shapes.data[1]]
     for word in range((nvertex + 1) // 2):
         codes = whole(record[FIRST_VERTEX + word])
         for k in range(min(2 * word + 1, nvertex - 1), 2 * word - 1, -1):

@@ -79,8 +79,8 @@ def count(d1, what):
 @kernel
 def shapes_code(d1):
     """One number of the kinds and meshes of two shapes."""
-    code = (d1.shape.type[0] * 16 + d1.shape.type[1]) * 1048576 + (d1.shape.data[0] + 1)
-    return code * 1048576 + (d1.shape.data[1] + 1)
+    code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * 1048576 + (d1.shapes.data[0] + 1)
+    return code * 1048576 + (d1.shapes.data[1] + 1)
 
 
 # ---- apart -----------------------------------------------------------------------------------------------------------
@@ -94,8 +94,8 @@ def first_reach(m1, d1, u):
 @kernel
 def second_support(m1, d1, v, vertex):
     """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
-    if vertex >= 0 and d1.shape.type[1] == MESH and is_convex(m1, d1, 1):
-        mesh = d1.shape.data[1]
+    if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
+        mesh = d1.shapes.data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         vertex = climb(m1, start, n, v, vertex)
         b = load3(m1.hull_vert, 3 * (start + vertex))
@@ -116,13 +116,13 @@ def is_apart_as_before(m1, d1):
         if entry[0] == real(d1, 1.0) * d1.recall.key[0] and entry[KINDS] == real(d1, 1.0) * shapes_code(d1):
             u = entry[1], entry[2], entry[3]
             height, size = entry[HEIGHT], entry[SIZE]
-            if d1.shape.type[0] != MESH:
+            if d1.shapes.type[0] != MESH:
                 height, size = first_reach(m1, d1, u)
-            n = mat_mul_vec(load9(d1.shape.mat, 0), u)
-            v = mat_t_mul_vec(load9(d1.shape.mat, 9), (-n[0], -n[1], -n[2]))
+            n = mat_mul_vec(load9(d1.shapes.mat, 0), u)
+            v = mat_t_mul_vec(load9(d1.shapes.mat, 9), (-n[0], -n[1], -n[2]))
             b, vertex = second_support(m1, d1, v, whole(entry[VERTEX]))
             entry[VERTEX] = real(d1, 1.0) * vertex
-            p = sub3(load3(d1.shape.pos, 3), load3(d1.shape.pos, 0))
+            p = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
             gap, reach = dot3(n, p) - (height + dot3(b, v)), core_limit(d1)
             if d1.convex.flush[0] > 0.0:
                 apart = gap > reach - 0.5 * d1.convex.flush[0]

@@ -26,22 +26,22 @@ CLIMB = 48  # hull vertices above which climbing along edges is quicker than ask
 @kernel
 def core_radius(d1, side):
     """What is added around the shape's core."""
-    radius = 0.0 * d1.shape.size[3 * side]
-    if d1.shape.type[side] in (SPHERE, CAPSULE):
-        radius = d1.shape.size[3 * side]
+    radius = 0.0 * d1.shapes.size[3 * side]
+    if d1.shapes.type[side] in (SPHERE, CAPSULE):
+        radius = d1.shapes.size[3 * side]
     return radius
 
 
 @kernel
 def core_limit(d1):
     """The distance of the cores up to which a point of the shapes counts [m]."""
-    return d1.shape.limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
+    return d1.shapes.limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
 
 
 @kernel
 def is_curved(d1):
     """Has one of the cores more support points than a polytope?"""
-    i, j = d1.shape.type[0], d1.shape.type[1]
+    i, j = d1.shapes.type[0], d1.shapes.type[1]
     return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
 
 
@@ -49,8 +49,8 @@ def is_curved(d1):
 def is_convex(m1, d1, side):
     """Is a core convex exactly, as far as its edges tell?"""
     convex = True
-    if d1.shape.type[side] == MESH:
-        convex = m1.hull_convex[d1.shape.data[side]] == 1
+    if d1.shapes.type[side] == MESH:
+        convex = m1.hull_convex[d1.shapes.data[side]] == 1
     return convex
 
 
@@ -148,9 +148,9 @@ def cell_of(u):
 @kernel
 def highest_prism_vertex(d1, u):
     """The first of the prism's highest vertices."""
-    vertex, best = 0, dot3(load3(d1.shape.prism, 0), u)
+    vertex, best = 0, dot3(load3(d1.shapes.prism, 0), u)
     for i in range(1, 6):
-        height = dot3(load3(d1.shape.prism, 3 * i), u)
+        height = dot3(load3(d1.shapes.prism, 3 * i), u)
         if height > best:
             vertex, best = i, height
     return vertex
@@ -163,11 +163,11 @@ def core_support(m1, d1, side, u):
     Climbing starts from the vertex that is farthest along the middle of the direction's cell: about one in three times
     it is not there already.
     """
-    shape, size = d1.shape.type[side], load3(d1.shape.size, 3 * side)
+    shape, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     vertex, zero = NO_VERTEX, 0.0 * size[0]
     x, y, z = zero, zero, zero
     if shape == MESH:
-        mesh = d1.shape.data[side]
+        mesh = d1.shapes.data[side]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
         if n > ASK_ALL:
             vertex = climb(m1, start, n, u, m1.hull_start[m1.hull_startadr[mesh] + cell_of(u)])
@@ -187,7 +187,7 @@ def core_support(m1, d1, side, u):
         z, vertex = signed(size[1], u[2])
     elif shape == PRISM:
         vertex = highest_prism_vertex(d1, u)
-        x, y, z = load3(d1.shape.prism, 3 * vertex)
+        x, y, z = load3(d1.shapes.prism, 3 * vertex)
     else:
         vertex = 0
     return (x, y, z), vertex
@@ -197,10 +197,10 @@ def core_support(m1, d1, side, u):
 @kernel
 def look_from_first(d1):
     """The pose of the second shape in the frame of the first."""
-    R = load9(d1.shape.mat, 0)
-    store3(d1.convex.pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shape.pos, 3), load3(d1.shape.pos, 0))))
+    R = load9(d1.shapes.mat, 0)
+    store3(d1.convex.pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))))
     for k in range(3):
-        column = mat_t_mul_vec(R, (d1.shape.mat[9 + k], d1.shape.mat[12 + k], d1.shape.mat[15 + k]))
+        column = mat_t_mul_vec(R, (d1.shapes.mat[9 + k], d1.shapes.mat[12 + k], d1.shapes.mat[15 + k]))
         d1.convex.mat[k], d1.convex.mat[3 + k], d1.convex.mat[6 + k] = column
 
 
@@ -208,7 +208,7 @@ def look_from_first(d1):
 def support(m1, d1):
     """Support point of the difference of the cores along `support_dir`, in the frame of the first shape.
 
-    Reads:  shape.*, convex.mat, convex.pos, support.dir (3,) of any length.
+    Reads:  shapes.*, convex.mat, convex.pos, support.dir (3,) of any length.
     Writes: support.first (3,), the point of the first core; support.point (3,), less that of the second [m];
             support.vertex (2,).
     """

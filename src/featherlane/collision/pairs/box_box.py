@@ -108,14 +108,14 @@ def box_box(m1, d1):
     """Up to eight points of two boxes.
 
     Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
-    Reads:  shape.pos, shape.mat, shape.size, shape.limit.   Writes: manifold.*; box.axis, box.polygon for itself.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; box.axis, box.polygon for itself.
     Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
     """
-    R1, R2 = load9(d1.shape.mat, 0), load9(d1.shape.mat, 9)
-    offset = sub3(load3(d1.shape.pos, 3), load3(d1.shape.pos, 0))
+    R1, R2 = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
+    offset = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))
     R, p, q = relative(R1, R2), seen_from(R1, offset), seen_from(R2, (-offset[0], -offset[1], -offset[2]))
-    size1, size2 = load3(d1.shape.size, 0), load3(d1.shape.size, 3)
-    slack = d1.shape.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
+    size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
+    slack = d1.shapes.limit[0] + ROUNDING * (size1[0] + size1[1] + size1[2] + size2[0] + size2[1] + size2[2])
 
     d1.manifold.count[0] = 0
     code, n = separating_axis(d1, R, p, q, size1, size2, slack)

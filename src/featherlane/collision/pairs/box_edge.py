@@ -48,7 +48,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     """
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
     m = seen_from(R, n)
-    size1, size2 = load3(d1.shape.size, 0), load3(d1.shape.size, 3)
+    size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
     u, v = axis(d1, i), column(R, j)
 
     # of up to four pairs of edges, the closest
@@ -65,8 +65,8 @@ def edge_point(d1, R, p, n, i, j, slack):
 
     dist = plain_dot3(sub3(b, a), n)
     if dist <= slack:
-        R1 = load9(d1.shape.mat, 0)
+        R1 = load9(d1.shapes.mat, 0)
         d1.manifold.count[0] = 1
         d1.manifold.dist[0] = dist
-        store3(d1.manifold.pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shape.pos, 0)))
+        store3(d1.manifold.pos, 0, add3(mat_mul_vec(R1, scale3(0.5, add3(a, b))), load3(d1.shapes.pos, 0)))
         store3(d1.manifold.normal, 0, mat_mul_vec(R1, n))

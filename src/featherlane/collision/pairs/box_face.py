@@ -76,7 +76,7 @@ def keep_near(d1, n, radius2):
     """Keep the corners within the limit that are apart from those before; returns how many."""
     kept = 0
     for k in range(n):
-        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shape.limit[0] and is_new(d1, k, kept, radius2):
+        if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shapes.limit[0] and is_new(d1, k, kept, radius2):
             store3(d1.box.polygon, 3 * kept, load3(d1.box.polygon, 3 * k))
             kept += 1
     return kept
@@ -87,12 +87,12 @@ def face_points(d1, R, o, ref, a):
     """Points over a face across axis a of box `ref`, the reference; R and o are the other box in its frame.
 
     A point is halfway between the face and a corner of the polygon.
-    Reads:  shape.*.   Writes: manifold.*, box.polygon.
+    Reads:  shapes.*.   Writes: manifold.*, box.polygon.
     """
     one = real(d1, 1.0)
     up = one if o[a] >= 0.0 else -one
     inc, x, y = 1 - ref, (a + 1) % 3, (a + 2) % 3
-    size, half = load3(d1.shape.size, 3 * inc), load3(d1.shape.size, 3 * ref)
+    size, half = load3(d1.shapes.size, 3 * inc), load3(d1.shapes.size, 3 * ref)
     lay_face(d1, o, R, size, half[a], a, up)
 
     n, other = 4, 3 * ROOM
@@ -102,7 +102,7 @@ def face_points(d1, R, o, ref, a):
     n = cut(d1, other, 0, n, 1, -one, half[y])
     n = keep_near(d1, n, NEAR * (half[x] * half[x] + half[y] * half[y]))
 
-    M, centre = load9(d1.shape.mat, 9 * ref), load3(d1.shape.pos, 3 * ref)
+    M, centre = load9(d1.shapes.mat, 9 * ref), load3(d1.shapes.pos, 3 * ref)
     normal = scale3(up if ref == 0 else -up, column(M, a))
     for k in range(n):
         height = d1.box.polygon[3 * k + 2]

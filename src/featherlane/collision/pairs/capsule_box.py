@@ -204,10 +204,10 @@ def along_face(d1, p, h, size, k, x):
 @kernel
 def add_sphere(d1, p):
     """Add the point of the capsule's sphere about p, in the box's frame, if it touches."""
-    R, c = load9(d1.shape.mat, 9), load3(d1.shape.pos, 3)
+    R, c = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
     # out of the frame and in again, because that is the point whose rounding decides what is inside
     centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
-    touch, dist, pos, n = sphere_box(centre, d1.shape.size[0], load3(d1.shape.size, 3), d1.shape.limit[0])
+    touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0], load3(d1.shapes.size, 3), d1.shapes.limit[0])
     if touch:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
@@ -221,12 +221,12 @@ def capsule_box(m1, d1):
     """Up to two points of a capsule and a box.
 
     Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shape.pos, shape.mat, shape.size, shape.limit.   Writes: manifold.*; box.corner, box.edge for itself.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; box.corner, box.edge for itself.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
-    R, size, half = load9(d1.shape.mat, 9), load3(d1.shape.size, 3), d1.shape.size[1]
-    p = seen_from(R, sub3(load3(d1.shape.pos, 0), load3(d1.shape.pos, 3)))
-    z = seen_from(R, (d1.shape.mat[2], d1.shape.mat[5], d1.shape.mat[8]))
+    R, size, half = load9(d1.shapes.mat, 9), load3(d1.shapes.size, 3), d1.shapes.size[1]
+    p = seen_from(R, sub3(load3(d1.shapes.pos, 0), load3(d1.shapes.pos, 3)))
+    z = seen_from(R, (d1.shapes.mat[2], d1.shapes.mat[5], d1.shapes.mat[8]))
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)

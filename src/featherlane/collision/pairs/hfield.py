@@ -34,8 +34,8 @@ def set_corner(m1, d1, field, k, r, c):
     """Corner k of the prism: a sample, and the bottom of the base below it."""
     x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
-    store3(d1.shape.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
-    store3(d1.shape.prism, 9 + 3 * k, (x, y, height(m1, field, r, c)))
+    store3(d1.shapes.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
+    store3(d1.shapes.prism, 9 + 3 * k, (x, y, height(m1, field, r, c)))
 
 
 @kernel
@@ -79,7 +79,7 @@ def meet_cell(m1, d1, field, r, c, lowest):
             set_prism(m1, d1, field, r, c, half)
             if not meets_sphere(d1):
                 closest(m1, d1)
-            if d1.convex.dist[0] <= d1.shape.limit[0]:
+            if d1.convex.dist[0] <= d1.shapes.limit[0]:
                 append_point(d1)
 
 
@@ -109,11 +109,11 @@ def last_cell(high, half, n):
 def height_field(m1, d1):
     """Points of the height field `shape_data` and the second shape, at most nmanifold.
 
-    Reads:  shape.*, hfield_*.
-    Writes: manifold.*; shape.*, convex.*, support.* for itself.
+    Reads:  shapes.*, hfield_*.
+    Writes: manifold.*; shapes.*, convex.*, support.* for itself.
     Cost:   O(cells under the shape's bounding box).
     """
-    field, limit = d1.shape.data[0], d1.shape.limit[0]
+    field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     d1.manifold.count[0] = 0
     look_from_first(d1)
@@ -126,7 +126,7 @@ def height_field(m1, d1):
     above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
     if not (beside | above | below):
         ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
-        d1.shape.type[0] = PRISM
+        d1.shapes.type[0] = PRISM
         rows = first_cell(y0, sy, nrow), last_cell(y1, sy, nrow)
         columns = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)
         if rises_to(m1, field, rows, columns, z0):

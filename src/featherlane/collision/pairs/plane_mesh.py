@@ -127,10 +127,10 @@ def spread_corners(m1, start, face, lead, n):
 @kernel
 def add_vertex(d1, v, n, down):
     """Add the point of a vertex if it is within the limit and not above the mesh's centre."""
-    centre = load3(d1.shape.pos, 3)
-    vertex = add3(mat_mul_vec(load9(d1.shape.mat, 9), v), centre)
-    dist = dot3(sub3(vertex, load3(d1.shape.pos, 0)), n)
-    if dist <= d1.shape.limit[0] and dot3(v, down) >= 0.0:
+    centre = load3(d1.shapes.pos, 3)
+    vertex = add3(mat_mul_vec(load9(d1.shapes.mat, 9), v), centre)
+    dist = dot3(sub3(vertex, load3(d1.shapes.pos, 0)), n)
+    if dist <= d1.shapes.limit[0] and dot3(v, down) >= 0.0:
         i = d1.manifold.count[0]
         d1.manifold.dist[i] = dist
         store3(d1.manifold.pos, 3 * i, axpy3(-0.5 * dist, n, vertex))
@@ -142,12 +142,12 @@ def add_vertex(d1, v, n, down):
 def plane_mesh(m1, d1):
     """Up to four points of a plane and a hull, none if its lowest vertex is out of reach.
 
-    Reads:  shape.*, hull_*.   Writes: manifold.*.
+    Reads:  shapes.*, hull_*.   Writes: manifold.*.
     Cost: O(nvert) up to CLIMB vertices; above, a few steps from a vertex that is farthest in a direction near.
     """
-    mesh = d1.shape.data[1]
-    start, n = m1.hull_vertadr[mesh], (d1.shape.mat[2], d1.shape.mat[5], d1.shape.mat[8])
-    down = mat_t_mul_vec(load9(d1.shape.mat, 9), scale3(-1.0, n))
+    mesh = d1.shapes.data[1]
+    start, n = m1.hull_vertadr[mesh], (d1.shapes.mat[2], d1.shapes.mat[5], d1.shapes.mat[8])
+    down = mat_t_mul_vec(load9(d1.shapes.mat, 9), scale3(-1.0, n))
     lowest = lowest_vertex(m1, mesh, down)
 
     d1.manifold.count[0] = 0

@@ -29,7 +29,7 @@ def holds_centre(d1, a, b, c):
         zero, one = 0.0 * up[0], 0.0 * up[0] + 1.0
         d1.convex.dist[0] = -NO_DISTANCE
         keep_nearer(d1, dot3(up, a), up)
-        keep_nearer(d1, d1.convex.pos[2] - d1.shape.prism[2], (zero, zero, -one))
+        keep_nearer(d1, d1.convex.pos[2] - d1.shapes.prism[2], (zero, zero, -one))
         inside = -d1.convex.dist[0] >= 0.0
         for _ in range(3):
             # counterclockwise from above: the wall's normal is to the right of its edge
@@ -48,9 +48,9 @@ def meets_sphere(d1):
     Above: the way from the centre down to the nearest point of the triangle leads away from all that is below that.
     """
     met = False
-    if d1.shape.type[1] == SPHERE:
+    if d1.shapes.type[1] == SPHERE:
         p = load3(d1.convex.pos, 0)
-        a, b, c = load3(d1.shape.prism, 9), load3(d1.shape.prism, 12), load3(d1.shape.prism, 15)
+        a, b, c = load3(d1.shapes.prism, 9), load3(d1.shapes.prism, 12), load3(d1.shapes.prism, 15)
         size2, a, b, c = fmax(dot3(p, p), dot3(a, a)), sub3(a, p), sub3(b, p), sub3(c, p)
         if holds_centre(d1, a, b, c):
             met = True

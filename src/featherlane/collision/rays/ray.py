@@ -52,9 +52,9 @@ def meet_by_world(m, d, g, near):
     for lane in range(width(d)):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
-            R = load9(d.shape.mat, 0)
+            R = load9(d.shapes.mat, 0)
             for i in range(3):
-                d.line.point[i] = read_lane(d.ray.point, i, lane) - d.shape.pos[i]
+                d.line.point[i] = read_lane(d.ray.point, i, lane) - d.shapes.pos[i]
                 d.line.direction[i] = read_lane(d.ray.direction, i, lane)
             store3(d.line.point, 0, mat_t_mul_vec(R, load3(d.line.point, 0)))
             store3(d.line.direction, 0, mat_t_mul_vec(R, load3(d.line.direction, 0)))
@@ -79,7 +79,7 @@ def cast(m, d):
 
     Source: MuJoCo mj_ray.
     Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
-    Writes: ray.distance [m], ray.*, -1 where nothing is met, and ray.*, zero there; shape.*, line.* for itself.
+    Writes: ray.distance [m], ray.*, -1 where nothing is met, and ray.*, zero there; shapes.*, line.* for itself.
     Frame: world.   Cost: O(ngeom).
     """
     p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)

@@ -119,7 +119,7 @@ def meet_heights(m1, d1):
     Writes: line.*, line.* where there is one.   Cost: O(cells under the ray).
     """
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
-    field = d1.shape.data[0]
+    field = d1.shapes.data[0]
     sx, sy, top, base = (
         m1.hfield_size[4 * field],
         m1.hfield_size[4 * field + 1],

@@ -62,7 +62,7 @@ def meet_mesh(m1, d1):
     Cost: O(log triangles) and those near the ray.
     """
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
-    mesh = d1.shape.data[0]
+    mesh = d1.shapes.data[0]
     root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]
     inverse = (reciprocal(v[0]), reciprocal(v[1]), reciprocal(v[2]))
     frame = frame_of(v)

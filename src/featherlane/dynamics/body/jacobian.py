@@ -50,7 +50,7 @@ def _clear(d, jr):
         jr.jac[k] = zero(d)
 
 
-@stage
+@stage(jr=JACOBIAN)
 def jacobian(m, d, jr, kind, i):
     """Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
 
@@ -80,7 +80,7 @@ def _descends(m, i, body):
     return i == body
 
 
-@stage
+@stage(jr=JACOBIAN)
 def subtree_jacobian(m, d, jr, body):
     """Jacobian of the centre of mass of a body and all below it; zeros where they have no mass.
 

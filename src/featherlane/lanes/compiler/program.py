@@ -7,6 +7,7 @@ looked at: it may hold what would not fit.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from featherlane.lanes.compiler.rules import KernelLanguageError, broken
 from featherlane.lanes.compiler.source import Source, source_of
@@ -57,28 +58,35 @@ class Program:
         self._functions: dict[tuple, Function] = {}
         self._writing: list[Kernel] = []  # from the stage down to what is being written
 
-    def stage(self, stage: Stage) -> str:
-        """LLVM's text of a stage and all that it contains: a C function of addresses and int64, which gives 0.
+    def module(self, stages: Iterable[Stage]) -> str:
+        """LLVM's text of stages and of all kernels in them; a kernel that several stages contain is defined once.
+
+        A stage is a C function of addresses and int64 that returns 0.
 
         Raises:
-            KernelLanguageError: a kernel in it breaks a rule.
+            KernelLanguageError: a kernel breaks a rule.
         """
-        types = self._parameters(stage.parameters, stage.layouts(self._records), *variant(stage, self.base, self.width))
-        top = self._alone(stage, types)
-        if top.returns is not NOTHING:
-            raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
-        parts, todo = {}, [top]
-        while todo:
-            f = todo.pop()
-            if f.symbol not in parts:
-                parts[f.symbol] = f
-                todo += f.called
-        name = symbol(stage, self.base, self.width, self.checked)
-        arguments = ", ".join(f"{t.operands[0]} %a{k}" for k, t in enumerate(types))
-        declared = sorted({line for f in parts.values() for line in f.declared if f"@{name}(" not in line})
-        definition = f"define i32 @{name}({arguments}) {{\n  call void @{top.symbol}({arguments})\n  ret i32 0\n}}\n"
-        texts = "\n".join(f.text for f in parts.values())
-        return f"{definition}\n{texts}\n" + "\n".join(declared) + "\n\n!0 = !{}\n"
+        definitions: dict[str, str] = {}  # symbol of a stage -> its definition
+        parts: dict[str, Function] = {}
+        for stage in stages:
+            types = self._parameters(
+                stage.parameters, stage.layouts(self._records), *variant(stage, self.base, self.width)
+            )
+            top = self._alone(stage, types)
+            if top.returns is not NOTHING:
+                raise broken(source_of(stage), None, f"a stage returns nothing, {top.returns.says} is returned")
+            name = symbol(stage, self.base, self.width, self.checked)
+            definitions[name] = _definition(name, types, top)
+            todo = [top]
+            while todo:
+                f = todo.pop()
+                if f.symbol not in parts:
+                    parts[f.symbol] = f
+                    todo += f.called
+        declared = {line for f in parts.values() for line in f.declared}
+        declared = sorted(line for line in declared if line.partition("@")[2].partition("(")[0] not in definitions)
+        texts = [*definitions.values(), *(f.text for f in parts.values())]
+        return "\n".join([*texts, *declared]) + "\n\n!0 = !{}\n"
 
     def check(self, kernel: Kernel, parameters: tuple[str, ...], access: Access) -> None:
         """Write a function of the user by itself, for parameters that are named as those of stages.
@@ -165,6 +173,12 @@ class Program:
                 break
             known = found
         raise broken(source, None, "a name is used before the kernel says what it is")
+
+
+def _definition(name: str, types: list[Type], top: Function) -> str:
+    """A stage's C function.  Other stages of its module call it, too: it is compiled once, not inlined there."""
+    arguments = ", ".join(f"{t.operands[0]} %a{k}" for k, t in enumerate(types))
+    return f"define i32 @{name}({arguments}) noinline {{\n  call void @{top.symbol}({arguments})\n  ret i32 0\n}}\n"
 
 
 def _parameters(writer: Writer, types: list[Type], constants: dict[int, object]) -> None:

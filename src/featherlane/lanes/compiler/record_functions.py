@@ -216,7 +216,8 @@ def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
     """A call of a stage by its symbol; `symbol` is (stage, base, width, checked) -> C name.
 
     Raises:
-        KernelLanguageError: it takes other records or numbers.
+        KernelLanguageError: it takes other records or numbers.  A record that begins with the fields of another serves
+            in its place.
     """
     if len(arguments) != len(stage.parameters):
         raise w.broken(node, f"{stage.name} takes {len(stage.parameters)} arguments, {len(arguments)} given")
@@ -224,6 +225,10 @@ def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
     if not isinstance(first, Record):
         raise w.broken(node, f"the stage {stage.name} takes a record first, {first.says} given")
     operands = [a if isinstance(a.type, Record) else w.convert(a, INT, node) for a in arguments]
+    for name, layout in stage.records.items():
+        given = arguments[stage.parameters.index(name)].type
+        if not isinstance(given, Record) or given.prefix or not given.layout.serves(layout):
+            raise w.broken(node, f"{stage.name}: {name} is a record that begins with the fields of {layout.name}")
     name = symbol(stage, BASES[first.base], first.width, first.checked)
     w.declared.add(f"declare i32 @{name}({', '.join(a.type.operands[0] for a in operands)})")
     w.register(f"call i32 @{name}({', '.join(f'{a.type.operands[0]} {a.operand}' for a in operands)})")

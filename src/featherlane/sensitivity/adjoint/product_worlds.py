@@ -18,13 +18,12 @@ from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, world
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
 from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
-from featherlane.sensitivity.derivative.room import room
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan
 
 EACH = 16  # steps at a time: what follows a step that formulas do not serve is taken anew, to the end of the part
 FEW = 4  # worlds below that go one by one
-COSTATE, DIRECT = ("rk.rate", "rk.velocity", "rk.act_dot"), ("grad", "qfrc_inverse", "rk.act")
+COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
 
 
 def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
@@ -63,15 +62,12 @@ class ProductWorlds(OwnWorlds):
         self.states = {name: np.zeros((n, self.nrow, size)) for name, size in sizes.items()}
         self.direct, self.found = np.zeros((n, self.nrow, nx)), np.zeros((n, self.nrow, self.ncol))
         ends = [(0, nv), (nv, 2 * nv), (2 * nv, nx)]
-        given = [Transfer(name, self._from_anywhere(a)) for name, a in self.states.items()]
+        self._given = {name: self._from_anywhere(a) for name, a in self.states.items()}
         for names, a in ((COSTATE, self.found), (DIRECT, self.direct)):
-            given += [
-                Transfer(name, self._from_anywhere(a[..., i:j])) for name, (i, j) in zip(names, ends, strict=True)
-            ]
-        numbers = np.lib.stride_tricks.as_strided(
+            self._given |= {name: self._from_anywhere(a[..., i:j]) for name, (i, j) in zip(names, ends, strict=True)}
+        self._numbers = np.lib.stride_tricks.as_strided(
             self.found[:, 1:], (n * self.nrow, nstep * self.ncol, 1), (8 * self.ncol, 8, 8)
         )
-        self._kinds = {"load": self._loads(), "control": given, "record": [Transfer("qacc_smooth", numbers)]}
         self._plans: dict[int, Plan] = {}
         self._revision = None
 
@@ -85,14 +81,10 @@ class ProductWorlds(OwnWorlds):
         if self._revision != self.model.revision:
             self._plans.clear()
             self._revision = self.model.revision
-        workspaces = self._prepared(width)
+        self._prepared(width)
         if width not in self._plans:
-            rooms = [room(w) for w in workspaces]
-            plan = Plan(
-                workspaces, self._kinds, self.batch.nworld, self.batch._wanted(set()), adjoint_steps, rooms=rooms
-            )
-            plan.workspaces[0].calls.require(adjoint_steps)
-            self._plans[width] = plan
+            brought, taken, sizes = self._given, {"number": self._numbers}, {"rate_rest": 0, "rate_steps": 1}
+            self._plans[width] = self._plan_of(adjoint_steps, self.batch.nworld, brought, taken, width=width, **sizes)
         return self._plans[width]
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:

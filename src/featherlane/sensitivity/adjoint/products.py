@@ -13,6 +13,7 @@ Source: implicit function theorem, transposed; Griewank and Walther, Evaluating 
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import inertia_times
+from featherlane.lanes.layout import Declare, Layout
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.formulas import KNOWN, begin_step, rates_column
 from featherlane.sensitivity.derivative.implicit_passes import EPS
@@ -22,6 +23,23 @@ from featherlane.sensitivity.derivative.tangent import linear_jacobian, right_ja
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import leaves_out, substitute
+
+_given, _found = Declare("", "given"), Declare("", "output")
+COSTATES = Layout(
+    "Costates",
+    (
+        *RATES.fields,
+        _given.real("loss_q", "nv", "1/m, 1/rad", "how the loss moves with the position directly"),
+        _given.real("loss_v", "nv", "s/m, s/rad", "the same with the velocity"),
+        _given.real("loss_act", "na", "1", "the same with the activations"),
+        _found.real("by_q", "nv", "1/m, 1/rad", "how the loss moves with the next position, and with this one"),
+        _found.real("by_v", "nv", "s/m, s/rad", "the same with the velocity"),
+        _found.real("by_act", "na", "1", "the same with the activations"),
+        _found.real("y", "nv", "1/N, 1/(N m)", "-(how the loss moves with the residual g)"),
+        _found.real("z", "nv", "1/N, 1/(N m)", "how it moves with p, what the integrator takes off"),
+        _found.real("number", "1", "1", "a gradient or a report, number by number"),
+    ),
+)
 
 REPORTS = 2  # numbers of a step besides its gradients: KNOWN, NEAREST
 
@@ -40,47 +58,47 @@ def pull_tangent(m, d, velocity, h, position, out):
             # J(r)^T = J(-r)
             back = scale3(real(d, -1.0), r)
             if m.opt_rotation == INFINITESIMAL:
-                p = quat_normalize((real(d, 1.0), 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
+                q = quat_normalize((real(d, 1.0), 0.5 * r[0], 0.5 * r[1], 0.5 * r[2]))
                 turned = linear_jacobian(back, x)
             else:
-                p = rotation_vector_quat(r)
+                q = rotation_vector_quat(r)
                 turned = right_jacobian(back, x)
             store3(out, v, add3(load3(out, v), scale3(h, turned)))
-            store3(position, v, rotate(p, x))
+            store3(position, v, rotate(q, x))
         else:
             out[v] = fma(h, position[v], out[v])
 
 
 @kernel
-def add_loss(m, d):
-    """Costates (rk.rate, rk.velocity, rk.act_dot) += how the loss moves with this state directly."""
+def add_loss(m, d, p):
+    """Costates += how the loss moves with this state directly."""
     for i in range(m.nv):
-        d.rk.rate[i] = d.rk.rate[i] + d.primal.grad[i]
-        d.rk.velocity[i] = d.rk.velocity[i] + d.qfrc_inverse[i]
+        p.by_q[i] = p.by_q[i] + p.loss_q[i]
+        p.by_v[i] = p.by_v[i] + p.loss_v[i]
     for a in range(m.na):
-        d.rk.act_dot[a] = d.rk.act_dot[a] + d.rk.act[a]
+        p.by_act[a] = p.by_act[a] + p.loss_act[a]
 
 
 @kernel
-def solve_costate(m, d, damped):
-    """rk_acceleration <- y, qacc_step <- z, rk.rate and rk.velocity <- what x' has of q and v directly."""
+def solve_costate(m, d, p, damped):
+    """y, z; by_q and by_v <- what x' has of q and v directly."""
     h = timestep(m)
-    pull_tangent(m, d, d.rk.qvel, h, d.rk.rate, d.rk.velocity)
+    pull_tangent(m, d, p.next_qvel, h, p.by_q, p.by_v)
     for i in range(m.nv):
-        d.qvec[i] = h * d.rk.velocity[i]
+        p.solved[i] = h * p.by_v[i]
         d.qacc_step[i] = zero(d)
     if is_implicit(m):
         for i in range(m.nv):
-            d.qfrc_smooth[i] = d.qvec[i]
+            d.qfrc_smooth[i] = p.solved[i]
             d.qfrc_constraint[i] = zero(d)
-        implicit_rates(m, d, d.qfrc_smooth, d.qvec, damped)
-        inertia_times(m, d, d.qacc_step, d.primal.Ma)
+        implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
+        inertia_times(m, d, d.qacc_step, p.product)
         for i in range(m.nv):
-            d.qvec[i] = where(damped, d.primal.Ma[i], d.qvec[i])
+            p.solved[i] = where(damped, p.product[i], p.solved[i])
             d.qacc_step[i] = where(damped, d.qacc_step[i], 0.0)
-    substitute(m, d, d.qvec)
+    substitute(m, d, p.solved)
     for i in range(m.nv):
-        d.rk.acceleration[i] = d.qvec[i]
+        p.y[i], p.z[i] = p.solved[i], d.qacc_step[i]
 
 
 @kernel
@@ -99,64 +117,63 @@ def reach(m, d, c):
 
 
 @kernel
-def product(m, d, t, c):
-    """l_c: the gradient by coordinate c, of which dof_g, dof_p and rk.act have the rates."""
+def product(m, d, p, c):
+    """l_c: the gradient by coordinate c, of which dg, dp and dact have the rates."""
     x = zero(d)
     for i in range(m.nv):
-        x = fma(d.qacc_step[i], t.dof_p[i], fma(-d.rk.acceleration[i], t.dof_g[i], x))
+        x = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], x))
     if c < m.nv:
-        x = x + d.rk.rate[c]
+        x = x + p.by_q[c]
     elif c < 2 * m.nv:
-        x = x + d.rk.velocity[c - m.nv]
+        x = x + p.by_v[c - m.nv]
     else:
         for a in range(m.na):
-            x = fma(d.rk.act_dot[a], d.rk.act[a], x)
+            x = fma(p.by_act[a], p.dact[a], x)
     return x
 
 
 @kernel
-def give(d, b, thread, tile, W, k, value):
+def give(b, p, thread, tile, W, k, value):
     """Number k of a tile's worlds."""
-    d.qacc_smooth[0] = value
+    p.number[0] = value
     write_records(b, thread, tile, W, k)
 
 
-@stage(t=RATES)
-def adjoint_steps_of_tile(m, d, b, t, thread, tile):
+@stage(p=COSTATES)
+def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     """Costates before each step of the worlds of a tile, and gradients by its controls, from the last step on.
 
     What comes from the call for each step: the state, the costate after it, the loss's own gradient there.  What goes
     back, number by number: gradients by positions, velocities, activations and controls; whether formulas serve; how
     near a switch is.
-    Reads:  the rows that the transfers of b bring in, among them rk.rate, rk.velocity, rk.act_dot, primal.grad,
-            qfrc_inverse, rk.act.
-    Writes: those that they take back; qacc_smooth[0], part, rk.*, rk.act_dot (costates), rk.acceleration (y), qacc_step
-            (z); act_upper, body_*, dof_*, geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which
-            are put back; primal.*, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*
+    Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
+    Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
+            act_upper, body_*, dof_*, geom_*, slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are
+            put back; qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*
             for itself.
     """
     W, n = width(d), 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
         k = s * (n + REPORTS)
         read_controls(b, thread, tile, W, s)
-        add_loss(m, d)
-        damped = begin_step(m, d, t)
+        add_loss(m, d, p)
+        damped = begin_step(m, d, p)
         if d.con_overflow[0] == 0:
             # rows that found no room in company may find it alone
-            d.part[KNOWN] = where(leaves_out(d) | (d.part[FITS] == 0.0), -1.0, d.part[KNOWN])
-            solve_costate(m, d, damped)
+            p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
+            solve_costate(m, d, p, damped)
             for c in range(n):
                 up, down = reach(m, d, c)
-                rates_column(m, d, t, c, up, down)
-                give(d, b, thread, tile, W, k + c, product(m, d, t, c))
+                rates_column(m, d, p, c, up, down)
+                give(b, p, thread, tile, W, k + c, product(m, d, p, c))
         else:
-            d.part[KNOWN] = real(d, -1.0)
-            d.part[NEAREST] = zero(d)
+            p.report[KNOWN] = real(d, -1.0)
+            p.report[NEAREST] = zero(d)
             for c in range(n):
-                give(d, b, thread, tile, W, k + c, zero(d))
-        known, nearest = d.part[KNOWN], d.part[NEAREST]
-        give(d, b, thread, tile, W, k + n, known)
-        give(d, b, thread, tile, W, k + n + 1, nearest)
+                give(b, p, thread, tile, W, k + c, zero(d))
+        known, nearest = p.report[KNOWN], p.report[NEAREST]
+        give(b, p, thread, tile, W, k + n, known)
+        give(b, p, thread, tile, W, k + n + 1, nearest)
 
 
 adjoint_steps = in_each_tile("adjoint_steps", adjoint_steps_of_tile)

@@ -2,8 +2,7 @@
 
 A column belongs to a coordinate: a dof's position, a dof's velocity, an activation or a control.  The worlds of a tile
 stand side by side in its lanes and take the columns one after the other; where there is one world only, all lanes hold
-it and each takes columns of its own.  Lane by lane the call brings, for each column, the number of the coordinate
-(`qacc_smooth[0]`, -1: none) and how far it moves up and down (`qfrc_smooth[0]`, `qfrc_passive[0]`).
+it and each takes columns of its own.  The record p has what a call brings for a column and takes of it (rates.py).
 Source: the implicit function theorem; see residual.py.
 """
 
@@ -18,6 +17,7 @@ from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.model.integrator import has_metric
 from featherlane.sensitivity.derivative.equality_rates import refine_equalities, refines
 from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
     implicit_acceleration_of,
     implicit_rates,
@@ -37,21 +37,21 @@ from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
 from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
-# what a pass reports of a world in `part`
+# what a pass reports of a world
 FITS, NEAREST = 0, 1
 
 
-@stage
-def accelerate(m, d):
-    """qacc and qacc_step at the present state, the rows at the solution, and what `part` says of them.
+@stage(p=COLUMNS)
+def accelerate(m, d, p):
+    """qacc and qacc_step at the present state, the rows at the solution, and what `report` says of them.
 
-    A world whose tile has no room for all its contacts, or whose Hessian was taken apart, says so in part[FITS].
+    A world whose tile has no room for all its contacts, or whose Hessian was taken apart, says so in report[FITS].
     Reads:  qpos, qvel, act, ctrl, con_fresh.
-    Writes: part, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
+    Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
             block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
     overflow = place(m, d)
-    d.part[FITS], d.part[NEAREST] = zero(d), zero(d)
+    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
@@ -62,21 +62,21 @@ def accelerate(m, d):
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)
             constraint_forces(m, d, store=0)
-            d.part[FITS], d.part[NEAREST] = real(d, 1.0), switching_distance(m, d)
+            p.report[FITS], p.report[NEAREST] = real(d, 1.0), switching_distance(m, d)
             release_metric(m, d)
             implicit_acceleration_of(m, d, d.qacc)
 
 
-@stage
-def base_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def base_tile(m, d, b, p, thread, tile):
     """Accelerations of the worlds at the states where derivatives are taken: qacc, and qacc_step of the integrator.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else of
-            this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
+    Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
+            of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
     W = width(d)
-    accelerate(m, d)
+    accelerate(m, d, p)
     write_records(b, thread, tile, W, 0)
 
 
@@ -85,34 +85,34 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 
 # ---- rates of the residual -------------------------------------------------------------------------------------------
 @kernel
-def keep_upper(m, d):
+def keep_upper(m, d, p):
     """g, p and the next activations at the upper point."""
-    store_residual(m, d, d.rk.acceleration, d.rk.velocity)
+    store_residual(m, d, p, p.dg, p.dp)
     advance_activations(m, d, d.act_dot)
     for a in range(m.na):
-        d.rk.act[a] = d.act[a]
+        p.dact[a] = d.act[a]
 
 
 @kernel
-def difference_quotient(m, d, span):
+def difference_quotient(m, d, p, span):
     """What was kept, less the same at the lower point, over the span between them."""
-    store_residual(m, d, d.rk.rate, d.rk.qvel)
+    store_residual(m, d, p, p.lower_g, p.lower_p)
     advance_activations(m, d, d.act_dot)
     s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
-        d.rk.acceleration[i] = (d.rk.acceleration[i] - d.rk.rate[i]) * s
-        d.rk.velocity[i] = (d.rk.velocity[i] - d.rk.qvel[i]) * s
+        p.dg[i] = (p.dg[i] - p.lower_g[i]) * s
+        p.dp[i] = (p.dp[i] - p.lower_p[i]) * s
     for a in range(m.na):
-        d.rk.act[a] = (d.rk.act[a] - d.act[a]) * s
+        p.dact[a] = (p.dact[a] - d.act[a]) * s
 
 
-@stage
-def position_columns_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def position_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of the residual by positions, dof by dof: central differences at fixed acceleration.
 
     Contacts are found anew at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qpos, act, primal.*, con_fresh,
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qpos, act, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
@@ -120,16 +120,16 @@ def position_columns_of_tile(m, d, b, thread, tile):
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
         read_controls(b, thread, tile, W, s)
-        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        at, up, down = p.at[0], p.up[0], p.down[0]
         move_pos(m, d, at, up)
         push(m, d, place(m, d))
-        keep_upper(m, d)
+        keep_upper(m, d, p)
         load_worlds(b, thread, tile, W)
         move_pos(m, d, at, -down)
         push(m, d, place(m, d))
-        difference_quotient(m, d, up + down)
+        difference_quotient(m, d, p, up + down)
         if refines(m):
-            refine_equalities(m, d, b, thread, tile, W, at, up, down)
+            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
         write_records(b, thread, tile, W, s)
 
 
@@ -144,13 +144,13 @@ def move_forces(m, d, at, step):
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
-@stage
-def force_columns_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def force_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of the residual by velocities, activations and controls: central differences at fixed acceleration.
 
     Bodies and contacts stay where they are.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qvel, act, ctrl, primal.*, con_fresh,
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qvel, act, ctrl, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
@@ -159,32 +159,32 @@ def force_columns_of_tile(m, d, b, thread, tile):
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
         read_controls(b, thread, tile, W, s)
-        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        at, up, down = p.at[0], p.up[0], p.down[0]
         move_forces(m, d, at, up)
         push(m, d, overflow)
-        keep_upper(m, d)
+        keep_upper(m, d, p)
         load_worlds(b, thread, tile, W)
         move_forces(m, d, at, -down)
         push(m, d, overflow)
-        difference_quotient(m, d, up + down)
+        difference_quotient(m, d, p, up + down)
         write_records(b, thread, tile, W, s)
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
 
 
-@stage
-def parameter_points_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def parameter_points_of_tile(m, d, b, p, thread, tile):
     """The residual of worlds that have each a number of its model moved, and their next activations.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; act, primal.*, con_fresh,
+    Writes: those that they take back; dg, dp, dact; act, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
     W = width(d)
     push(m, d, place(m, d))
-    keep_upper(m, d)
+    keep_upper(m, d, p)
     write_records(b, thread, tile, W, 0)
 
 
@@ -193,79 +193,78 @@ parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
 
 # ---- what the acceleration makes of them -----------------------------------------------------------------------------
 @kernel
-def solve_column(m, d):
-    """rk_acceleration <- da = -H^-1 dg of the column in `grad`; free bodies that turn by themselves by their own."""
+def solve_column(m, d, p):
+    """da = -H^-1 dg; free bodies that turn by themselves by their own."""
     for i in range(m.nv):
-        x = -d.primal.grad[i]
-        d.qvec[i] = x
-        d.rk.velocity[i] = x
-    substitute(m, d, d.qvec)
+        x = -p.dg[i]
+        p.solved[i] = x
+        p.force[i] = x
+    substitute(m, d, p.solved)
     if has_metric(m):
-        solve_untouched_bodies(m, d, metric(m, d), d.rk.velocity, d.qvec)
+        solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
     for i in range(m.nv):
-        d.rk.acceleration[i] = d.qvec[i]
+        p.da[i] = p.solved[i]
 
 
 @kernel
-def step_column(m, d, at, damped):
-    """qacc_step <- da*, rk.rate <- dq', rk.velocity <- dv' of the column of coordinate `at`; damped as `is_damped`."""
+def step_column(m, d, p, at, damped):
+    """dq' and dv' from da of the column of coordinate `at`, qacc_step <- da*; damped as `is_damped`."""
     h = timestep(m)
     if is_implicit(m):
         # K da* = M da + dp
-        inertia_times(m, d, d.rk.acceleration, d.primal.Ma)
+        inertia_times(m, d, p.da, p.product)
         for i in range(m.nv):
-            d.qfrc_smooth[i] = d.primal.Ma[i] + d.qfrc_inverse[i]
+            d.qfrc_smooth[i] = p.product[i] + p.dp[i]
             d.qfrc_constraint[i] = zero(d)
-        implicit_rates(m, d, d.qfrc_smooth, d.rk.acceleration, damped)
+        implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
         for i in range(m.nv):
-            d.qacc_step[i] = d.rk.acceleration[i]
+            d.qacc_step[i] = p.da[i]
     for i in range(m.nv):
-        d.qvec[i] = where(at == 1.0 * i, 1.0, 0.0)
-        d.rk.velocity[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
-    advance_tangent(m, d, d.qvec, d.rk.velocity, d.rk.qvel, h, d.rk.rate)
+        p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
+        p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
+    advance_tangent(m, d, p.unit, p.dv, p.next_qvel, h, p.dq)
 
 
-@stage
-def solve_columns_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def solve_columns_of_tile(m, d, b, p, thread, tile):
     """From rates of the residual to those of the acceleration and of the next state, column by column.
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
-    Reads:  the rows that the transfers of b bring in: dg in primal.grad, dp in qfrc_inverse, room for da in
-            rk.acceleration.
-    Writes: those that they take back; part, rk.*, rk.acceleration (da), qacc_step, rk.rate (dq'), rk.velocity (dv');
-            qvec, qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace;
+    Reads:  the rows that the transfers of b bring in: dg, dp, room for da.
+    Writes: those that they take back; report, next_qvel, da, dq, dv, unit, solved, force, product; qacc_step,
+            qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
             primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
     W = width(d)
-    accelerate(m, d)
+    accelerate(m, d, p)
     h = timestep(m)
     for i in range(m.nv):
-        d.rk.qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     damped = is_damped(m, d)
     if d.con_overflow[0] == 0:
         factor_hessian(m, d)
     if d.con_overflow[0]:
-        d.part[FITS] = zero(d)
+        p.report[FITS] = zero(d)
         write_records(b, thread, tile, W, 0)
     else:
-        d.part[FITS] = where(leaves_out(d), 0.0, d.part[FITS])
+        p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if uses_articulated(m):
             # the recursion of the integrator lies where that of the Hessian does: one after the other
             for s in range(b.nstep):
                 read_controls(b, thread, tile, W, s)
-                solve_column(m, d)
+                solve_column(m, d, p)
                 write_records(b, thread, tile, W, s)
             for s in range(b.nstep):
                 read_controls(b, thread, tile, W, s)
-                step_column(m, d, d.qacc_smooth[0], damped)
+                step_column(m, d, p, p.at[0], damped)
                 write_records(b, thread, tile, W, s)
         else:
             for s in range(b.nstep):
                 read_controls(b, thread, tile, W, s)
-                at = d.qacc_smooth[0]
-                solve_column(m, d)
-                step_column(m, d, at, damped)
+                at = p.at[0]
+                solve_column(m, d, p)
+                step_column(m, d, p, at, damped)
                 write_records(b, thread, tile, W, s)
 
 

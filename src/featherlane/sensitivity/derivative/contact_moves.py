@@ -27,118 +27,118 @@ def share(m, b):
 
 
 @kernel
-def _keep_poses(m, d, t):
+def _keep_poses(m, d, p):
     for e in range(3 * m.ngeom):
-        t.geom_pos[e] = d.geom_xpos[e]
+        p.geom_pos[e] = d.geom_xpos[e]
     for e in range(9 * m.ngeom):
-        t.geom_mat[e] = d.geom_xmat[e]
+        p.geom_mat[e] = d.geom_xmat[e]
 
 
 @kernel
-def _displace(m, d, t, axis, step):
+def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
         b = m.geom_bodyid[g]
         s = zero(d) + step * share(m, b)
         w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
         u = (s if axis == 3 else zero(d), s if axis == 4 else zero(d), s if axis == 5 else zero(d))
-        x = load3(t.geom_pos, 3 * g)
+        x = load3(p.geom_pos, 3 * g)
         arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
         store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
         for c in range(3):
             a = 9 * g + c
-            e = (t.geom_mat[a], t.geom_mat[a + 3], t.geom_mat[a + 6])
+            e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
             f = add3(e, cross(w, e))
             d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
 
 
 @kernel
-def _turn_all(m, d, t, axis, step):
+def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, all turned about one axis through the com of the first tree."""
     s, centre = zero(d) + step, load3(d.subtree_com, 3 * m.body_rootid[1])
     w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
     for g in range(m.ngeom):
-        x = load3(t.geom_pos, 3 * g)
+        x = load3(p.geom_pos, 3 * g)
         store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
         for c in range(3):
             a = 9 * g + c
-            e = (t.geom_mat[a], t.geom_mat[a + 3], t.geom_mat[a + 6])
+            e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
             f = add3(e, cross(w, e))
             d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
 
 
 @kernel
-def _is_of_pair(d, t, s, k):
+def _is_of_pair(d, p, s, k):
     """Is slot s, as it is found, of the pair of slot k of the world's own pose?"""
     return (
-        d.con_cand[s] == t.slot_cand[k]
-        and d.con_geom[2 * s] == t.slot_geom[2 * k]
-        and d.con_geom[2 * s + 1] == t.slot_geom[2 * k + 1]
+        d.con_cand[s] == p.slot_cand[k]
+        and d.con_geom[2 * s] == p.slot_geom[2 * k]
+        and d.con_geom[2 * s + 1] == p.slot_geom[2 * k + 1]
     )
 
 
 @kernel
-def _same(d, t, s, k):
+def _same(d, p, s, k):
     """Is slot s, as it is found, slot k of the world's own pose?"""
-    return d.con_point[s] == t.slot_point[k] and _is_of_pair(d, t, s, k)
+    return d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k)
 
 
 @kernel
-def _find(d, t, k, first):
+def _find(d, p, k, first):
     """Where slot k of the world's own pose stands now, looked for from `first` on and then before it; -1: nowhere."""
     n, at = d.ncon_slot[0], -1
-    if t.slot_cand[k] == NO_CANDIDATE:
+    if p.slot_cand[k] == NO_CANDIDATE:
         at = k  # a contact that the caller gave moves with nothing
     else:
         s = first
         while s < n and at < 0:
-            at = s if _same(d, t, s, k) else -1
+            at = s if _same(d, p, s, k) else -1
             s += 1
         s = 0
         while s < first and s < n and at < 0:
-            at = s if _same(d, t, s, k) else -1
+            at = s if _same(d, p, s, k) else -1
             s += 1
     return at
 
 
 @kernel
-def _find_slots(d, t, n):
+def _find_slots(d, p, n):
     """slot_at <- where the n slots of the worlds' own pose stand now, -1: nowhere; slot_known and slot_near as in
     `contact_moves`.
 
     A pose may have more slots or fewer, in another order: those of a world's mates are none of its business.
     """
     if d.con_overflow[0]:
-        t.slot_known[0] = real(d, -1.0)
+        p.slot_known[0] = real(d, -1.0)
         for k in range(n):
-            t.slot_at[k] = -1
+            p.slot_at[k] = -1
     else:
         for s in range(d.ncon_slot[0]):
-            t.slot_taken[s] = 0
+            p.slot_taken[s] = 0
         first, touching = 0, zero(d)
         for k in range(n):
-            at, ends = _find(d, t, k, first), t.slot_present[k] > 0.0
-            touching = touching + t.slot_present[k]
-            t.slot_at[k] = at
+            at, ends = _find(d, p, k, first), p.slot_present[k] > 0.0
+            touching = touching + p.slot_present[k]
+            p.slot_at[k] = at
             if at >= 0:
-                t.slot_near[0] = where((d.con_present[at] > 0.0) & not_(ends), 1.0, t.slot_near[0])
+                p.slot_near[0] = where((d.con_present[at] > 0.0) & not_(ends), 1.0, p.slot_near[0])
                 ends = ends & not_(d.con_present[at] > 0.0)
-                t.slot_taken[at] = 1
+                p.slot_taken[at] = 1
                 first = at + 1
-            t.slot_known[0] = where(ends & (t.slot_known[0] > 0.0), 0.0, t.slot_known[0])
-            t.slot_gone[k] = where(ends, 1.0, t.slot_gone[k])
+            p.slot_known[0] = where(ends & (p.slot_known[0] > 0.0), 0.0, p.slot_known[0])
+            p.slot_gone[k] = where(ends, 1.0, p.slot_gone[k])
         for s in range(d.ncon_slot[0]):
-            if t.slot_taken[s] == 0:
-                t.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, t.slot_near[0])
+            if p.slot_taken[s] == 0:
+                p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
         # a world without contacts is not looked at when it is alone
-        t.slot_near[0] = where(touching > 0.0, t.slot_near[0], 0.0)
+        p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
 
 
 @kernel
-def _arm(m, d, t, k, place):
+def _arm(m, d, p, k, place):
     """The contact point, halfway between both poses, from the com of the tree of the body at that place."""
-    point = scale3(0.5, add3(load3(t.slot_lower, 13 * k + 1), load3(t.slot_upper, 13 * k + 1)))
-    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[t.slot_carrier[2 * k + place]]))
+    point = scale3(0.5, add3(load3(p.slot_lower, 13 * k + 1), load3(p.slot_upper, 13 * k + 1)))
+    return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[p.slot_carrier[2 * k + place]]))
 
 
 @kernel
@@ -183,9 +183,9 @@ def _row(t, a, w, u):
 
 
 @kernel
-def _from_own(d, t, s, k):
+def _from_own(d, p, s, k):
     """Square of the distance of slot s, as it is found, from slot k at the world's own pose."""
-    between = sub3(load3(d.con_pos, 3 * s), load3(t.slot_own, 13 * k + 1))
+    between = sub3(load3(d.con_pos, 3 * s), load3(p.slot_own, 13 * k + 1))
     return dot3(between, between)
 
 
@@ -201,74 +201,74 @@ def _choose(d, k, s, chosen, to):
 
 
 @kernel
-def _keep_geometry(d, t, k, to):
+def _keep_geometry(d, p, k, to):
     """Geometry number k of `to` <- distance, position and frame of slot k at a displaced pose; zeros where it is not.
 
     Corners of a clipped polygon may be counted from another one on: then it is the point of the pair that is nearest,
     world by world.  Others may stand for a face than those at the world's own pose: where none is near it is the
     geometry there, and 1 is returned.
     """
-    at, lost = t.slot_at[k], zero(d)
+    at, lost = p.slot_at[k], zero(d)
     for e in range(13 * k, 13 * k + 13):
         to[e] = zero(d)
     if at >= 0:
-        far, present = _from_own(d, t, at, k), t.slot_present[k] > 0.0
+        far, present = _from_own(d, p, at, k), p.slot_present[k] > 0.0
         _choose(d, k, at, far == far, to)
         astray = (far > JUMP * JUMP) & present
         if any_(astray):
             for s in range(d.ncon_slot[0]):
-                if s != at and _is_of_pair(d, t, s, k):
-                    other = _from_own(d, t, s, k)
+                if s != at and _is_of_pair(d, p, s, k):
+                    other = _from_own(d, p, s, k)
                     nearer = astray & (d.con_present[s] > 0.0) & (other < far)
                     far = where(nearer, other, far)
                     _choose(d, k, s, nearer, to)
             lost = where(astray & (far > JUMP * JUMP), 1.0, lost)
             for e in range(13 * k, 13 * k + 13):
-                to[e] = where(lost > 0.0, t.slot_own[e], to[e])
-            t.slot_near[0] = where(lost > 0.0, 1.0, t.slot_near[0])
+                to[e] = where(lost > 0.0, p.slot_own[e], to[e])
+            p.slot_near[0] = where(lost > 0.0, 1.0, p.slot_near[0])
     return lost
 
 
 @kernel
-def _keep_upper(d, t, n):
+def _keep_upper(d, p, n):
     """slot_upper, slot_lost <- the geometry of all slots at a displaced pose."""
     for k in range(n):
-        t.slot_lost[k] = _keep_geometry(d, t, k, t.slot_upper)
+        p.slot_lost[k] = _keep_geometry(d, p, k, p.slot_upper)
 
 
 @kernel
-def _keep_lower(d, t, k):
+def _keep_lower(d, p, k):
     """slot_lower <- that of slot k at the opposite pose; returns 1 / the span between the two, in steps.
 
     Where it is lost at one of them the span is that to the world's own pose; slot_jumps <- 1 where it is at both.
     """
-    lost = t.slot_lost[k] + _keep_geometry(d, t, k, t.slot_lower)
-    t.slot_jumps[0] = where(lost > 1.0, 1.0, t.slot_jumps[0])
-    t.slot_gone[k] = fmax(t.slot_gone[k], 0.5 * lost)
+    lost = p.slot_lost[k] + _keep_geometry(d, p, k, p.slot_lower)
+    p.slot_jumps[0] = where(lost > 1.0, 1.0, p.slot_jumps[0])
+    p.slot_gone[k] = fmax(p.slot_gone[k], 0.5 * lost)
     return where(lost == 1.0, 1.0, 0.5) / STEP
 
 
 @kernel
-def _frame_turn(d, t, k, scale):
+def _frame_turn(d, p, k, scale):
     """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
     turned = zeros(d, 3)
     for c in range(3):
-        e, f = load3(t.slot_lower, 13 * k + 4 + 3 * c), load3(t.slot_upper, 13 * k + 4 + 3 * c)
+        e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
         turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
     return turned
 
 
 @kernel
-def _pair_moves(m, t, k):
+def _pair_moves(m, p, k):
     """Do both bodies of slot k move?"""
-    return moving_body(m, t.slot_carrier[2 * k]) > 0 and moving_body(m, t.slot_carrier[2 * k + 1]) > 0
+    return moving_body(m, p.slot_carrier[2 * k]) > 0 and moving_body(m, p.slot_carrier[2 * k + 1]) > 0
 
 
 @kernel
-def _find_at(m, d, t, n):
+def _find_at(m, d, p, n):
     """The slots at the pose of geom_xpos and geom_xmat."""
     collision(m, d)
-    _find_slots(d, t, n)
+    _find_slots(d, p, n)
 
 
 @kernel
@@ -281,61 +281,61 @@ def _follows_normal(t, k):
 
 
 @kernel
-def _spins(m, d, t, n):
+def _spins(m, d, p, n):
     """slot_spin: how frames between moving bodies spin about their normals, more than all else, while all is turned."""
     strays = 0
     for k in range(n):
         spin = zeros(d, 3)
-        if _pair_moves(m, t, k):
-            normal, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
-            if t.slot_cand[k] != NO_CANDIDATE:
+        if _pair_moves(m, p, k):
+            normal, tangent = load3(p.slot_own, 13 * k + 4), load3(p.slot_own, 13 * k + 7)
+            if p.slot_cand[k] != NO_CANDIDATE:
                 spin = turning_tangent(normal, tangent)
-                strays = 1 if any_(not_(_follows_normal(t, k))) else strays
+                strays = 1 if any_(not_(_follows_normal(p, k))) else strays
             spin = sub3(spin, normal)
-        store3(t.slot_spin, 3 * k, spin)
+        store3(p.slot_spin, 3 * k, spin)
     if strays:
-        _difference_spins(m, d, t, n)
+        _difference_spins(m, d, p, n)
 
 
 @kernel
-def _difference_spins(m, d, t, n):
+def _difference_spins(m, d, p, n):
     """slot_spin of frames whose tangents follow something else, by six collisions more."""
     for axis in range(3):
-        _turn_all(m, d, t, axis, STEP)
-        _find_at(m, d, t, n)
-        _keep_upper(d, t, n)
-        _turn_all(m, d, t, axis, -STEP)
-        _find_at(m, d, t, n)
+        _turn_all(m, d, p, axis, STEP)
+        _find_at(m, d, p, n)
+        _keep_upper(d, p, n)
+        _turn_all(m, d, p, axis, -STEP)
+        _find_at(m, d, p, n)
         for k in range(n):
-            if _pair_moves(m, t, k) and t.slot_at[k] >= 0 and t.slot_cand[k] != NO_CANDIDATE:
-                scale, normal, a = _keep_lower(d, t, k), _normal(t, k), 3 * k + axis
-                spin = dot3(normal, _frame_turn(d, t, k, scale)) - normal[axis]
-                t.slot_spin[a] = where(_follows_normal(t, k), t.slot_spin[a], spin)
+            if _pair_moves(m, p, k) and p.slot_at[k] >= 0 and p.slot_cand[k] != NO_CANDIDATE:
+                scale, normal, a = _keep_lower(d, p, k), _normal(p, k), 3 * k + axis
+                spin = dot3(normal, _frame_turn(d, p, k, scale)) - normal[axis]
+                p.slot_spin[a] = where(_follows_normal(p, k), p.slot_spin[a], spin)
 
 
 @kernel
-def _difference(m, d, t, k, axis, scale):
+def _difference(m, d, p, k, axis, scale):
     """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
-    one, two = t.slot_carrier[2 * k], t.slot_carrier[2 * k + 1]
+    one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
     c1, c2 = share(m, one), share(m, two)
-    dist = (t.slot_upper[13 * k] - t.slot_lower[13 * k]) * scale
-    pos = scale3(scale, sub3(load3(t.slot_upper, 13 * k + 1), load3(t.slot_lower, 13 * k + 1)))
-    turned = _frame_turn(d, t, k, scale)
+    dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
+    pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
+    turned = _frame_turn(d, p, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
     one_s, two_s = zero(d) + c1, zero(d) + c2
-    w1, u1 = _twist(axis, one_s, _arm(m, d, t, k, 0))
-    _, u2 = _twist(axis, two_s, _arm(m, d, t, k, 1))
+    w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
+    _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
     pos, turned = sub3(pos, u1), sub3(turned, w1)
     u = sub3(u2, u1)
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0
     apart = 0.0 if still or m.body_weldid[one] == m.body_weldid[two] else 1.0
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:
-        turned = axpy3(-c1 * t.slot_spin[3 * k + axis], _normal(t, k), turned)
+        turned = axpy3(-c1 * p.slot_spin[3 * k + axis], _normal(p, k), turned)
         # the translations' part is known by now
-        known, moved, turn_of = moved_by_translation(t, k, u, zero(d))
+        known, moved, turn_of = moved_by_translation(p, k, u, zero(d))
         dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
-    _store_move(t, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
+    _store_move(p, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
 
 
 @kernel
@@ -359,7 +359,7 @@ def moved_by_translation(t, k, u, zero):
 
 
 @kernel
-def contact_moves(m, d, t):
+def contact_moves(m, d, p):
     """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
 
     Writes slot_known: 0 in worlds that lack a contact of theirs at a displaced pose, -1 where the tile has no room;
@@ -367,27 +367,27 @@ def contact_moves(m, d, t):
     at both poses of a twist.
     """
     n = d.ncon_slot[0]
-    t.slot_known[0], t.slot_near[0], t.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)
+    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)
     if n > 0:
-        _keep_poses(m, d, t)
+        _keep_poses(m, d, p)
         for k in range(n):
-            t.slot_cand[k], t.slot_point[k] = d.con_cand[k], d.con_point[k]
+            p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):
-                t.slot_geom[e], t.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
-            t.slot_present[k], t.slot_gone[k] = d.con_present[k], zero(d)
-            _choose(d, k, k, t.slot_present[k] == t.slot_present[k], t.slot_own)
-        _spins(m, d, t, n)
+                p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
+            p.slot_present[k], p.slot_gone[k] = d.con_present[k], zero(d)
+            _choose(d, k, k, p.slot_present[k] == p.slot_present[k], p.slot_own)
+        _spins(m, d, p, n)
         for turn_of_axis in range(6):
             axis = 5 - turn_of_axis  # translations first
-            _displace(m, d, t, axis, STEP)
-            _find_at(m, d, t, n)
-            _keep_upper(d, t, n)
-            _displace(m, d, t, axis, -STEP)
-            _find_at(m, d, t, n)
+            _displace(m, d, p, axis, STEP)
+            _find_at(m, d, p, n)
+            _keep_upper(d, p, n)
+            _displace(m, d, p, axis, -STEP)
+            _find_at(m, d, p, n)
             for k in range(n):
-                if t.slot_at[k] >= 0:
-                    _difference(m, d, t, k, axis, _keep_lower(d, t, k))
+                if p.slot_at[k] >= 0:
+                    _difference(m, d, p, k, axis, _keep_lower(d, p, k))
                 else:
-                    _store_move(t, k, axis, zero(d), zeros(d, 3), zeros(d, 3))
-        _displace(m, d, t, 0, 0.0)
+                    _store_move(p, k, axis, zero(d), zeros(d, 3), zeros(d, 3))
+        _displace(m, d, p, 0, 0.0)
         collision(m, d)

@@ -29,35 +29,35 @@ def _set(t, k, r, c, x):
 
 
 @kernel
-def _pyramid_curvature(d, t, k):
+def _pyramid_curvature(d, p, k):
     y = load3(d.primal.con_y, 3 * k)
     nn, n1, w1, n2, w2 = edge_weights(d.con_D[k], y)
-    _set(t, k, 0, 1, n1)
-    _set(t, k, 1, 1, w1)
-    _set(t, k, 0, 2, n2)
-    _set(t, k, 2, 2, w2)
+    _set(p, k, 0, 1, n1)
+    _set(p, k, 1, 1, w1)
+    _set(p, k, 0, 2, n2)
+    _set(p, k, 2, 2, w2)
     if d.con_dim[k] > 3:
         cross_, own = turning_weights(d, k)
         for i in range(3):
-            _set(t, k, 0, 3 + i, cross_[i])
-            _set(t, k, 3 + i, 3 + i, own[i])
+            _set(p, k, 0, 3 + i, cross_[i])
+            _set(p, k, 3 + i, 3 + i, own[i])
             nn = nn + own[i]
-    _set(t, k, 0, 0, nn)
+    _set(p, k, 0, 0, nn)
 
 
 @kernel
-def _cone_curvature(d, t, k):
+def _cone_curvature(d, p, k):
     (w, e, q, b), inverse = cone_weights(d, k)
-    _set(t, k, 0, 0, w)
+    _set(p, k, 0, 0, w)
     r = 3 * turn(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
     for i in range(1, last):
         ti = d.primal.con_y[3 * k + i if i < 3 else r + i - 3] * inverse
-        _set(t, k, 0, i, -(e * ti))
+        _set(p, k, 0, i, -(e * ti))
         for j in range(1, i + 1):
             tj = d.primal.con_y[3 * k + j if j < 3 else r + j - 3] * inverse
             x = q * ti * tj
-            _set(t, k, i, j, x + b if i == j else x)
+            _set(p, k, i, j, x + b if i == j else x)
 
 
 @kernel
@@ -70,11 +70,11 @@ def _along(d, k, f):
 
 
 @kernel
-def _along_turns(d, k, t):
+def _along_turns(d, k, p):
     """The vector of the components t of the turns' basis."""
     o = 9 * turn(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
-    return axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v)))
+    return axpy3(p[0], load3(d.con_basis, o), axpy3(p[1], u, scale3(p[2], v)))
 
 
 @kernel
@@ -98,36 +98,36 @@ def _relative(d, k, w):
 
 
 @kernel
-def contact_laws(m, d, t, shortest):
+def contact_laws(m, d, p, shortest):
     """Of each contact: force, curvature, slopes by distance, motions; its wrenches are taken off the bodies' forces."""
     for k in range(d.ncon_slot[0]):
         for e in range(36 * k, 36 * k + 36):
-            t.slot_curvature[e] = zero(d)
+            p.slot_curvature[e] = zero(d)
         if d.con_dim[k] == 1:
-            _set(t, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
+            _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
         elif m.opt_cone == PYRAMIDAL:
-            _pyramid_curvature(d, t, k)
+            _pyramid_curvature(d, p, k)
         else:
-            _cone_curvature(d, t, k)
+            _cone_curvature(d, p, k)
         f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
-        store3(t.slot_force, 6 * k, moment)
-        store3(t.slot_force, 6 * k + 3, force)
+        store3(p.slot_force, 6 * k, moment)
+        store3(p.slot_force, 6 * k + 3, force)
         b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
         store6(d.cfrc, 6 * b, axpy6(real(d, -1.0), _wrench(d, k, 0, force, moment), load6(d.cfrc, 6 * b)))
         if other > 0:
             store6(d.cfrc, 6 * other, add6(load6(d.cfrc, 6 * other), _wrench(d, k, 1, force, moment)))
         a, u = _relative(d, k, d.con_motion)
-        store3(t.slot_motion, 12 * k, a)
-        store3(t.slot_motion, 12 * k + 3, u)
+        store3(p.slot_motion, 12 * k, a)
+        store3(p.slot_motion, 12 * k + 3, u)
         a, u = _relative(d, k, d.cvel)
-        store3(t.slot_motion, 12 * k + 6, a)
-        store3(t.slot_motion, 12 * k + 9, u)
+        store3(p.slot_motion, 12 * k + 6, a)
+        store3(p.slot_motion, 12 * k + 9, u)
         r = d.con_dist[k] - d.con_includemargin[k]
         stiffer, pull, _ = impedance_slopes(load2(d.con_solref, 2 * k), load5(d.con_solimp, 5 * k), r, shortest)
-        t.slot_slope[2 * k], t.slot_slope[2 * k + 1] = stiffer, pull
+        p.slot_slope[2 * k], p.slot_slope[2 * k + 1] = stiffer, pull
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -151,10 +151,10 @@ def _before_joint(m, d, k, w, v):
 
 
 @kernel
-def _push_by(d, t, k, y, turns):
+def _push_by(d, p, k, y, turns):
     """Change of force and moment of contact k by changes of y along its basis and turns, frame and distance aside."""
     o = 36 * k
-    C, g = t.slot_curvature, zeros(d, 3)
+    C, g = p.slot_curvature, zeros(d, 3)
     if d.con_dim[k] == 1:
         f = (-(C[o] * y[0]), zero(d), zero(d))
     else:
@@ -178,11 +178,11 @@ def _push_by(d, t, k, y, turns):
 
 
 @kernel
-def _along_basis(d, k, n, u, a):
+def _along_basis(d, k, n, p, a):
     """Components of n along the normal, of u along the tangents, of a along the turns."""
     y = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d))
     if d.con_dim[k] > 1:
-        y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), u), dot3(load3(d.con_basis, 9 * k + 6), u))
+        y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
     turns = zeros(d, 3)
     if d.con_dim[k] > 3:
         o = 9 * turn(d, k)
@@ -200,7 +200,7 @@ def _add_wrench(d, b, w):
 
 
 @kernel
-def _moved_contact(m, d, t, k, place, S, acc, vel):
+def _moved_contact(m, d, p, k, place, S, acc, vel):
     """Changes of the wrenches of contact k where S carries the body at that place along, 0 the pushed one.
 
     acc and vel are the motions before the joint.
@@ -211,18 +211,18 @@ def _moved_contact(m, d, t, k, place, S, acc, vel):
     w = (S[0], S[1], S[2])
     u = add3((S[3], S[4], S[5]), cross(w, arm))
     if d.con_carrier[2 * k + 1] == body:
-        dist, pos, turned = moved_by(t, k, w, u)
+        dist, pos, turned = moved_by(p, k, w, u)
     else:
-        dist, pos, turned = moved_by(t, k, scale3(-1.0, w), scale3(-1.0, u))
-        spin = dot3(load3(t.slot_spin, 3 * k), w)
+        dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
+        spin = dot3(load3(p.slot_spin, 3 * k), w)
         pos, turned = add3(pos, u), axpy3(spin, load3(d.con_frame, 9 * k), add3(turned, w))
     # changes of the motions there, at the point that moves along with the contact
     before = axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body))
     A = cross_motion(S, before)
     before = axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body))
     V = cross_motion(S, before)
-    aA, uA = load3(t.slot_motion, 12 * k), load3(t.slot_motion, 12 * k + 3)
-    aV, uV = load3(t.slot_motion, 12 * k + 6), load3(t.slot_motion, 12 * k + 9)
+    aA, uA = load3(p.slot_motion, 12 * k), load3(p.slot_motion, 12 * k + 3)
+    aV, uV = load3(p.slot_motion, 12 * k + 6), load3(p.slot_motion, 12 * k + 9)
     daA, daV = scale3(sign, (A[0], A[1], A[2])), scale3(sign, (V[0], V[1], V[2]))
     duA = add3(scale3(sign, (A[3], A[4], A[5])), add3(cross(daA, arm), cross(aA, pos)))
     duV = add3(scale3(sign, (V[3], V[4], V[5])), add3(cross(daV, arm), cross(aV, pos)))
@@ -232,10 +232,10 @@ def _moved_contact(m, d, t, k, place, S, acc, vel):
     tangent = add3(axpy3(friction, duV, duA), cross(axpy3(friction, uV, uA), turned))
     turns = add3(axpy3(friction, daV, daA), cross(axpy3(friction, aV, aA), turned))
     y, z = _along_basis(d, k, n, tangent, turns)
-    y = (fma(t.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2])
-    f, g = _push_by(d, t, k, y, z)
-    stiffer = t.slot_slope[2 * k] * dist
-    F, M = load3(t.slot_force, 6 * k + 3), load3(t.slot_force, 6 * k)
+    y = (fma(p.slot_slope[2 * k + 1], dist, y[0]), y[1], y[2])
+    f, g = _push_by(d, p, k, y, z)
+    stiffer = p.slot_slope[2 * k] * dist
+    F, M = load3(p.slot_force, 6 * k + 3), load3(p.slot_force, 6 * k)
     dF = add3(_along(d, k, f), axpy3(stiffer, F, cross(turned, F)))
     dM = axpy3(stiffer, M, cross(turned, M))
     if d.con_dim[k] > 3:
@@ -287,8 +287,8 @@ def _takes(m, d, j, k):
 
 
 @kernel
-def add_position_column(m, d, t, j, out):
-    """out -= rates of J^T f by the position of dof j, beside what is carried along."""
+def add_position_column(m, d, p, j):
+    """dg -= rates of J^T f by the position of dof j, beside what is carried along."""
     found = 0
     for k in range(d.ncon_slot[0]):
         place = _takes(m, d, j, k)
@@ -298,14 +298,14 @@ def add_position_column(m, d, t, j, out):
         if place >= 0:
             S = load6(d.cdof, 6 * j)
             acc, vel = _before_joint(m, d, j, d.con_motion, d.qacc), _before_joint(m, d, j, d.cvel, d.qvel)
-            _moved_contact(m, d, t, k, place, S, acc, vel)
+            _moved_contact(m, d, p, k, place, S, acc, vel)
     if found:
-        _take_off(m, d, out)
+        _take_off(m, d, p.dg)
 
 
 @kernel
-def add_velocity_column(m, d, t, j, accelerates, out):
-    """out -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
+def add_velocity_column(m, d, p, j, accelerates):
+    """dg -= rates of J^T f by the velocity of dof j; accelerates: by its acceleration."""
     found = 0
     for k in range(d.ncon_slot[0]):
         place = _takes(m, d, j, k)
@@ -320,13 +320,13 @@ def add_velocity_column(m, d, t, j, accelerates, out):
             if accelerates:
                 B, friction = real(d, sign), real(d, sign)
             y, z = _along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
-            f, g = _push_by(d, t, k, y, z)
+            f, g = _push_by(d, p, k, y, z)
             moment = scale3(zero(d), u)
             if d.con_dim[k] > 3:
                 moment = _along_turns(d, k, g)
             _spread(d, k, _along(d, k, f), moment)
     if found:
-        _take_off(m, d, out)
+        _take_off(m, d, p.dg)
 
 
 @kernel

@@ -24,38 +24,38 @@ def impedance_slopes(solref, solimp, r, shortest):
 
 
 @kernel
-def _springs(m, d, t):
+def _springs(m, d, p):
     for j in range(m.njnt):
         v, k = m.jnt_dofadr[j], stiffness(m, j)
         if is_scalar(m.jnt_type[j]):
             x = d.qpos[m.jnt_qposadr[j]] - spring_reference(m, d, j)
             rate = fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0])
-            t.dof_stiffness[v] = where(is_sprung(k), rate, 0.0)
+            p.dof_stiffness[v] = where(is_sprung(k), rate, 0.0)
 
 
 @kernel
-def _dampers(m, d, t):
+def _dampers(m, d, p):
     """Rates b + 2 c |v| + 3 e v^2, and what the velocity changes of them times the integrator's acceleration."""
     for i in range(m.nv):
         _, c, e = damping(m, d, i)
-        t.dof_friction[i] = damping_rate(m, d, i)
+        p.dof_friction[i] = damping_rate(m, d, i)
         s = where(d.qvel[i] < 0.0, -1.0, 1.0)
-        t.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], s * c) * d.qacc_step[i]
+        p.dof_lag_friction[i] = 2.0 * fma(3.0 * e, d.qvel[i], s * c) * d.qacc_step[i]
 
 
 @kernel
-def _motors(m, d, t):
+def _motors(m, d, p):
     actuator_rates(m, d)
     for i in range(m.nactuator):
         if not is_disabled(m, i):
             e = m.moment_rowadr[m.actuator_outadr[i]]
             v, gear = m.moment_colind[e], d.actuator_moment[e]
-            t.dof_stiffness[v] = t.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
-            t.dof_friction[v] = t.dof_friction[v] - gear * gear * force_rate(m, d, i)
+            p.dof_stiffness[v] = p.dof_stiffness[v] - gear * gear * length_rate(m, d, i)
+            p.dof_friction[v] = p.dof_friction[v] - gear * gear * force_rate(m, d, i)
 
 
 @kernel
-def _rows(m, d, t):
+def _rows(m, d, p):
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
         i, D, x = d.dofrow_dof[k], d.dofrow_D[k], d.primal.dofrow_x[k]
@@ -64,33 +64,33 @@ def _rows(m, d, t):
             stiffer, pull, B = impedance_slopes(load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j), r, shortest)
             f, _ = push(D, x)
             acts = (D > 0.0) & (f > 0.0)
-            t.dof_stiffness[i] = t.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
+            p.dof_stiffness[i] = p.dof_stiffness[i] + where(acts, fma(D, pull, -(f * stiffer)), 0.0)
         else:
             _, B = reference(load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), shortest)
             f = -(D * x)
             acts = (D > 0.0) & (f > d.dofrow_lo[k]) & (f < d.dofrow_hi[k])
-        t.dof_friction[i] = t.dof_friction[i] + where(acts, D * B, 0.0)
-        t.dof_curvature[i] = t.dof_curvature[i] + where(acts, D, 0.0)
+        p.dof_friction[i] = p.dof_friction[i] + where(acts, D * B, 0.0)
+        p.dof_curvature[i] = p.dof_curvature[i] + where(acts, D, 0.0)
 
 
 @kernel
-def dof_rates(m, d, t):
+def dof_rates(m, d, p):
     """dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
 
     Of limits and dry friction alone where all else goes by differences.
     """
     for i in range(m.nv):
-        t.dof_stiffness[i] = zero(d)
-        t.dof_friction[i] = zero(d)
-        t.dof_lag_friction[i] = zero(d)
-        t.dof_curvature[i] = zero(d)
-    if not (t.rate_rest or m.opt_disableflags & DISABLE_SPRING):
-        _springs(m, d, t)
-    if not (t.rate_rest or m.opt_disableflags & DISABLE_DAMPER):
-        _dampers(m, d, t)
-    if not (t.rate_rest or m.opt_disableflags & DISABLE_ACTUATION):
-        _motors(m, d, t)
-    _rows(m, d, t)
+        p.dof_stiffness[i] = zero(d)
+        p.dof_friction[i] = zero(d)
+        p.dof_lag_friction[i] = zero(d)
+        p.dof_curvature[i] = zero(d)
+    if not (p.rate_rest or m.opt_disableflags & DISABLE_SPRING):
+        _springs(m, d, p)
+    if not (p.rate_rest or m.opt_disableflags & DISABLE_DAMPER):
+        _dampers(m, d, p)
+    if not (p.rate_rest or m.opt_disableflags & DISABLE_ACTUATION):
+        _motors(m, d, p)
+    _rows(m, d, p)
 
 
 @kernel

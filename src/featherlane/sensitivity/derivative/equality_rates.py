@@ -56,23 +56,23 @@ def _forces(m, d, b, thread, tile, W, at, step, q):
 
 
 @kernel
-def _add_part(m, d, weight):
-    """rk_acceleration += weight (Mv - Mgrad)."""
+def _add_part(m, d, p, weight):
+    """dg += weight (upper_force - lower_force)."""
     for i in range(m.nv):
-        d.rk.acceleration[i] = fma(weight, d.primal.Mv[i] - d.primal.Mgrad[i], d.rk.acceleration[i])
+        p.dg[i] = fma(weight, p.upper_force[i] - p.lower_force[i], p.dg[i])
 
 
 @kernel
-def refine_equalities(m, d, b, thread, tile, W, at, up, down):
-    """rk_acceleration, central differences of a residual over up + down, <- with the rates of general rows refined.
+def refine_equalities(m, d, b, p, thread, tile, W, at, up, down):
+    """dg, central differences of a residual over up + down, <- with the rates of general rows refined.
 
     (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
     """
     span = up + down
     scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
-    _forces(m, d, b, thread, tile, W, at, up, d.primal.Mv)
-    _forces(m, d, b, thread, tile, W, at, -down, d.primal.Mgrad)
-    _add_part(m, d, scale)
-    _forces(m, d, b, thread, tile, W, at, 2.0 * up, d.primal.Mv)
-    _forces(m, d, b, thread, tile, W, at, -2.0 * down, d.primal.Mgrad)
-    _add_part(m, d, -0.5 * scale)
+    _forces(m, d, b, thread, tile, W, at, up, p.upper_force)
+    _forces(m, d, b, thread, tile, W, at, -down, p.lower_force)
+    _add_part(m, d, p, scale)
+    _forces(m, d, b, thread, tile, W, at, 2.0 * up, p.upper_force)
+    _forces(m, d, b, thread, tile, W, at, -2.0 * down, p.lower_force)
+    _add_part(m, d, p, -0.5 * scale)

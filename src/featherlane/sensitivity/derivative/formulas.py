@@ -49,7 +49,7 @@ from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
-KNOWN = 2  # in `part`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
+KNOWN = 2  # in `report`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
@@ -131,7 +131,7 @@ def acts_at_once(model: Model) -> bool:
 
 
 @kernel
-def _numbers_serve(m, d, t):
+def _numbers_serve(m, d, p):
     """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs.
 
     Where there are differences besides these are in them, and tendons have no armature.
@@ -139,87 +139,87 @@ def _numbers_serve(m, d, t):
     pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
-    if t.rate_rest:
+    if p.rate_rest:
         return not_(adds_inertia(m)) & true_mask(d)
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
-@stage(t=RATES)
-def prepare_rates(m, d, t):
-    """All that columns need, after `accelerate`; part[KNOWN]: worlds in which all rates have formulas.
+@stage(p=RATES)
+def prepare_rates(m, d, p):
+    """All that columns need, after `accelerate`; report[KNOWN]: worlds in which all rates have formulas.
 
     Reads:  what `accelerate` writes; rate_rest, xfrc_applied.
-    Writes: part; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc, qvec for itself.
+    Writes: report; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc for itself.
     """
-    served = _numbers_serve(m, d, t)
-    contact_moves(m, d, t)
-    same = t.slot_known[0] > 0.0
-    moves = same & not_(t.slot_jumps[0] > 0.0)
-    d.part[KNOWN] = where(served & moves, d.part[FITS], where(t.slot_known[0] < 0.0, -1.0, 0.0))
-    quiet = same & not_(t.slot_near[0] > 0.0)
-    d.part[NEAREST] = where(quiet, d.part[NEAREST], fmin(d.part[NEAREST], STEP))
+    served = _numbers_serve(m, d, p)
+    contact_moves(m, d, p)
+    same = p.slot_known[0] > 0.0
+    moves = same & not_(p.slot_jumps[0] > 0.0)
+    p.report[KNOWN] = where(served & moves, p.report[FITS], where(p.slot_known[0] < 0.0, -1.0, 0.0))
+    quiet = same & not_(p.slot_near[0] > 0.0)
+    p.report[NEAREST] = where(quiet, p.report[NEAREST], fmin(p.report[NEAREST], STEP))
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):
-        d.qvec[i] = d.qacc[i] - d.qacc_step[i]
-    outwards(m, d, t, d.qvec)
+        p.taken_off[i] = d.qacc[i] - d.qacc_step[i]
+    outwards(m, d, p, p.taken_off)
     if d.ncon_slot[0] > 0:
-        contact_laws(m, d, t, shortest_timeconst(m))
-    inwards(m, d, t)
-    dof_rates(m, d, t)
-    if not t.rate_rest:
-        lift(m, d, t)
+        contact_laws(m, d, p, shortest_timeconst(m))
+    inwards(m, d, p)
+    dof_rates(m, d, p)
+    if not p.rate_rest:
+        lift(m, d, p)
 
 
 @kernel
-def position_rates(m, d, t, k):
+def position_rates(m, d, p, k):
     """dg and dp by the position of dof k."""
-    position_column(m, d, t, k, t.dof_g, t.dof_p)
-    if not t.rate_rest:
-        subtract_lift(m, d, t, k, t.dof_g)
-    t.dof_g[k] = t.dof_g[k] + t.dof_stiffness[k]
-    add_position_column(m, d, t, k, t.dof_g)
+    position_column(m, d, p, k)
+    if not p.rate_rest:
+        subtract_lift(m, d, p, k)
+    p.dg[k] = p.dg[k] + p.dof_stiffness[k]
+    add_position_column(m, d, p, k)
 
 
 @kernel
-def velocity_rates(m, d, t, k):
+def velocity_rates(m, d, p, k):
     """dg and dp by the velocity of dof k."""
-    velocity_column(m, d, t, k, t.dof_g)
-    t.dof_g[k] = t.dof_g[k] + t.dof_friction[k]
-    add_velocity_column(m, d, t, k, accelerates=0, out=t.dof_g)
-    if is_implicit(m) and not t.rate_rest:
-        t.dof_p[k] = -(timestep(m) * t.dof_lag_friction[k])
+    velocity_column(m, d, p, k)
+    p.dg[k] = p.dg[k] + p.dof_friction[k]
+    add_velocity_column(m, d, p, k, accelerates=0)
+    if is_implicit(m) and not p.rate_rest:
+        p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
 
 
 @kernel
-def _act(m, d, x, i, value):
+def _act(m, d, p, x, i, value):
     """Forces of actuators and the next activations with entry i of x, an activation or a control, at another value."""
     x[i] = value
     control_and_actuate(m, d)
     for a in range(m.na):
-        d.rk.act[a] = d.act[a]
+        p.dact[a] = d.act[a]
     advance_activations(m, d, d.act_dot)
 
 
 @kernel
-def _motor(m, d, t, x, i, up, down):
+def _motor(m, d, p, x, i, up, down):
     """dg and the next activations' rates by entry i of x: central differences of actuators' forces."""
     value = x[i]
-    _act(m, d, x, i, value + up)
+    _act(m, d, p, x, i, value + up)
     for k in range(m.nv):
-        t.dof_g[k] = d.qfrc_actuator[k]
+        p.dg[k] = d.qfrc_actuator[k]
     for a in range(m.na):
-        t.act_upper[a] = d.act[a]
-        d.act[a] = d.rk.act[a]
-    _act(m, d, x, i, value - down)
+        p.act_upper[a] = d.act[a]
+        d.act[a] = p.dact[a]
+    _act(m, d, p, x, i, value - down)
     span = up + down
     scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for k in range(m.nv):
-        t.dof_g[k] = -(scale * (t.dof_g[k] - d.qfrc_actuator[k]))
+        p.dg[k] = -(scale * (p.dg[k] - d.qfrc_actuator[k]))
     for a in range(m.na):
         y = d.act[a]
-        d.act[a] = d.rk.act[a]
-        d.rk.act[a] = scale * (t.act_upper[a] - y)
+        d.act[a] = p.dact[a]
+        p.dact[a] = scale * (p.act_upper[a] - y)
     x[i] = value
 
 
@@ -235,7 +235,7 @@ def _directly_driven(m, d, c):
 
 
 @kernel
-def _control(m, d, t, i, c):
+def _control(m, d, p, i, c):
     """dg by control c of actuator i, a force on one dof; 0 beyond its range and where the force is clamped."""
     if not is_disabled(m, i):
         u = d.ctrl[c]
@@ -243,139 +243,135 @@ def _control(m, d, t, i, c):
         if m.actuator_ctrllimited[c]:
             moves = moves & (u >= m.actuator_ctrlrange[2 * c]) & (u <= m.actuator_ctrlrange[2 * c + 1])
         e = m.moment_rowadr[m.actuator_outadr[i]]
-        t.dof_g[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * present_gain(m, d, i)), 0.0)
+        p.dg[m.moment_colind[e]] = where(moves, -(d.actuator_moment[e] * present_gain(m, d, i)), 0.0)
 
 
 @kernel
-def clear_rates(m, d, t):
+def clear_rates(m, d, p):
     """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
     for i in range(m.nv):
-        t.dof_g[i] = zero(d)
-        t.dof_p[i] = zero(d)
-    if not t.rate_rest:
+        p.dg[i] = zero(d)
+        p.dp[i] = zero(d)
+    if not p.rate_rest:
         for a in range(m.na):
-            d.rk.act[a] = zero(d)
+            p.dact[a] = zero(d)
 
 
 @kernel
-def add_brought(m, d, t):
+def add_brought(m, d, p):
     """dg and dp += rates by differences that the call brought, where it does."""
-    if t.rate_rest:
+    if p.rate_rest:
         for i in range(m.nv):
-            t.dof_g[i] = t.dof_g[i] + d.primal.grad[i]
-            t.dof_p[i] = t.dof_p[i] + d.qfrc_inverse[i]
+            p.dg[i] = p.dg[i] + p.rest_g[i]
+            p.dp[i] = p.dp[i] + p.rest_p[i]
 
 
 @kernel
-def _drive(m, d, t, c, up, down):
+def _drive(m, d, p, c, up, down):
     """The column of activation or control c, activations first."""
     u = c - m.na
     if u < 0:
-        _motor(m, d, t, d.act, c, up, down)
+        _motor(m, d, p, d.act, c, up, down)
     elif m.na > 0 or not (m.opt_disableflags & enums.DISABLE_ACTUATION):
         i = _directly_driven(m, d, u)
         if i >= 0:
-            _control(m, d, t, i, u)
+            _control(m, d, p, i, u)
         else:
-            _motor(m, d, t, d.ctrl, u, up, down)
+            _motor(m, d, p, d.ctrl, u, up, down)
 
 
 @kernel
-def rates_column(m, d, t, c, up, down):
+def rates_column(m, d, p, c, up, down):
     """The column of coordinate c."""
     force = 2 * m.nv + m.na + m.nu
-    clear_rates(m, d, t)
+    clear_rates(m, d, p)
     if c >= 0 and c < m.nv:
-        position_rates(m, d, t, c)
+        position_rates(m, d, p, c)
     elif c >= m.nv and c < 2 * m.nv:
-        velocity_rates(m, d, t, c - m.nv)
-    elif not t.rate_rest:
+        velocity_rates(m, d, p, c - m.nv)
+    elif not p.rate_rest:
         if c >= force:
             # a force of its own
-            t.dof_g[c - force] = real(d, -1.0)
+            p.dg[c - force] = real(d, -1.0)
         elif c >= 2 * m.nv:
-            _drive(m, d, t, c - 2 * m.nv, up, down)
-    add_brought(m, d, t)
+            _drive(m, d, p, c - 2 * m.nv, up, down)
+    add_brought(m, d, p)
 
 
 @kernel
-def _next_column(m, d, b, t, thread, tile, W, s):
-    """Column s of the call's, in dof_g and dof_p; returns the number of its coordinate."""
+def _next_column(m, d, b, p, thread, tile, W, s):
+    """Column s of the call's, in dg and dp; returns the number of its coordinate."""
     read_controls(b, thread, tile, W, s)
-    at = whole(read_lane(d.qacc_smooth, 0, 0))
-    rates_column(m, d, t, at, d.qfrc_smooth[0], d.qfrc_passive[0])
+    at = whole(read_lane(p.at, 0, 0))
+    rates_column(m, d, p, at, p.up[0], p.down[0])
     return at
 
 
 @kernel
-def begin_step(m, d, t):
+def begin_step(m, d, p):
     """What all columns of a step take: accelerations, the next velocity, rates, the Hessian; is the step damped?"""
     h = timestep(m)
-    accelerate(m, d)
+    accelerate(m, d, p)
     for i in range(m.nv):
-        d.rk.qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
+        p.next_qvel[i] = fma(h, d.qacc_step[i], d.qvel[i])
     if d.con_overflow[0] == 0:
-        prepare_rates(m, d, t)
+        prepare_rates(m, d, p)
         factor_hessian(m, d)
     return is_damped(m, d)
 
 
-@stage(t=RATES)
-def formula_columns_of_tile(m, d, b, t, thread, tile):
+@stage(p=RATES)
+def formula_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*, part; act_upper, body_*, dof_*,
-            geom_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl, which are put back; con_wrench,
-            crb_rate, cvel, cacc, cfrc, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, slot_* and all else of p;
+            what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate, cvel, cacc, cfrc, qvec for
+            itself.
     """
     W = width(d)
-    accelerate(m, d)
+    accelerate(m, d, p)
     if d.con_overflow[0] == 0:
-        prepare_rates(m, d, t)
+        prepare_rates(m, d, p)
         for s in range(b.nstep):
-            _next_column(m, d, b, t, thread, tile, W, s)
-            for i in range(m.nv):
-                d.rk.acceleration[i] = t.dof_g[i]
-                d.rk.velocity[i] = t.dof_p[i]
+            _next_column(m, d, b, p, thread, tile, W, s)
             write_records(b, thread, tile, W, s)
     else:
-        d.part[KNOWN] = zero(d)
+        p.report[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 
 formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
 
 
-@stage(t=RATES)
-def formula_steps_of_tile(m, d, b, t, thread, tile):
+@stage(p=RATES)
+def formula_steps_of_tile(m, d, b, p, thread, tile):
     """Rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
 
     Not for models that go by recursion, whose factors lie where these formulas keep forces.
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, rk.acceleration (da), rk.rate (dq'), rk.velocity (dv'), rk.*, qacc_step;
-            act_upper, body_*, dof_*, geom_*, panel_*, slot_* and all else of t; what `base_tiles` writes; act, ctrl,
-            which are put back; qfrc_inverse, qfrc_smooth, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.* for
-            itself.
+    Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
+            slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; qfrc_smooth, con_wrench,
+            crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
     """
-    W, damped = width(d), begin_step(m, d, t)
+    W, damped = width(d), begin_step(m, d, p)
     if d.con_overflow[0] == 0:
-        d.part[KNOWN] = where(leaves_out(d), fmin(d.part[KNOWN], 0.0), d.part[KNOWN])
-        if t.rate_steps:
-            prepare_panels(m, d, t)
+        p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
+        if p.rate_steps:
+            prepare_panels(m, d, p)
         for first in range(0, b.nstep, PANEL):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                at = _next_column(m, d, b, t, thread, tile, W, first + c)
-                put_column(m, d, t, c, at, t.dof_g, t.dof_p)
+                at = _next_column(m, d, b, p, thread, tile, W, first + c)
+                put_column(m, d, p, c, at)
             for c in range(n, PANEL):
-                leave_column(m, d, t, c)
-            solve_panel(m, d, t, damped)
+                leave_column(m, d, p, c)
+            solve_panel(m, d, p, damped)
             for c in range(n):
-                take_column(m, d, t, c, damped)
+                take_column(m, d, p, c, damped)
                 write_records(b, thread, tile, W, first + c)
     else:
-        d.part[KNOWN] = zero(d)
+        p.report[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 

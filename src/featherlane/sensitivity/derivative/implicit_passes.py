@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.dynamics.inertia.articulated import uses_articulated
-from featherlane.lanes import Stage
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.analytic import FAR, WEIGHTS, are_analytic
@@ -30,10 +29,9 @@ from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, for
 from featherlane.sensitivity.derivative.moved import OwnWorlds
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
-from featherlane.sensitivity.derivative.room import room
 from featherlane.sensitivity.derivative.transition import control_steps
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
@@ -72,7 +70,7 @@ class DifferentiatedWorlds(OwnWorlds):
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
-        based: (nworld, 1, 2) what passes for accelerations say of themselves.
+        based: (nworld, 1, 3) what passes for accelerations say of themselves.
         every: (nworld,) all numbers of worlds.
     """
 
@@ -90,7 +88,7 @@ class DifferentiatedWorlds(OwnWorlds):
         super().__init__(model, source, n, nthread, disabled)
         self.torques, self.formulas_wanted, self.parameters = torques, by_formulas, parameters
         self.qacc, self.qacc_step = np.zeros((2, self.batch.nworld, model.nv))
-        self.based = np.zeros((self.batch.nworld, 1, 2))
+        self.based = np.zeros((self.batch.nworld, 1, 3))
         self.every = np.arange(self.batch.nworld)
         self._stepped, self._steps = None, (self.qacc, self.qacc)
 
@@ -151,7 +149,7 @@ class Passes:
         self.up, self.down = np.zeros((2, n, self.ncol))
         self.g, self.p = np.zeros((2, n, self.ncol, nv))
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
-        self.report, self.known = np.zeros((n * self.copies, 2)), np.zeros((n, 3))
+        self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
         # formulas and solution in one go, but for the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
         #: columns that are differenced, and those of them whose coordinates may move far
@@ -165,76 +163,44 @@ class Passes:
 
     def _plan(self) -> None:
         """The transfers of each pass."""
-        worlds, batch = self.worlds, self.worlds.batch
-        nv, total = worlds.model.nv, self.each * self.copies
-        workspaces, wanted = worlds._prepared(self.width), batch._wanted(set())
-        loads = worlds._loads()
+        worlds, model = self.worlds, self.worlds.model
+        nv, total, width = model.nv, self.each * self.copies, self.width
 
         def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
             """The columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
             part = a[:, start : start + npass * self.copies]
             return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
 
-        def plan(loop: Stage, kinds: dict[str, list[Transfer]], n: int, workspaces=workspaces) -> Plan:
-            made = Plan(workspaces, kinds, n, wanted, loop)
-            made.workspaces[0].calls.require(loop)
-            return made
-
         at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
-        self.base = plan(
-            base_tiles,
-            {
-                "load": loads,
-                "record": [
-                    Transfer("qacc", worlds.qacc[:, None]),
-                    Transfer("qacc_step", worlds.qacc_step[:, None]),
-                    Transfer("part", worlds.based),
-                ],
-            },
-            self.each,
-            worlds._prepared(self.narrow),
-        )
-        given = [*loads, Transfer("qacc", worlds.qacc), Transfer("qacc_step", worlds.qacc_step)]
+        found = {"qacc": worlds.qacc[:, None], "qacc_step": worlds.qacc_step[:, None], "report": worlds.based}
+        self.base = worlds._plan_of(base_tiles, self.each, {}, found, width=self.narrow)
+        given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
 
         def rates(loops: list) -> list[tuple[Plan, int]]:
             """Differences of the residual, or of a part of it, column by column."""
             plans = []
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
-                brought = {"qacc_smooth": at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
-                taken = {"rk.acceleration": self.g, "rk.velocity": self.p, "rk.act": self.state[..., 2 * nv :]}
-                kinds = {
-                    "load": given,
-                    "control": [Transfer(name, rows(a, start, npass)[..., None]) for name, a in brought.items()],
-                    "record": [Transfer(name, rows(a, start, npass)) for name, a in taken.items() if a.size],
-                }
-                plans.append((plan(loop, kinds, total), npass))
+                brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
+                taken = {"dg": self.g, "dp": self.p, "dact": self.state[..., 2 * nv :]}
+                both = ({name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, taken))
+                plans.append((worlds._plan_of(loop, total, *both, given, width), npass))
             return plans
 
         self.rates = rates([position_columns, force_columns])
         self.rest = rates([rest_positions, rest_forces]) if worlds.by_formulas and self.leaves_rest else []
         self.few_up, self.few_down, self.brought = self.up, self.down, []
-        self.formulas = self._formulas(loads, at) if worlds.by_formulas else None
+        self.formulas = self._formulas(at) if worlds.by_formulas else None
         self._begun, self._moves = set(), None
         npass = self.ncol // self.copies
-        brought = {"qacc_smooth": at[..., None], "grad": self.g, "qfrc_inverse": self.p}
-        brought["rk.acceleration"] = self.acceleration
-        taken = {
-            "rk.acceleration": self.acceleration,
-            "rk.rate": self.state[..., :nv],
-            "rk.velocity": self.state[..., nv : 2 * nv],
-        }
-        report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 2), (self.report.strides[0], 0, 8))
-        kinds = {
-            "load": loads,
-            "control": [Transfer(name, rows(a, 0, npass)) for name, a in brought.items()],
-            "record": [*(Transfer(name, rows(a, 0, npass)) for name, a in taken.items()), Transfer("part", report)],
-        }
-        self.solution = plan(solve_columns, kinds, total), npass
+        brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "da": self.acceleration}
+        taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
+        report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 3), (self.report.strides[0], 0, 8))
+        brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
+        self.solution = worlds._plan_of(solve_columns, total, brought, taken | {"report": report}, width=width), npass
 
-    def _formulas(self, loads: list[Transfer], at: np.ndarray) -> tuple[Plan, int]:
+    def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
         """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
         worlds, nv = self.worlds, self.worlds.model.nv
-        workspaces, wanted = worlds._prepared(self.narrow), worlds.batch._wanted(set())
         given = [start for loop, start, _ in self.parts if loop is None]
         n = given[0] if given and not self.whole else self.ncol
         state, acceleration = self.state, self.acceleration
@@ -245,37 +211,31 @@ class Passes:
                 a[:, self.kept] for a in (self.up, self.down, state, acceleration)
             )
         report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
-        brought = {"qacc_smooth": at}
+        brought = {"at": at}
         if self.leaves_rest:
             act = self.state[..., 2 * nv :]
-            self.brought = [("grad", self.g), ("qfrc_inverse", self.p), ("rk.act", act)]
+            self.brought = [("rest_g", self.g), ("rest_p", self.p), ("dact", act)]
             if len(at[0]) < self.ncol:
                 self.brought = [(name, a, a[:, self.kept]) for name, a in self.brought]
             brought |= {name: few[-1] for name, *few in self.brought if few[-1].size}
         elif self.asks:
-            brought |= {"qfrc_smooth": self.few_up, "qfrc_passive": self.few_down}
-        taken = {"rk.act": state[..., 2 * nv :], "rk.acceleration": self.g, "rk.velocity": self.p}
+            brought |= {"up": self.few_up, "down": self.few_down}
+        taken = {"dact": state[..., 2 * nv :], "dg": self.g, "dp": self.p}
         if self.whole:
-            taken = {"rk.act": state[..., 2 * nv :], "rk.rate": state[..., :nv], "rk.velocity": state[..., nv : 2 * nv]}
+            taken = {"dact": state[..., 2 * nv :], "dq": state[..., :nv], "dv": state[..., nv : 2 * nv]}
             if worlds.torques:
-                taken = {"rk.acceleration": acceleration}
+                taken = {"da": acceleration}
         taken = {name: a for name, a in taken.items() if a.size}
-        names, shifts = list(taken), {"rk.rate": 0, "rk.velocity": nv, "rk.act": 2 * nv}
+        names, shifts = list(taken), {"dq": 0, "dv": nv, "dact": 2 * nv}
         # where a pass writes, and how large it is
         self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
-        self.to_acceleration = names.index("rk.acceleration") if "rk.acceleration" in taken else -1
-        kinds = {
-            "load": loads,
-            "control": [Transfer(name, a[:, :n] if a.ndim == 3 else a[:, :n, None]) for name, a in brought.items()],
-            "record": [*(Transfer(name, a[:, :n]) for name, a in taken.items()), Transfer("part", report)],
-        }
-        rooms, loop = (
-            [room(w, self.leaves_rest, not worlds.torques) for w in workspaces],
-            formula_steps if self.whole else formula_columns,
-        )
-        plan = Plan(workspaces, kinds, self.each, wanted, loop, worlds.batch._remembered(), rooms)
-        plan.workspaces[0].calls.require(loop)
+        self.to_acceleration = names.index("da") if "da" in taken else -1
+        brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
+        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": report}
+        loop, memory = formula_steps if self.whole else formula_columns, worlds.batch._remembered()
+        sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
+        plan = worlds._plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, **sizes)
         self.rows = plan.record.arrays["record_row"]
         return plan, n
 

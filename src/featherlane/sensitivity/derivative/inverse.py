@@ -27,7 +27,6 @@ from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import place
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
-from featherlane.sensitivity.derivative.room import room
 from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
 from featherlane.sensitivity.derivative.transition import (
     InverseDerivatives,
@@ -41,7 +40,6 @@ from featherlane.simulation.step.forward import control_and_actuate, forward_vel
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
-from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.world.data import Data
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.untouched import mark_touched
@@ -101,32 +99,32 @@ def inverse_derivatives(
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _column(m, d, t, c):
-    """dof_g <- rates by the c-th position, velocity or acceleration."""
-    clear_rates(m, d, t)
+def _column(m, d, p, c):
+    """dg <- rates by the c-th position, velocity or acceleration."""
+    clear_rates(m, d, p)
     if c < m.nv:
-        position_rates(m, d, t, c)
+        position_rates(m, d, p, c)
     elif c < 2 * m.nv:
-        velocity_rates(m, d, t, c - m.nv)
+        velocity_rates(m, d, p, c - m.nv)
     else:
         k = c - 2 * m.nv
-        acceleration_column(m, d, t, k, t.dof_g)
-        t.dof_g[k] = t.dof_g[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + t.dof_curvature[k]
-        add_velocity_column(m, d, t, k, accelerates=1, out=t.dof_g)
-    add_brought(m, d, t)
+        acceleration_column(m, d, p, k)
+        p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
+        add_velocity_column(m, d, p, k, accelerates=1)
+    add_brought(m, d, p)
 
 
-@stage(t=RATES)
-def inverse_columns_of_tile(m, d, b, t, thread, tile):
+@stage(p=RATES)
+def inverse_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of inverse dynamics by formulas, and by what the call brings, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; rk.*, qacc_step, part; dof_*, body_*, geom_*, slot_* and all else of t;
+    Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, slot_* and all else of p;
             con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
             thread's workspace.
     """
     W, overflow = width(d), place(m, d)
-    d.part[FITS], d.part[NEAREST], d.part[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
+    p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
@@ -135,12 +133,10 @@ def inverse_columns_of_tile(m, d, b, t, thread, tile):
         for i in range(m.nv):
             d.qacc_step[i] = d.qacc[i]
         constraint_forces(m, d, store=0)
-        prepare_rates(m, d, t)
+        prepare_rates(m, d, p)
         for s in range(b.nstep):
             read_controls(b, thread, tile, W, s)
-            _column(m, d, t, s)
-            for i in range(m.nv):
-                d.rk.acceleration[i] = t.dof_g[i]
+            _column(m, d, p, s)
             write_records(b, thread, tile, W, s)
     else:
         write_records(b, thread, tile, W, 0)
@@ -180,18 +176,11 @@ class InverseWorlds(OwnWorlds):
     def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int, rest: bool) -> np.ndarray:
         """Rates of some worlds; 1 where they are there, 0 where they are not, -1 where the world has to go alone."""
         model, nv, n = self.model, self.model.nv, self.batch.nworld
-        workspaces, wanted = self._prepared(width_of_tile), self.batch._wanted(set())
-        ntile = -(-len(chosen) // width_of_tile)
-        load = [*self._loads(), Transfer("qacc", self._qacc), Transfer("qacc_step", np.zeros((n, nv)))]
+        ntile, load = -(-len(chosen) // width_of_tile), {"qacc": self._qacc, "qacc_step": np.zeros((n, nv))}
 
-        def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, rooms=()) -> None:
-            kinds = {
-                "load": load,
-                "control": [Transfer(name, a[:, columns]) for name, a in brought.items()],
-                "record": [Transfer(name, a[:, columns]) for name, a in taken.items()],
-            }
-            plan = Plan(workspaces, kinds, n, wanted, loop, rooms=rooms)
-            plan.workspaces[0].calls.require(loop)
+        def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, **sizes) -> None:
+            parts = ({name: a[:, columns] for name, a in rows.items()} for rows in (brought, taken))
+            plan = self._plan_of(loop, n, *parts, load, width_of_tile, **sizes)
             plan.begin(columns.stop - columns.start, chosen, chosen)
             self._go(plan, ntile)
 
@@ -201,13 +190,13 @@ class InverseWorlds(OwnWorlds):
             coordinate[2 * nv :] += model.na + model.nu
             step = np.full(3 * nv, EPS)
             step[2 * nv :] = LINEAR
-            moves = {"qacc_smooth": coordinate, "qfrc_smooth": step, "qfrc_passive": step}
+            moves = {"at": coordinate, "up": step, "down": step}
             moves = {name: np.broadcast_to(a, (n, 3 * nv)).copy()[..., None] for name, a in moves.items()}
-            go(rest_positions, moves, {"rk.acceleration": out}, slice(0, nv))
-            go(rest_forces, moves, {"rk.acceleration": out}, slice(nv, 3 * nv))
-            brought = {"grad": out}
+            go(rest_positions, moves, {"dg": out}, slice(0, nv))
+            go(rest_forces, moves, {"dg": out}, slice(nv, 3 * nv))
+            brought = {"rest_g": out}
         report = np.zeros((n, 3))
         told = np.lib.stride_tricks.as_strided(report, (n, 3 * nv, 3), (report.strides[0], 0, 8))
-        rooms = [room(w, rest) for w in workspaces]
-        go(inverse_columns, brought, {"rk.acceleration": out, "part": told}, slice(0, 3 * nv), rooms)
+        taken = {"dg": out, "report": told}
+        go(inverse_columns, brought, taken, slice(0, 3 * nv), rate_rest=int(rest), rate_steps=1)
         return report[chosen, KNOWN]

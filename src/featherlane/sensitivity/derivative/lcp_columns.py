@@ -6,8 +6,7 @@ differenced: two evaluations of the rows, no solver and no collision.  What the 
 
     da = da at fixed x + Mh^-1 J^T dx,      dv' = dv + h da,      dq' as in tangent.py.
 
-Lane by lane the call brings, for each column, the number of the coordinate (`qacc_smooth[0]`, the same in all lanes)
-and how far it moves up and down (`qfrc_smooth[0]`, `qfrc_passive[0]`).
+All lanes of a tile have the same coordinate.
 """
 
 from featherlane.prelude import *
@@ -62,7 +61,7 @@ def has_cones(m):
 
 
 @kernel
-def _place(m, d, u):
+def _place(m, d, p):
     """Positions, contacts, and how these move; what waits in the gap has to be found at no displaced pose."""
     forward_position(m, d)
     d.con_fresh[0] = 0
@@ -71,8 +70,8 @@ def _place(m, d, u):
         choose_contacts(m, d)
         for k in range(d.ncon_slot[0]):
             d.con_present[k] = where(d.con_D[k] > 0.0, d.con_present[k], 0.0)
-        contact_moves(m, d, u)
-        keep_contacts(m, d, u)
+        contact_moves(m, d, p)
+        keep_contacts(m, d, p)
 
 
 @kernel
@@ -84,11 +83,11 @@ def _forces(m, d):
 
 
 @kernel
-def _find_first_forces(m, d, u):
+def _find_first_forces(m, d, p):
     """row_first: the forces that hold without friction, in `frozen` mode; else those of the solution."""
     n = d.lcp.n[0]
     for r in range(n):
-        u.row_x[r] = d.lcp.x[r]
+        p.row_x[r] = d.lcp.x[r]
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
@@ -96,45 +95,45 @@ def _find_first_forces(m, d, u):
                 d.lcp.add[r] = zero(d)
         find_forces(m, d)
     for r in range(n):
-        u.row_first[r] = d.lcp.x[r]
+        p.row_first[r] = d.lcp.x[r]
 
 
 @kernel
-def _solve_world(m, d, u):
+def _solve_world(m, d, p):
     """The step's rows and forces; 0 where they do not fit."""
-    _place(m, d, u)
+    _place(m, d, p)
     fits = 0
     if d.con_overflow[0] == 0:
         _forces(m, d)
         make_rows(m, d)
         make_lcp(m, d)
         # islands too large for one dense problem have limits that are not frozen
-        room = u.rate_nrow if m.opt_lcp_solver != DANTZIG else min(u.rate_nrow, d.nlcpone)
+        room = p.rate_nrow if m.opt_lcp_solver != DANTZIG else min(p.rate_nrow, d.nlcpone)
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= room:
             find_forces(m, d)
-            _find_first_forces(m, d, u)
+            _find_first_forces(m, d, p)
             fits = 1
     return fits
 
 
 @kernel
-def _evaluate(m, d, u, store):
+def _evaluate(m, d, p, store):
     """qacc, act and the slack at the present state with the forces of the world; lcp.g: the slack at the first ones."""
     _forces(m, d)
-    rows_again(m, d, u, store)
+    rows_again(m, d, p, store)
     if store:
-        keep_rows(d, u)
+        keep_rows(d, p)
     else:
-        compare_rows(d, u)
-    if d.lcp.n[0] == u.row_count[0]:
+        compare_rows(d, p)
+    if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
             for r in range(d.lcp.n[0]):
-                d.lcp.x[r] = u.row_first[r]
+                d.lcp.x[r] = p.row_first[r]
             set_w(d)
             for r in range(d.lcp.n[0]):
                 d.lcp.g[r] = d.lcp.w[r]
         for r in range(d.lcp.n[0]):
-            d.lcp.x[r] = u.row_x[r]
+            d.lcp.x[r] = p.row_x[r]
         set_w(d)
         accelerate(m, d)
         advance_activations(m, d, d.act_dot)
@@ -150,99 +149,99 @@ def _move(m, d, at, step):
 
 
 @kernel
-def _at_point(m, d, b, u, thread, tile, W, c, step):
+def _at_point(m, d, b, p, thread, tile, W, c, step):
     """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
     load_worlds(b, thread, tile, W)
     _move(m, d, real(d, 1.0) * c, step)
     if c < m.nv:
         forward_position(m, d)
-    place_contacts(d, u, step)
-    _evaluate(m, d, u, store=0)
+    place_contacts(d, p, step)
+    _evaluate(m, d, p, store=0)
 
 
 @kernel
-def _keep_upper(m, d, u, s):
+def _keep_upper(m, d, p, s):
     n = d.lcp.n[0]
     for i in range(m.nv):
-        u.col_acceleration[s * m.nv + i] = d.qacc[i]
+        p.col_acceleration[s * m.nv + i] = d.qacc[i]
     for a in range(m.na):
-        u.col_act[s * m.na + a] = d.act[a]
-    if n == u.row_count[0]:
+        p.col_act[s * m.na + a] = d.act[a]
+    if n == p.row_count[0]:
         for r in range(n):
-            u.col_w[s * n + r] = d.lcp.w[r]
-            u.col_first[s * n + r] = d.lcp.g[r]
+            p.col_w[s * n + r] = d.lcp.w[r]
+            p.col_first[s * n + r] = d.lcp.g[r]
 
 
 @kernel
-def _quotients(m, d, u, s, span):
+def _quotients(m, d, p, s, span):
     """Column s: what was kept, less the same at the lower point, over the span between them."""
     n, scale = d.lcp.n[0], where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
-        u.col_acceleration[s * m.nv + i] = (u.col_acceleration[s * m.nv + i] - d.qacc[i]) * scale
+        p.col_acceleration[s * m.nv + i] = (p.col_acceleration[s * m.nv + i] - d.qacc[i]) * scale
     for a in range(m.na):
-        u.col_act[s * m.na + a] = (u.col_act[s * m.na + a] - d.act[a]) * scale
-    if n == u.row_count[0]:
+        p.col_act[s * m.na + a] = (p.col_act[s * m.na + a] - d.act[a]) * scale
+    if n == p.row_count[0]:
         for r in range(n):
-            u.col_w[s * n + r] = (u.col_w[s * n + r] - d.lcp.w[r]) * scale
-            u.col_first[s * n + r] = (u.col_first[s * n + r] - d.lcp.g[r]) * scale
+            p.col_w[s * n + r] = (p.col_w[s * n + r] - d.lcp.w[r]) * scale
+            p.col_first[s * n + r] = (p.col_first[s * n + r] - d.lcp.g[r]) * scale
 
 
 @kernel
-def _difference_columns(m, d, b, u, thread, tile, W):
+def _difference_columns(m, d, b, p, thread, tile, W):
     """All columns at fixed forces."""
     moved = 1
     for s in range(b.nstep):
         read_controls(b, thread, tile, W, s)
-        c, up, down = whole(read_lane(d.qacc_smooth, 0, 0)), d.qfrc_smooth[0] + 0.0, d.qfrc_passive[0] + 0.0
+        c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
-            find_shifts(m, d, u, c)
+            find_shifts(m, d, p, c)
         elif moved:
             # from here on bodies stay where they are
-            find_shifts(m, d, u, -1)
+            find_shifts(m, d, p, -1)
             load_worlds(b, thread, tile, W)
             forward_position(m, d)
             moved = 0
-        _at_point(m, d, b, u, thread, tile, W, c, up)
-        _keep_upper(m, d, u, s)
-        _at_point(m, d, b, u, thread, tile, W, c, -down)
-        _quotients(m, d, u, s, up + down)
+        _at_point(m, d, b, p, thread, tile, W, c, up)
+        _keep_upper(m, d, p, s)
+        _at_point(m, d, b, p, thread, tile, W, c, -down)
+        _quotients(m, d, p, s, up + down)
 
 
 # ---- what the forces make of them ------------------------------------------------------------------------------------
 @kernel
-def _back_to_world(m, d, b, u, thread, tile, W):
+def _back_to_world(m, d, b, p, thread, tile, W):
     """The worlds' own state and rows, as before the columns."""
     load_worlds(b, thread, tile, W)
     forward_position(m, d)
-    find_shifts(m, d, u, -1)
-    place_contacts(d, u, zero(d))
-    _evaluate(m, d, u, store=0)
+    find_shifts(m, d, p, -1)
+    place_contacts(d, p, zero(d))
+    _evaluate(m, d, p, store=0)
 
 
 @kernel
-def _first(m, u):
+def _first(m, p):
     """The forces that set the limits of friction."""
-    return u.row_first if freezes(m) else u.row_x
+    return p.row_first if freezes(m) else p.row_x
 
 
 @kernel
-def _nearest(m, d, u):
+def _nearest(m, d, p):
     """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
-    h, size = timestep(m), _size(d, u)
-    least = nearest_switch(d, u.row_x, _first(m, u), d.lcp.w, size, has_cones(m))
+    h, size = timestep(m), _size(d, p)
+    least = nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
-            least = _closer(d, d.dofrow_lcprow[k], u.dof_edge[k] / h, size, d.dofrow_present[k] > 0.0, least)
+            least = _closer(d, d.dofrow_lcprow[k], p.dof_edge[k] / h, size, d.dofrow_present[k] > 0.0, least)
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] == LIMIT_JOINT or d.genrow_type[k] == LIMIT_TENDON:
             gap = fabs(d.genrow_pos[k] - d.genrow_margin[k])
             least = _closer(d, d.genrow_lcprow[k], gap / (h * h), size, d.genrow_present[k] > 0.0, least)
     for k in range(d.ncon_slot[0]):
         if d.con_lcprow[k] >= 0:
-            least = _closer(d, d.con_lcprow[k], u.slot_edge[k] / h, size, d.con_D[k] > 0.0, least)
+            least = _closer(d, d.con_lcprow[k], p.slot_edge[k] / h, size, d.con_D[k] > 0.0, least)
         gap = d.con_dist[k] - d.con_includemargin[k]
         # flat faces that lie on each other tilt over one edge or another
-        flat = (u.slot_flat[k] > 0.0) & (d.con_D[k] > 0.0)
+        flat = (p.slot_flat[k] > 0.0) & (d.con_D[k] > 0.0)
         least = where(flat, fmin(least, STEP), least)
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0) & (gap > 0.0)
         least = where(waits, fmin(least, gap), least)
@@ -250,9 +249,9 @@ def _nearest(m, d, u):
 
 
 @kernel
-def _size(d, u):
+def _size(d, p):
     """What forces are measured by: the largest one, or that which the largest right-hand side asks for."""
-    return solution_size(d, u.row_x)
+    return solution_size(d, p.row_x)
 
 
 @kernel
@@ -263,122 +262,122 @@ def _closer(d, r, change, size, present, least):
 
 
 @kernel
-def _first_forces(m, d, b, u):
+def _first_forces(m, d, b, p):
     """col_first <- rates of the forces that hold without friction, row by row."""
     n = d.lcp.n[0]
-    sort_rows(d, u, u.row_first, u.row_first, d.lcp.g, friction=0)
-    form_system(m, d, u, follows=0, cones=0)
-    factor_system(d, u)
+    sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
+    form_system(m, d, p, follows=0, cones=0)
+    factor_system(d, p)
     for s in range(b.nstep):
         for r in range(n):
-            u.row_dx[r] = -u.col_first[s * n + r]
-        solve_system(d, u)
+            p.row_dx[r] = -p.col_first[s * n + r]
+        solve_system(d, p)
         for r in range(n):
-            u.col_first[s * n + r] = u.row_dx[r]
+            p.col_first[s * n + r] = p.row_dx[r]
 
 
 @kernel
-def _subtract_product(m, d, u):
+def _subtract_product(m, d, p):
     """row_dx of the free rows -= A times that of the others, in `frozen` mode."""
     n = d.lcp.n[0]
     for r in range(n):
-        d.lcp.x[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
+        d.lcp.x[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
     set_w(d)
     for r in range(n):
-        free = u.row_free[r] > 0.0
-        u.row_dx[r] = where(free, u.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), u.row_dx[r])
+        free = p.row_free[r] > 0.0
+        p.row_dx[r] = where(free, p.row_dx[r] - (d.lcp.w[r] + d.lcp.b[r]), p.row_dx[r])
 
 
 @kernel
-def _solve_column(m, d, u, s):
+def _solve_column(m, d, p, s):
     """qacc <- rates of the acceleration of column s, with all that forces do."""
     n = d.lcp.n[0]
     for r in range(n):
-        u.row_dx[r] = where(u.row_free[r] > 0.0, -u.col_w[s * n + r], 0.0)
+        p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
     if freezes(m):
-        follow_normals(d, u, u.col_first, s * n)
+        follow_normals(d, p, p.col_first, s * n)
         for r in range(n):
-            d.lcp.y[r] = where(u.row_free[r] > 0.0, 0.0, u.row_dx[r])
-        _subtract_product(m, d, u)
-        solve_system(d, u)
+            d.lcp.y[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
+        _subtract_product(m, d, p)
+        solve_system(d, p)
         for r in range(n):
-            u.row_dx[r] = where(u.row_free[r] > 0.0, u.row_dx[r], d.lcp.y[r])
+            p.row_dx[r] = where(p.row_free[r] > 0.0, p.row_dx[r], d.lcp.y[r])
     else:
         if has_cones(m):
-            turn_side(d, u)
-        solve_system(d, u)
-        follow_normals(d, u, u.row_dx, 0)
+            turn_side(d, p)
+        solve_system(d, p)
+        follow_normals(d, p, p.row_dx, 0)
     for r in range(n):
-        d.lcp.x[r] = u.row_dx[r]
+        d.lcp.x[r] = p.row_dx[r]
     sum_rows(m, d)
     for i in range(m.nv):
-        d.qacc_step[i] = u.col_acceleration[s * m.nv + i]
+        d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
     accelerate(m, d)
 
 
 @kernel
-def _step_column(m, d, u, s, c):
-    """rk_acceleration <- da, rk.rate <- dq', rk.velocity <- dv', rk.act <- dact' of column s, of coordinate c."""
+def _step_column(m, d, p, s, c):
+    """da, dq', dv', dact' of column s, of coordinate c."""
     h = timestep(m)
     for i in range(m.nv):
-        d.rk.acceleration[i] = d.qacc[i]
-        d.qvec[i] = real(d, 1.0 if c == i else 0.0)
-        d.rk.velocity[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
-    advance_tangent(m, d, d.qvec, d.rk.velocity, d.rk.qvel, h, d.rk.rate)
+        p.da[i] = d.qacc[i]
+        p.unit[i] = real(d, 1.0 if c == i else 0.0)
+        p.dv[i] = fma(h, d.qacc[i], 1.0 if c == m.nv + i else 0.0)
+    advance_tangent(m, d, p.unit, p.dv, p.next_qvel, h, p.dq)
     for a in range(m.na):
-        d.rk.act[a] = u.col_act[s * m.na + a]
+        p.dact[a] = p.col_act[s * m.na + a]
 
 
-@stage(u=LCP_RATES)
-def lcp_columns_of_tile(m, d, b, u, thread, tile):
+@stage(p=LCP_RATES)
+def lcp_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of the acceleration and of the next state under the contact model lcp, column by column.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; part, rk.acceleration (da), rk.rate (dq'), rk.velocity (dv'), rk.*; all of u:
-            col_*, row_*, rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step,
-            qfrc_constraint, con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, and all else of
-            this thread's workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
+    Writes: those that they take back; report, da, dq, dv, dact, next_qvel, unit; all else of p: col_*, row_*,
+            rows_same, slot_*, dof_*, geom_*; qpos, qvel, act, ctrl, qfrc_applied, qacc, qacc_step, qfrc_constraint,
+            con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, and all else of this thread's
+            workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
-    W, fits = width(d), _solve_world(m, d, u)
-    d.part[FITS], d.part[NEAREST] = zero(d), zero(d)
+    W, fits = width(d), _solve_world(m, d, p)
+    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if fits:
-        known = not_(u.slot_known[0] < 0.0)
-        u.rows_same[0] = where(known, 1.0, 0.0)
+        known = not_(p.slot_known[0] < 0.0)
+        p.rows_same[0] = where(known, 1.0, 0.0)
         fits = 1 if any_(known) else 0
     if fits:
         rows = d.lcp.n[0]
         load_worlds(b, thread, tile, W)
-        find_shifts(m, d, u, -1)
-        place_contacts(d, u, zero(d))
-        _evaluate(m, d, u, store=1)
+        find_shifts(m, d, p, -1)
+        place_contacts(d, p, zero(d))
+        _evaluate(m, d, p, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
         for i in range(m.nv):
-            d.rk.qvel[i] = fma(h, d.qacc[i], d.qvel[i])
-        _difference_columns(m, d, b, u, thread, tile, W)
-        _back_to_world(m, d, b, u, thread, tile, W)
-        d.part[FITS] = u.rows_same[0] + 0.0
-        d.part[NEAREST] = _nearest(m, d, u)
+            p.next_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
+        _difference_columns(m, d, b, p, thread, tile, W)
+        _back_to_world(m, d, b, p, thread, tile, W)
+        p.report[FITS] = p.rows_same[0] + 0.0
+        p.report[NEAREST] = _nearest(m, d, p)
         if freezes(m):
-            _first_forces(m, d, b, u)
-        sort_rows(d, u, u.row_x, _first(m, u), d.lcp.w, friction=1)
+            _first_forces(m, d, b, p)
+        sort_rows(d, p, p.row_x, _first(m, p), d.lcp.w, friction=1)
         if has_cones(m):
-            sort_cones(d, u, u.row_x, d.lcp.w)
-        form_system(m, d, u, 0 if freezes(m) else 1, has_cones(m))
-        factor_system(d, u)
+            sort_cones(d, p, p.row_x, d.lcp.w)
+        form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
+        factor_system(d, p)
         for s in range(b.nstep):
             read_controls(b, thread, tile, W, s)
-            c = whole(read_lane(d.qacc_smooth, 0, 0))
-            _solve_column(m, d, u, s)
-            _step_column(m, d, u, s, c)
+            c = whole(read_lane(p.at, 0, 0))
+            _solve_column(m, d, p, s)
+            _step_column(m, d, p, s, c)
             write_records(b, thread, tile, W, s)
     else:
         write_records(b, thread, tile, W, 0)
 
 
-@stage(u=LCP_RATES)
-def lcp_columns(m, d, b, u, thread, first, last):
+@stage(p=LCP_RATES)
+def lcp_columns(m, d, b, p, thread, first, last):
     """`lcp_columns_of_tile` in each tile.
 
     Reads:  the rows that the transfers of b bring in.
@@ -387,4 +386,4 @@ def lcp_columns(m, d, b, u, thread, first, last):
     W = width(d)
     for tile in range(first, last):
         load_tile(m, d, b, thread, tile, W)
-        lcp_columns_of_tile(m, d, b, u, thread, tile)
+        lcp_columns_of_tile(m, d, b, p, thread, tile)

@@ -34,10 +34,10 @@ def _reach(d, x, w, k, count):
 
 
 @kernel
-def sort_cones(d, u, x, w):
+def sort_cones(d, p, x, w):
     """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
     for k in range(d.lcp.n[0]):
-        u.row_cone[k] = zero(d)
+        p.row_cone[k] = zero(d)
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             length, aim, radius = _reach(d, x, w, k, count)
@@ -48,12 +48,12 @@ def sort_cones(d, u, x, w):
                 rough = mu_of(d, i) > 0.0
                 mu = where(rough, mu_of(d, i), 1.0)
                 t = where(rough, x[i] / mu * inverse, 0.0)
-                u.row_unit[i] = t
+                p.row_unit[i] = t
                 pull = fma(-(mu * w[i]), t, pull)
-                u.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), u.row_free[i])
-                u.row_slope[i] = where(rough, 0.0, u.row_slope[i])
-            u.row_pull[k] = pull * inverse
-            u.row_cone[k] = where(slips & (length > 0.0), 1.0, 0.0)
+                p.row_free[i] = where(rough, where(radius > 0.0, 1.0, 0.0), p.row_free[i])
+                p.row_slope[i] = where(rough, 0.0, p.row_slope[i])
+            p.row_pull[k] = pull * inverse
+            p.row_cone[k] = where(slips & (length > 0.0), 1.0, 0.0)
 
 
 @kernel
@@ -71,64 +71,64 @@ def nearest_on_cones(d, x, w, size, least):
 
 
 @kernel
-def _project_rows(d, u, k, count, slips):
+def _project_rows(d, p, k, count, slips):
     """Rows of the block <- those of mu w, less what is along t, and with columns that move along the cone."""
     n = d.lcp.n[0]
     for col in range(n):
         along = zero(d)
         for c in range(count):
             i = k + 1 + c
-            along = fma(u.row_unit[i] * mu_of(d, i), u.row_matrix[i * n + col], along)
+            along = fma(p.row_unit[i] * mu_of(d, i), p.row_matrix[i * n + col], along)
         for c in range(count):
             i = k + 1 + c
-            x = u.row_matrix[i * n + col]
+            x = p.row_matrix[i * n + col]
             rough = slips & (mu_of(d, i) > 0.0)
-            u.row_matrix[i * n + col] = where(rough, fma(mu_of(d, i), x, -(u.row_unit[i] * along)), x)
+            p.row_matrix[i * n + col] = where(rough, fma(mu_of(d, i), x, -(p.row_unit[i] * along)), x)
 
 
 @kernel
-def _project_columns(d, u, k, count, slips):
+def _project_columns(d, p, k, count, slips):
     """ds = P ds + t dx_n in the block, and what keeps s on the cone."""
-    n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), u.row_pull[k]
+    n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), p.row_pull[k]
     for c in range(count):
         i = k + 1 + c
         rough, along, a = slips & (mu_of(d, i) > 0.0), zero(d), i * n
         for e in range(count):
             j = k + 1 + e
-            along = fma(u.row_matrix[a + j] * mu_of(d, j), u.row_unit[j], along)
+            along = fma(p.row_matrix[a + j] * mu_of(d, j), p.row_unit[j], along)
         for e in range(count):
             j = k + 1 + e
             both = rough & (mu_of(d, j) > 0.0)
-            tt, inverse = u.row_unit[i] * u.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
+            tt, inverse = p.row_unit[i] * p.row_unit[j], 1.0 / where(mu_of(d, j) > 0.0, mu_of(d, j), 1.0)
             own = pull if i == j else 0.0 * pull
-            more = fma(scale - pull, tt, own) - along * u.row_unit[j]
-            u.row_matrix[a + j] = where(both, fma(more, inverse, u.row_matrix[a + j]), u.row_matrix[a + j])
-        x = u.row_matrix[a + k]
-        u.row_matrix[a + k] = where(rough, x + (along - scale * u.row_unit[i]), x)
+            more = fma(scale - pull, tt, own) - along * p.row_unit[j]
+            p.row_matrix[a + j] = where(both, fma(more, inverse, p.row_matrix[a + j]), p.row_matrix[a + j])
+        x = p.row_matrix[a + k]
+        p.row_matrix[a + k] = where(rough, x + (along - scale * p.row_unit[i]), x)
 
 
 @kernel
-def turn_system(d, u):
+def turn_system(d, p):
     """row_matrix, A over all rows, <- with the rows of what slips on a cone."""
     for k in range(d.lcp.n[0]):
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
-            slips = u.row_cone[k] > 0.0
-            _project_rows(d, u, k, count, slips)
-            _project_columns(d, u, k, count, slips)
+            slips = p.row_cone[k] > 0.0
+            _project_rows(d, p, k, count, slips)
+            _project_columns(d, p, k, count, slips)
 
 
 @kernel
-def turn_side(d, u):
+def turn_side(d, p):
     """row_dx, a right-hand side, likewise."""
     for k in range(d.lcp.n[0]):
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
-            slips, along = u.row_cone[k] > 0.0, zero(d)
+            slips, along = p.row_cone[k] > 0.0, zero(d)
             for c in range(count):
                 i = k + 1 + c
-                along = fma(u.row_unit[i] * mu_of(d, i), u.row_dx[i], along)
+                along = fma(p.row_unit[i] * mu_of(d, i), p.row_dx[i], along)
             for c in range(count):
                 i = k + 1 + c
                 rough = slips & (mu_of(d, i) > 0.0)
-                u.row_dx[i] = where(rough, fma(mu_of(d, i), u.row_dx[i], -(u.row_unit[i] * along)), u.row_dx[i])
+                p.row_dx[i] = where(rough, fma(mu_of(d, i), p.row_dx[i], -(p.row_unit[i] * along)), p.row_dx[i])

@@ -10,30 +10,27 @@ LCP_RATES = Layout(
         *RATES.fields,
         size("rate_nrow", "capacity: rows of the LCP"),
         size("rate_npair", "its square"),
-        size("rate_ndofrow", "capacity: rows of one dof"),
         size("rate_ncol", "columns"),
         size("rate_ncolrow", "capacity: rows of all columns"),
         size("rate_ncoldof", "dofs of all columns"),
         size("rate_ncolact", "activations of all columns"),
         # the bodies and contacts of the worlds as they are
-        _scratch.real("dof_axis", "rate_nv 6", "1", "motion axes"),
-        _scratch.real("slot_dist", "rate_ncon", "m", "distance"),
-        _scratch.real("slot_pos", "rate_ncon 3", "m", "point"),
+        _scratch.real("dof_axis", "nv 6", "1", "motion axes"),
+        _scratch.real("slot_dist", "nconmax", "m", "distance"),
+        _scratch.real("slot_pos", "nconmax 3", "m", "point"),
         _scratch.real(
-            "slot_frame", "rate_ncon 9", "1", "normal and tangents, before they turn to a direction of friction"
+            "slot_frame", "nconmax 9", "1", "normal and tangents, before they turn to a direction of friction"
         ),
-        _scratch.real("slot_belt", "rate_ncon 3", "m/s", "velocity of the surface that the caller gave"),
-        _scratch.real("slot_arms", "rate_ncon 6", "m", "point from the com of the tree of either body"),
+        _scratch.real("slot_belt", "nconmax 3", "m/s", "velocity of the surface that the caller gave"),
+        _scratch.real("slot_arms", "nconmax 6", "m", "point from the com of the tree of either body"),
         _scratch.real(
-            "slot_branch", "rate_ncon 4", "1", "1 where: apart, deeper than is left alone, as fast as may be, bounces"
+            "slot_branch", "nconmax 4", "1", "1 where: apart, deeper than is left alone, as fast as may be, bounces"
         ),
-        _scratch.real("slot_edge", "rate_ncon", "m/s", "to where the law of the normal's velocity changes"),
-        _scratch.real("dof_edge", "rate_ndofrow", "m/s, rad/s", "the same of a limit"),
-        _scratch.real(
-            "slot_flat", "rate_ncon", "1", "1 where some dof tilts flat faces, whose points are counted anew"
-        ),
-        _scratch.real("slot_shift", "rate_ncon 7", "m, 1", "how a column moves distance and point and turns the frame"),
-        _scratch.real("dof_bounces", "rate_ndofrow", "1", "1 where a limit bounces"),
+        _scratch.real("slot_edge", "nconmax", "m/s", "to where the law of the normal's velocity changes"),
+        _scratch.real("dof_edge", "ndofrowmax", "m/s, rad/s", "the same of a limit"),
+        _scratch.real("slot_flat", "nconmax", "1", "1 where some dof tilts flat faces, whose points are counted anew"),
+        _scratch.real("slot_shift", "nconmax 7", "m, 1", "how a column moves distance and point and turns the frame"),
+        _scratch.real("dof_bounces", "ndofrowmax", "1", "1 where a limit bounces"),
         # rows
         _scratch.int("row_count", "1", "1", "rows"),
         _scratch.real("row_present", "rate_nrow", "1", "1 where the world has the row"),
@@ -50,6 +47,7 @@ LCP_RATES = Layout(
         _scratch.real("row_dx", "rate_nrow", "N, N m", "rates of the forces"),
         _scratch.real("row_matrix", "rate_npair", "1/kg", "A over the rows that are free, factored"),
         _scratch.real("rows_same", "1", "1", "1 where the rows at all points are those of the world"),
+        _scratch.real("row_entries", "nv", "1", "a row of Y, column by column"),
         # columns, at fixed forces
         _scratch.real("col_acceleration", "rate_ncoldof", "m/s^2", "rates of the acceleration"),
         _scratch.real("col_act", "rate_ncolact", "1", "rates of the next activations"),

@@ -38,20 +38,20 @@ APART, DEEP, FASTEST, BOUNCES = range(4)  # of slot_branch
 
 # ---- contacts of the world, and where they move ----------------------------------------------------------------------
 @kernel
-def keep_contacts(m, d, u):
+def keep_contacts(m, d, p):
     """Motion axes, contacts and their arms as they are now."""
     for i in range(6 * m.nv):
-        u.dof_axis[i] = d.cdof[i]
+        p.dof_axis[i] = d.cdof[i]
     for k in range(d.ncon_slot[0]):
-        u.slot_dist[k], u.slot_flat[k] = d.con_dist[k], zero(d)
+        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], zero(d)
         for c in range(3):
-            u.slot_pos[3 * k + c] = d.con_pos[3 * k + c]
-            u.slot_belt[3 * k + c] = d.con_belt[3 * k + c]
+            p.slot_pos[3 * k + c] = d.con_pos[3 * k + c]
+            p.slot_belt[3 * k + c] = d.con_belt[3 * k + c]
         for c in range(9):
-            u.slot_frame[9 * k + c] = d.con_frame[9 * k + c]
+            p.slot_frame[9 * k + c] = d.con_frame[9 * k + c]
         for place in range(2):
             com = load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]])
-            store3(u.slot_arms, 6 * k + 3 * place, sub3(load3(d.con_pos, 3 * k), com))
+            store3(p.slot_arms, 6 * k + 3 * place, sub3(load3(d.con_pos, 3 * k), com))
 
 
 @kernel
@@ -67,51 +67,51 @@ def _moved(u, k, w, x):
 
 
 @kernel
-def _shift(m, d, u, k, j):
+def _shift(m, d, p, k, j):
     """(distance, position, turn) of contact k by a displacement of dof j."""
     one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
-    S = load6(u.dof_axis, 6 * j)
+    S = load6(p.dof_axis, 6 * j)
     w, dist = (S[0], S[1], S[2]), zero(d)
     pos, turned = zeros(d, 3), zeros(d, 3)
     if second and not first:
-        x = add3((S[3], S[4], S[5]), cross(w, load3(u.slot_arms, 6 * k + 3)))
-        dist, pos, turned = _moved(u, k, w, x)
+        x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k + 3)))
+        dist, pos, turned = _moved(p, k, w, x)
     elif first:
-        x = add3((S[3], S[4], S[5]), cross(w, load3(u.slot_arms, 6 * k)))
+        x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k)))
         if not second:
-            dist, pos, turned = _moved(u, k, scale3(-1.0, w), scale3(-1.0, x))
+            dist, pos, turned = _moved(p, k, scale3(-1.0, w), scale3(-1.0, x))
         # both bodies carry the contact along
         pos = add3(pos, x)
-        spin = dot3(load3(u.slot_spin, 3 * k), w)
-        turned = axpy3(spin, load3(u.slot_frame, 9 * k), add3(turned, w))
+        spin = dot3(load3(p.slot_spin, 3 * k), w)
+        turned = axpy3(spin, load3(p.slot_frame, 9 * k), add3(turned, w))
     return dist, pos, turned
 
 
 @kernel
-def find_shifts(m, d, u, j):
+def find_shifts(m, d, p, j):
     """slot_shift of all contacts by dof j; -1: nothing moves."""
     for k in range(d.ncon_slot[0]):
         for c in range(7):
-            u.slot_shift[7 * k + c] = zero(d)
+            p.slot_shift[7 * k + c] = zero(d)
         if j >= 0:
-            dist, pos, turned = _shift(m, d, u, k, j)
-            u.slot_shift[7 * k] = dist
-            store3(u.slot_shift, 7 * k + 1, pos)
-            store3(u.slot_shift, 7 * k + 4, turned)
+            dist, pos, turned = _shift(m, d, p, k, j)
+            p.slot_shift[7 * k] = dist
+            store3(p.slot_shift, 7 * k + 1, pos)
+            store3(p.slot_shift, 7 * k + 4, turned)
 
 
 @kernel
-def place_contacts(d, u, step):
+def place_contacts(d, p, step):
     """The contacts, moved by `step` of the column's displacement."""
     for k in range(d.ncon_slot[0]):
-        d.con_dist[k] = fma(step, u.slot_shift[7 * k], u.slot_dist[k])
-        store3(d.con_pos, 3 * k, axpy3(step, load3(u.slot_shift, 7 * k + 1), load3(u.slot_pos, 3 * k)))
-        turned = load3(u.slot_shift, 7 * k + 4)
+        d.con_dist[k] = fma(step, p.slot_shift[7 * k], p.slot_dist[k])
+        store3(d.con_pos, 3 * k, axpy3(step, load3(p.slot_shift, 7 * k + 1), load3(p.slot_pos, 3 * k)))
+        turned = load3(p.slot_shift, 7 * k + 4)
         for c in range(3):
-            e = load3(u.slot_frame, 9 * k + 3 * c)
+            e = load3(p.slot_frame, 9 * k + 3 * c)
             store3(d.con_frame, 9 * k + 3 * c, axpy3(step, cross(turned, e), e))
-            d.con_belt[3 * k + c] = u.slot_belt[3 * k + c]
+            d.con_belt[3 * k + c] = p.slot_belt[3 * k + c]
 
 
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def place_dof_rows(m, d):
 
 
 @kernel
-def _limit_again(m, d, u, k, store):
+def _limit_again(m, d, p, k, store):
     """The row of a limit on its branch."""
     j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
@@ -139,63 +139,63 @@ def _limit_again(m, d, u, k, store):
     c, e = -(erp / h) * err, m.jnt_stop_bounce[j]
     back = -(e * v)
     if store:
-        u.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (back > c), 1.0, 0.0)
+        p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (back > c), 1.0, 0.0)
         # beyond its range there is no row at all
-        u.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
-    c = where(u.dof_bounces[k] > 0.0, back, c)
+        p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
+    c = where(p.dof_bounces[k] > 0.0, back, c)
     set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
     return r
 
 
 @kernel
-def _dof_rows_again(m, d, u, store):
+def _dof_rows_again(m, d, p, store):
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
         if has_room(m, d, 1):
             if d.dofrow_type[k] == FRICTION_DOF:
                 d.dofrow_lcprow[k] = loss_row(m, d, k)
             else:
-                d.dofrow_lcprow[k] = _limit_again(m, d, u, k, store)
+                d.dofrow_lcprow[k] = _limit_again(m, d, p, k, store)
 
 
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
 @kernel
-def _velocity_on_branch(m, d, u, k, erp, v, store):
+def _velocity_on_branch(m, d, p, k, erp, v, store):
     """Velocity with which contact k is to part, by the law of the world's own branch."""
     h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
     e, s, b = d.con_restitution[k], push - v, 4 * k
     if store:
         c = where(depth < 0.0, depth / h, (erp / h) * fmax(over, 0.0)) + push
-        u.slot_branch[b + APART] = where(depth < 0.0, 1.0, 0.0)
-        u.slot_branch[b + DEEP] = where(over >= 0.0, 1.0, 0.0)
-        u.slot_branch[b + FASTEST] = where(c >= most, 1.0, 0.0)
+        p.slot_branch[b + APART] = where(depth < 0.0, 1.0, 0.0)
+        p.slot_branch[b + DEEP] = where(over >= 0.0, 1.0, 0.0)
+        p.slot_branch[b + FASTEST] = where(c >= most, 1.0, 0.0)
         edge = fmin(fabs(c - most), fmin(fabs(depth), fabs(over)) / h)
         jump = fmin(fabs(s - d.con_restitution_vel[k]), fabs(e * s + push - c))
-        u.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
+        p.slot_edge[k] = fmin(edge, where(e > 0.0, jump, INFINITE))
         bounces = (e > 0.0) & (s > d.con_restitution_vel[k]) & (e * s + push > where(c >= most, most, c))
-        u.slot_branch[b + BOUNCES] = where(bounces, 1.0, 0.0)
-    c = where(u.slot_branch[b + DEEP] > 0.0, (erp / h) * over, 0.0)
-    c = where(u.slot_branch[b + APART] > 0.0, depth / h, c) + push
-    c = where(u.slot_branch[b + FASTEST] > 0.0, most, c)
-    return where(u.slot_branch[b + BOUNCES] > 0.0, e * s + push, c)
+        p.slot_branch[b + BOUNCES] = where(bounces, 1.0, 0.0)
+    c = where(p.slot_branch[b + DEEP] > 0.0, (erp / h) * over, 0.0)
+    c = where(p.slot_branch[b + APART] > 0.0, depth / h, c) + push
+    c = where(p.slot_branch[b + FASTEST] > 0.0, most, c)
+    return where(p.slot_branch[b + BOUNCES] > 0.0, e * s + push, c)
 
 
 @kernel
-def _contact_again(m, d, u, k, start, n, present, store):
+def _contact_again(m, d, p, k, start, n, present, store):
     """All rows of contact k on its branch."""
     spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_row(m, d, start, n)
-    c = _velocity_on_branch(m, d, u, k, E, v, store)
+    c = _velocity_on_branch(m, d, p, k, E, v, store)
     set_row(m, d, normal, v, a, present, c, C, zero(d), real(d, INFINITE))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 
 
 @kernel
-def _contact_rows_again(m, d, u, store):
+def _contact_rows_again(m, d, p, store):
     """The rows of the contacts that have some, con_D > 0."""
     for k in range(d.ncon_slot[0]):
         d.con_lcprow[k] = NO_ROW
@@ -204,13 +204,13 @@ def _contact_rows_again(m, d, u, store):
             start = open_columns(d)
             n = pair_columns(m, d, d.con_carrier[2 * k], d.con_carrier[2 * k + 1], start)
             if n > 0:
-                _contact_again(m, d, u, k, start, n, acts, store)
+                _contact_again(m, d, p, k, start, n, acts, store)
                 clear_marks(d, start, n)
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------
 @kernel
-def rows_again(m, d, u, store):
+def rows_again(m, d, p, store):
     """The rows of `make_lcp` at the present state, which contacts and limits are there and on what side given.
 
     store: 1 at the world's own state, whose branches are kept; 0: by these.
@@ -221,26 +221,26 @@ def rows_again(m, d, u, store):
     factor_step_inertia(m, d)
     equality_rows(m, d)
     link_rows(m, d)
-    _dof_rows_again(m, d, u, store)
+    _dof_rows_again(m, d, p, store)
     bounded_rows(m, d)
     motor_rows(m, d)
-    _contact_rows_again(m, d, u, store)
+    _contact_rows_again(m, d, p, store)
 
 
 @kernel
-def keep_rows(d, u):
+def keep_rows(d, p):
     """Which rows each world has."""
-    u.row_count[0] = d.lcp.n[0]
+    p.row_count[0] = d.lcp.n[0]
     for r in range(d.lcp.n[0]):
-        u.row_present[r] = where(is_present(d, r), 1.0, 0.0)
+        p.row_present[r] = where(is_present(d, r), 1.0, 0.0)
 
 
 @kernel
-def compare_rows(d, u):
+def compare_rows(d, p):
     """rows_same <- 0 in worlds whose rows are others now: limits of balls and tendons, motors at stops."""
-    if d.lcp.n[0] != u.row_count[0]:
-        u.rows_same[0] = zero(d)
+    if d.lcp.n[0] != p.row_count[0]:
+        p.rows_same[0] = zero(d)
     else:
         for r in range(d.lcp.n[0]):
-            other = not_(where(is_present(d, r), 1.0, 0.0) == u.row_present[r])
-            u.rows_same[0] = where(other, zero(d), u.rows_same[0])
+            other = not_(where(is_present(d, r), 1.0, 0.0) == p.row_present[r])
+            p.rows_same[0] = where(other, zero(d), p.rows_same[0])

@@ -44,7 +44,7 @@ def _target(d, x, w, i):
 
 
 @kernel
-def sort_rows(d, u, x, loads, w, friction):
+def sort_rows(d, p, x, loads, w, friction):
     """row_free, row_slope of forces x with slack w; rows of friction are at rest where `friction` is 0."""
     for i in range(d.lcp.n[0]):
         k = d.lcp.findex[i]
@@ -53,12 +53,12 @@ def sort_rows(d, u, x, loads, w, friction):
         moves, above, below = lo < hi, aim >= hi, aim <= lo
         if k >= 0 and friction == 0:
             moves = false_mask(d)
-        u.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
+        p.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
         slope = zero(d)
         if k >= 0:
             mu = where(moves, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
-        u.row_slope[i] = slope
+        p.row_slope[i] = slope
 
 
 @kernel
@@ -82,82 +82,82 @@ def nearest_switch(d, x, loads, w, size, cones):
 
 # ---- the system ------------------------------------------------------------------------------------------------------
 @kernel
-def _row_of_delassus(m, d, u, i):
+def _row_of_delassus(m, d, p, i):
     """Row i of A, without softness, into row_matrix."""
     n = d.lcp.n[0]
     for v in range(m.nv):
-        d.primal.search[v] = zero(d)
-    for p in range(d.lcp.colnum[i]):
-        d.primal.search[d.lcp.col[d.lcp.coladr[i] + p]] = d.lcp.Y[d.lcp.rowadr[i] + p]
+        p.row_entries[v] = zero(d)
+    for c in range(d.lcp.colnum[i]):
+        p.row_entries[d.lcp.col[d.lcp.coladr[i] + c]] = d.lcp.Y[d.lcp.rowadr[i] + c]
     for j in range(n):
         o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], zero(d)
-        for p in range(d.lcp.colnum[j]):
-            s = fma(d.lcp.Y[e + p], d.primal.search[d.lcp.col[o + p]], s)
-        u.row_matrix[i * n + j] = s
+        for c in range(d.lcp.colnum[j]):
+            s = fma(d.lcp.Y[e + c], p.row_entries[d.lcp.col[o + c]], s)
+        p.row_matrix[i * n + j] = s
 
 
 @kernel
-def form_system(m, d, u, follows, cones):
+def form_system(m, d, p, follows, cones):
     """row_matrix <- A over the free rows, 1 on the diagonal of the others.
 
     follows: friction that slips has its slope; cones: what slips does so on a round cone.
     """
     n = d.lcp.n[0]
     for i in range(n):
-        _row_of_delassus(m, d, u, i)
+        _row_of_delassus(m, d, p, i)
         a = i * n
-        u.row_matrix[a + i] = u.row_matrix[a + i] + d.lcp.cfm[i]
+        p.row_matrix[a + i] = p.row_matrix[a + i] + d.lcp.cfm[i]
         if follows:
             for j in range(n):
                 k = d.lcp.findex[j]
                 if k >= 0:
-                    u.row_matrix[a + k] = fma(u.row_matrix[a + j], u.row_slope[j], u.row_matrix[a + k])
+                    p.row_matrix[a + k] = fma(p.row_matrix[a + j], p.row_slope[j], p.row_matrix[a + k])
     if cones:
-        turn_system(d, u)
+        turn_system(d, p)
     for i in range(n):
-        free, a = u.row_free[i] > 0.0, i * n
+        free, a = p.row_free[i] > 0.0, i * n
         for j in range(n):
-            both = free & (u.row_free[j] > 0.0)
-            u.row_matrix[a + j] = where(both, u.row_matrix[a + j], 1.0 if i == j else 0.0)
+            both = free & (p.row_free[j] > 0.0)
+            p.row_matrix[a + j] = where(both, p.row_matrix[a + j], 1.0 if i == j else 0.0)
 
 
 @kernel
-def factor_system(d, u):
+def factor_system(d, p):
     """row_matrix <- its factors L and U, row_pivot <- 1 / pivot."""
     n = d.lcp.n[0]
     for k in range(n):
-        pivot = u.row_matrix[k * n + k]
+        pivot = p.row_matrix[k * n + k]
         sound = fabs(pivot) > DEPENDENT * d.lcp.diag[k]
         inverse = where(sound, 1.0 / where(sound, pivot, 1.0), 0.0)
-        u.row_pivot[k] = inverse
+        p.row_pivot[k] = inverse
         for i in range(k + 1, n):
-            f = u.row_matrix[i * n + k] * inverse
-            u.row_matrix[i * n + k] = f
+            f = p.row_matrix[i * n + k] * inverse
+            p.row_matrix[i * n + k] = f
             for j in range(k + 1, n):
-                u.row_matrix[i * n + j] = fma(-f, u.row_matrix[k * n + j], u.row_matrix[i * n + j])
+                p.row_matrix[i * n + j] = fma(-f, p.row_matrix[k * n + j], p.row_matrix[i * n + j])
 
 
 @kernel
-def solve_system(d, u):
+def solve_system(d, p):
     """row_dx, a right-hand side, <- the forces' rates of the free rows, 0 of the others."""
     n = d.lcp.n[0]
     for i in range(n):
-        x = where(u.row_free[i] > 0.0, u.row_dx[i], 0.0)
+        x = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
         for j in range(i):
-            x = fma(-u.row_matrix[i * n + j], u.row_dx[j], x)
-        u.row_dx[i] = x
+            x = fma(-p.row_matrix[i * n + j], p.row_dx[j], x)
+        p.row_dx[i] = x
     for c in range(n):
         i = n - 1 - c
-        x = u.row_dx[i]
+        x = p.row_dx[i]
         for j in range(i + 1, n):
-            x = fma(-u.row_matrix[i * n + j], u.row_dx[j], x)
-        u.row_dx[i] = where(u.row_free[i] > 0.0, x * u.row_pivot[i], 0.0)
+            x = fma(-p.row_matrix[i * n + j], p.row_dx[j], x)
+        p.row_dx[i] = where(p.row_free[i] > 0.0, x * p.row_pivot[i], 0.0)
 
 
 @kernel
-def follow_normals(d, u, normals, first):
+def follow_normals(d, p, normals, first):
     """row_dx of friction that slips <- its slope times the rate of its normal, normals[first + ...]."""
     for i in range(d.lcp.n[0]):
         k = d.lcp.findex[i]
         if k >= 0:
-            u.row_dx[i] = where(u.row_free[i] > 0.0, u.row_dx[i], u.row_slope[i] * normals[first + k])
+            p.row_dx[i] = where(p.row_free[i] > 0.0, p.row_dx[i], p.row_slope[i] * normals[first + k])

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.lanes import Record
-from featherlane.lanes.record import allocated
 from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.lcp_columns import lcp_columns
-from featherlane.sensitivity.derivative.lcp_rates import LCP_RATES
 from featherlane.sensitivity.derivative.moved import OwnWorlds
 from featherlane.sensitivity.derivative.transition import control_steps
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.tile.transfer import Plan, Transfer
-from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
 
 EPS = 2e-7  # by how much a coordinate moves
@@ -40,24 +36,19 @@ def lcp_serves(model: Model, in_use: Mapping[str, Any]) -> bool:
     return bool(sizes["opt_contact_model"] == LCP and sizes["nv"] and not (sizes["nadhesion"] or sizes["flg_adhesion"]))
 
 
-def _room(workspace: Workspace, ncol: int, width: int) -> Record:
-    """Memory of a thread."""
-    own, nrow = workspace.sizes, ROWS if width > 1 else ROWS_ALONE
-    nrow = max(1, min(int(own["nlcp"]), nrow))
-    nv, na = int(own["nv"]), int(own["na"])
-    names = {"rate_nv": "nv", "rate_na": "na", "rate_nbody": "nbody", "rate_ngeom": "ngeom", "rate_ncon": "nconmax"}
-    sizes = {name: int(own[size]) for name, size in names.items()} | {
+def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
+    """Sizes of the record of a thread whose workspace has the sizes `own`."""
+    nrow = max(1, min(int(own["nlcp"]), ROWS if width > 1 else ROWS_ALONE))
+    return {
         "rate_rest": 0,
         "rate_steps": 1,
         "rate_nrow": nrow,
         "rate_npair": nrow * nrow,
-        "rate_ndofrow": int(own["ndofrowmax"]),
         "rate_ncol": ncol,
         "rate_ncolrow": ncol * nrow,
-        "rate_ncoldof": ncol * nv,
-        "rate_ncolact": ncol * na,
+        "rate_ncoldof": ncol * int(own["nv"]),
+        "rate_ncolact": ncol * int(own["na"]),
     }
-    return allocated(LCP_RATES, sizes, workspace.width, workspace.dtype)
 
 
 class LcpWorlds(OwnWorlds):
@@ -83,7 +74,7 @@ class LcpWorlds(OwnWorlds):
         self.up, self.down = np.zeros((2, self.each, self.n, 1))
         self.at = np.broadcast_to(np.arange(self.n, dtype=float)[:, None], (self.each, self.n, 1)).copy()
         self.state, self.acceleration = np.zeros((self.each, self.n, nx)), np.zeros((self.each, self.n, model.nv))
-        self.report = np.zeros((self.each, 2))
+        self.report = np.zeros((self.each, 3))
 
     def load(self, source: Data | Batch) -> None:
         """Take over the state of the world, or of all worlds; contacts are found beyond their gap, where none acts."""
@@ -102,24 +93,18 @@ class LcpWorlds(OwnWorlds):
         if width not in self._plans:
             nv, workspaces = self.model.nv, self._prepared(width)
             report = np.lib.stride_tricks.as_strided(
-                self.report, (self.each, self.n, 2), (self.report.strides[0], 0, 8)
+                self.report, (self.each, self.n, 3), (self.report.strides[0], 0, 8)
             )
-            brought = {"qacc_smooth": self.at, "qfrc_smooth": self.up, "qfrc_passive": self.down}
+            brought = {"at": self.at, "up": self.up, "down": self.down}
             taken = {
-                "rk.acceleration": self.acceleration,
-                "rk.rate": self.state[..., :nv],
-                "rk.velocity": self.state[..., nv : 2 * nv],
-                "rk.act": self.state[..., 2 * nv :],
-                "part": report,
+                "da": self.acceleration,
+                "dq": self.state[..., :nv],
+                "dv": self.state[..., nv : 2 * nv],
+                "dact": self.state[..., 2 * nv :],
+                "report": report,
             }
-            kinds = {
-                "load": self._loads(),
-                "control": [Transfer(name, a) for name, a in brought.items()],
-                "record": [Transfer(name, a) for name, a in taken.items() if a.size],
-            }
-            rooms = [_room(w, self.n, width) for w in workspaces]
-            plan = Plan(workspaces, kinds, self.each, self.batch._wanted(set()), lcp_columns, rooms=rooms)
-            plan.workspaces[0].calls.require(lcp_columns)
+            sizes = _sizes(workspaces[0].sizes, self.n, width)
+            plan = self._plan_of(lcp_columns, self.each, brought, taken, width=width, **sizes)
             self._plans[width] = plan
         return self._plans[width]
 

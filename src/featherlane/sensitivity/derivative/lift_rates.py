@@ -16,23 +16,23 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 
 
 @kernel
-def lift(m, d, t):
+def lift(m, d, p):
     """Of each dof: the momentum of what gravity compensation carries beyond it."""
     if compensates(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
-            t.body_lift[4 * i] = mass
+            p.body_lift[4 * i] = mass
             arm = sub3(load3(d.xipos, 3 * i), load3(d.subtree_com, 3 * m.body_rootid[i]))
-            store3(t.body_lift, 4 * i + 1, scale3(mass, arm))
+            store3(p.body_lift, 4 * i + 1, scale3(mass, arm))
         for i in range(m.nbody - 1, 0, -1):
-            p, first = m.body_parentid[i], m.body_dofadr[i]
-            mass, moment = t.body_lift[4 * i], load3(t.body_lift, 4 * i + 1)
+            parent, first = m.body_parentid[i], m.body_dofadr[i]
+            mass, moment = p.body_lift[4 * i], load3(p.body_lift, 4 * i + 1)
             for k in range(first, first + m.body_dofnum[i]):
                 w, v = load3(d.cdof, 6 * k), load3(d.cdof, 6 * k + 3)
-                store3(t.dof_lift, 3 * k, axpy3(mass, v, cross(w, moment)))
-            if p > 0:
-                t.body_lift[4 * p] = t.body_lift[4 * p] + mass
-                store3(t.body_lift, 4 * p + 1, add3(load3(t.body_lift, 4 * p + 1), moment))
+                store3(p.dof_lift, 3 * k, axpy3(mass, v, cross(w, moment)))
+            if parent > 0:
+                p.body_lift[4 * parent] = p.body_lift[4 * parent] + mass
+                store3(p.body_lift, 4 * parent + 1, add3(load3(p.body_lift, 4 * parent + 1), moment))
 
 
 @kernel
@@ -42,16 +42,16 @@ def _tilted(m, d, k):
 
 
 @kernel
-def subtract_lift(m, d, t, k, g):
-    """g -= rates of gravity compensation by the position of dof k."""
+def subtract_lift(m, d, p, k):
+    """dg -= rates of gravity compensation by the position of dof k."""
     if compensates(m):
-        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], load3(t.dof_lift, 3 * k), _tilted(m, d, k)
+        a, above, own, tilted = m.D_rowadr[k], m.D_diag[k], load3(p.dof_lift, 3 * k), _tilted(m, d, k)
         for c in range(above):
             j = m.D_colind[a + c]
             if turns_with(m, j, k):
-                g[j] = g[j] + dot3(load3(t.dof_lift, 3 * j), tilted)
+                p.dg[j] = p.dg[j] + dot3(load3(p.dof_lift, 3 * j), tilted)
             else:
-                g[j] = g[j] + dot3(own, _tilted(m, d, j))
+                p.dg[j] = p.dg[j] + dot3(own, _tilted(m, d, j))
         for c in range(above, m.D_rownnz[k]):
             j = m.D_colind[a + c]
-            g[j] = g[j] + dot3(load3(t.dof_lift, 3 * j), tilted)
+            p.dg[j] = p.dg[j] + dot3(load3(p.dof_lift, 3 * j), tilted)

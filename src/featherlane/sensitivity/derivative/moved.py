@@ -7,18 +7,20 @@ small world then takes some ten microseconds besides what it computes.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from featherlane.lanes import Stage
 from featherlane.lanes.cores import cores
+from featherlane.model.fields import MODEL
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import NONE, Plan, Transfer, transfers
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.data import Data
@@ -73,7 +75,7 @@ class OwnWorlds:
     def _loads(self) -> list[Transfer]:
         """What tiles take in of each world."""
         load = [Transfer(name, rows) for name, rows in self._rows.items()]
-        return load + [Transfer(name, rows, True) for name, rows in self.batch._expanded.items()]
+        return load + [Transfer(name, rows, MODEL) for name, rows in self.batch._expanded.items()]
 
     def _prepared(self, width: int) -> list:
         """Workspaces, with the flags that are set for these worlds alone."""
@@ -82,6 +84,35 @@ class OwnWorlds:
             for w in workspaces:
                 w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
         return workspaces
+
+    def _plan_of(
+        self,
+        loop: Stage,
+        n: int,
+        brought: Mapping[str, np.ndarray],
+        taken: Mapping[str, np.ndarray],
+        load: Mapping[str, np.ndarray] = NONE,
+        width: int = 0,
+        memory: np.ndarray | None = None,
+        **sizes: int,
+    ) -> Plan:
+        """A pass of at most n worlds, or copies or points of them, made ready.
+
+        Args:
+            loop: the stage that works through tiles.
+            n: worlds.
+            brought, taken: field -> rows of each step.
+            load: field -> rows of each world, beside the worlds' own.
+            width: of tiles; 0: as usual.
+            memory: what worlds remember of their pairs.
+            sizes: of the loop's own record.
+        """
+        workspaces = self._prepared(width or self.width)
+        kinds = {"load": [*self._loads(), *transfers(loop, load)]}
+        kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
+        plan = Plan(workspaces, kinds, n, self.batch._wanted({*taken} & {*DATA.index}), loop, memory, sizes)
+        workspaces[0].calls.require(loop)
+        return plan
 
     def _go(self, plan: Plan, ntile: int) -> None:
         """All tiles of a plan that has begun."""
@@ -188,9 +219,9 @@ class MovedWorlds(OwnWorlds):
             steps[:, 0], steps[:, 1:] = 0.0, up - down
         self._written = self.each == self.batch.nworld
 
-    def _more(self) -> list[Transfer]:
+    def _more(self) -> dict[str, np.ndarray]:
         """What calls bring besides, point by point."""
-        return []
+        return {}
 
     def _made_plan(self) -> Plan:
         """The transfers, with memory for all points of a pass."""
@@ -205,18 +236,11 @@ class MovedWorlds(OwnWorlds):
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch._sizes))) for name in read}
-        load = [*self._loads(), Transfer("qacc", self._qacc)]
-        brought = {"qacc_smooth": at, "qfrc_smooth": self._steps}
-        control = [Transfer(name, a.reshape(-1, 1, 1)) for name, a in brought.items()] + self._more()
-        record = [
-            Transfer(name, self._out[:, :, end - size : end])
-            for name, size, end in zip(self.outputs, sizes, ends, strict=True)
-        ]
-        record += [Transfer(name, rows) for name, rows in self._read.items()]
-        transfers = {"load": load, "control": control, "record": record}
-        wanted = batch._wanted(set(self.outputs) | set(self._read))
-        plan = Plan(batch._prepare(self.width), transfers, total, wanted, self.loop)
-        plan.workspaces[0].calls.require(self.loop)
+        brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)} | self._more()
+        taken = {
+            name: self._out[:, :, end - size : end] for name, size, end in zip(self.outputs, sizes, ends, strict=True)
+        }
+        plan = self._plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
         self._revision, self._begun, self._written = self.model.revision, None, False
         return plan
 

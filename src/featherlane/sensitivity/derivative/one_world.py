@@ -16,8 +16,6 @@ from featherlane.sensitivity.derivative.columns import NEAREST
 from featherlane.sensitivity.derivative.formulas import KNOWN, formula_steps
 from featherlane.sensitivity.derivative.implicit import formulas_alone
 from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds
-from featherlane.sensitivity.derivative.room import room
-from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -40,22 +38,16 @@ class OneWorld(OwnWorlds):
         super().__init__(model, source, 0, 1, disabled)
         nv, nu = model.nv, model.nu
         self.shape = (2 * nv + nu + nv, nv) if torques else (2 * nv + nu, 2 * nv)
-        parts = {"rk.acceleration": 0} if torques else {"rk.rate": 0, "rk.velocity": nv}
+        parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
         n, out, self.report = self.shape[0], np.zeros((1, *self.shape)), np.zeros(KNOWN + 1)
-        loads, record = self._loads(), [Transfer(name, out[..., at : at + nv]) for name, at in parts.items()]
         every_time = np.lib.stride_tricks.as_strided(self.report, (1, n, KNOWN + 1), (0, 0, 8))
-        kinds = {
-            "load": loads,
-            "control": [Transfer("qacc_smooth", np.arange(float(n)).reshape(1, n, 1))],
-            "record": [*record, Transfer("part", every_time)],
-        }
-        workspaces = self._prepared(1)
-        rooms, memory = [room(w, steps=not torques) for w in workspaces], self.batch._remembered()
-        self.plan = plan = Plan(workspaces, kinds, 1, self.batch._wanted(set()), formula_steps, memory, rooms)
+        taken = {name: out[..., at : at + nv] for name, at in parts.items()} | {"report": every_time}
+        brought, memory = {"at": np.arange(float(n)).reshape(1, n, 1)}, self.batch._remembered()
+        sizes = {"rate_rest": 0, "rate_steps": int(not torques)}
+        self.plan = plan = self._plan_of(formula_steps, 1, brought, taken, width=1, memory=memory, **sizes)
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
-        self.calls = workspaces[0].calls
-        self.calls.require(formula_steps)
-        self.names, self.shifts = [t.field for t in loads], [8 * at for at in parts.values()]
+        self.calls = plan.workspaces[0].calls
+        self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
         self.taken, self.given = plan.record.arrays["load_row"], plan.record.arrays["record_row"]
 
     def rates(self, data: Data) -> tuple[np.ndarray, np.ndarray] | None:

@@ -17,22 +17,22 @@ from featherlane.solver.hessian.equation import substitute_columns
 
 
 @kernel
-def put_column(m, d, t, c, at, g, p):
-    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in rk.act."""
-    t.panel_at[c] = at
+def put_column(m, d, p, c, at):
+    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in dact."""
+    p.panel_at[c] = at
     for i in range(m.nv):
-        t.panel_acceleration[PANEL * i + c] = -g[i]
-        t.panel_lag[PANEL * i + c] = p[i]
+        p.panel_acceleration[PANEL * i + c] = -p.dg[i]
+        p.panel_lag[PANEL * i + c] = p.dp[i]
     for a in range(m.na):
-        t.panel_act[PANEL * a + c] = d.rk.act[a]
+        p.panel_act[PANEL * a + c] = p.dact[a]
 
 
 @kernel
-def leave_column(m, d, t, c):
+def leave_column(m, d, p, c):
     """No coordinate is left for column c."""
     for i in range(m.nv):
-        t.panel_acceleration[PANEL * i + c] = zero(d)
-        t.panel_lag[PANEL * i + c] = zero(d)
+        p.panel_acceleration[PANEL * i + c] = zero(d)
+        p.panel_lag[PANEL * i + c] = zero(d)
 
 
 @kernel
@@ -47,33 +47,33 @@ def _goes_together(m):
 
 
 @kernel
-def prepare_panels(m, d, t):
-    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, which is in rk.qvel."""
+def prepare_panels(m, d, p):
+    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, next_qvel."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
             v = v + 3 if is_free(kind) else v
-            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(d.rk.qvel, v)))
+            J, back = quaternion_tangent(m, d, scale3(timestep(m), load3(p.next_qvel, v)))
             for c in range(3):
-                store3(t.dof_tangent, 3 * (v + c), J[c])
-                store3(t.dof_back, 3 * (v + c), back[c])
+                store3(p.dof_tangent, 3 * (v + c), J[c])
+                store3(p.dof_back, 3 * (v + c), back[c])
 
 
 @kernel
-def solve_panel(m, d, t, damped):
+def solve_panel(m, d, p, damped):
     """panel_acceleration <- da; panel_step <- da* where rates of the next state are asked for; damped: `is_damped`."""
-    substitute_columns(m, d, t.panel_acceleration)
-    if t.rate_steps and is_implicit(m) and _goes_together(m):
-        multiply_columns(m, d.M, t.panel_acceleration, t.panel_step)
+    substitute_columns(m, d, p.panel_acceleration)
+    if p.rate_steps and is_implicit(m) and _goes_together(m):
+        multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
         for e in range(PANEL * m.nv):
-            t.panel_step[e] = t.panel_step[e] + t.panel_lag[e]
-        solve_columns(m, d.qH, d.qHDiagInv, t.panel_step)
+            p.panel_step[e] = p.panel_step[e] + p.panel_lag[e]
+        solve_columns(m, d.qH, d.qHDiagInv, p.panel_step)
         if m.opt_integrator == EULER:
             for e in range(PANEL * m.nv):
-                t.panel_step[e] = where(damped, t.panel_step[e], t.panel_acceleration[e])
-    elif t.rate_steps:
+                p.panel_step[e] = where(damped, p.panel_step[e], p.panel_acceleration[e])
+    elif p.rate_steps:
         for e in range(PANEL * m.nv):
-            t.panel_step[e] = t.panel_acceleration[e]
+            p.panel_step[e] = p.panel_acceleration[e]
 
 
 @kernel
@@ -89,36 +89,36 @@ def _displacement(d, at, v):
 
 
 @kernel
-def _next_position(m, d, t, at):
-    """rk_rate <- dq' of coordinate `at` from dv' in rk.velocity."""
+def _next_position(m, d, p, at):
+    """dq' of coordinate `at` from dv'."""
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            store3(d.rk.rate, v, axpy3(h, load3(d.rk.velocity, v), _displacement(d, at, v)))
+            store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(d, at, v)))
             v += 3
         if has_quaternion(kind):
-            J = (load3(t.dof_tangent, 3 * v), load3(t.dof_tangent, 3 * v + 3), load3(t.dof_tangent, 3 * v + 6))
-            back = (load3(t.dof_back, 3 * v), load3(t.dof_back, 3 * v + 3), load3(t.dof_back, 3 * v + 6))
-            x = scale3(h, load3(d.rk.velocity, v))
-            store3(d.rk.rate, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
+            J = (load3(p.dof_tangent, 3 * v), load3(p.dof_tangent, 3 * v + 3), load3(p.dof_tangent, 3 * v + 6))
+            back = (load3(p.dof_back, 3 * v), load3(p.dof_back, 3 * v + 3), load3(p.dof_back, 3 * v + 6))
+            x = scale3(h, load3(p.dv, v))
+            store3(p.dq, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
         else:
-            d.rk.rate[v] = _unit(d, at, v) + h * d.rk.velocity[v]
+            p.dq[v] = _unit(d, at, v) + h * p.dv[v]
 
 
 @kernel
-def take_column(m, d, t, c, damped):
-    """rk_acceleration <- da, or rk.rate <- dq' and rk.velocity <- dv', and rk.act, of column c of the panel."""
-    at, h = t.panel_at[c], timestep(m)
+def take_column(m, d, p, c, damped):
+    """da, or dq' and dv', and dact', of column c of the panel."""
+    at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
-        d.rk.act[a] = t.panel_act[PANEL * a + c]
-    if t.rate_steps == 0 or not _goes_together(m):
+        p.dact[a] = p.panel_act[PANEL * a + c]
+    if p.rate_steps == 0 or not _goes_together(m):
         for i in range(m.nv):
-            d.rk.acceleration[i] = t.panel_acceleration[PANEL * i + c]
-            d.qfrc_inverse[i] = t.panel_lag[PANEL * i + c]
-    if t.rate_steps and not _goes_together(m):
-        step_column(m, d, real(d, 1.0) * at, damped)
-    elif t.rate_steps:
+            p.da[i] = p.panel_acceleration[PANEL * i + c]
+            p.dp[i] = p.panel_lag[PANEL * i + c]
+    if p.rate_steps and not _goes_together(m):
+        step_column(m, d, p, real(d, 1.0) * at, damped)
+    elif p.rate_steps:
         for i in range(m.nv):
-            d.rk.velocity[i] = fma(h, t.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
-        _next_position(m, d, t, at)
+            p.dv[i] = fma(h, p.panel_step[PANEL * i + c], _unit(d, at, m.nv + i))
+        _next_position(m, d, p, at)

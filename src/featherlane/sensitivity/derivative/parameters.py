@@ -20,7 +20,7 @@ from featherlane.sensitivity.derivative.moved import POINTS, OwnWorlds
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import ON_DEMAND
 from featherlane.simulation.query.position import differentiate_pos
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan, Transfer, transfers
 from featherlane.simulation.tile.work import work
 
 RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
@@ -101,11 +101,11 @@ class Parameters:
         points, span = self._points(self.model, worlds, source, RELATIVE)
         rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
-        taken = {"rk.acceleration": g, "rk.velocity": p, "rk.act": act}
+        taken = {"dg": g, "dp": p, "dact": act}
         load = [Transfer(name, a) for name, a in rows.items()]
-        load += [Transfer(name, a, True) for name, a in points._expanded.items()]
+        load += [Transfer(name, a, MODEL) for name, a in points._expanded.items()]
         load += [Transfer("qacc", worlds.qacc[source]), Transfer("qacc_step", worlds.qacc_step[source])]
-        record = [Transfer(name, a) for name, a in taken.items() if a.size]
+        record = transfers(parameter_points, taken)
         workspaces = points._prepare(width)
         for w in workspaces if worlds.disabled else ():
             w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | worlds.disabled)

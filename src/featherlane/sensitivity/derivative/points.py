@@ -1,10 +1,10 @@
 """Points around a state: worlds with one coordinate moved, each a lane, through a step or inverse dynamics.
 
-Lane k of a call has the state of world `order[k]`, of which coordinate `qacc_smooth[0]` (-1: none) is moved by
-`qfrc_smooth[0]`; both are brought by the call, and computed anew by what follows.
+Lane k of a call has the state of world `order[k]`, of which coordinate `at` (-1: none) is moved by `up`.
 """
 
 from featherlane.prelude import *
+from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.tile.rows import read_controls, write_records
@@ -31,38 +31,38 @@ def move_pos(m, d, at, step):
         if has_quaternion(kind):
             q = load4(d.qpos, a)
             x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
-            p = quat_integrate(q, (where(x, step, zero(d)), where(y, step, zero(d)), where(z, step, zero(d))), one)
+            turned = quat_integrate(q, (where(x, step, zero(d)), where(y, step, zero(d)), where(z, step, zero(d))), one)
             for c in range(4):
-                d.qpos[a + c] = where(x | y | z, p[c], q[c])
+                d.qpos[a + c] = where(x | y | z, turned[c], q[c])
         else:
             d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
 
 
 @kernel
-def move_state(m, d, b, thread, tile, W):
+def move_state(m, d, b, p, thread, tile, W):
     """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
     read_controls(b, thread, tile, W, 0)
-    move_pos(m, d, d.qacc_smooth[0], d.qfrc_smooth[0])
-    move(d.qvel, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], m.nv)
+    move_pos(m, d, p.at[0], p.up[0])
+    move(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
 
-@over_tiles
-def step_points(m, d, b, thread, tile, W):
+@over_tiles(p=COLUMNS)
+def step_points(m, d, b, p, thread, tile, W):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, thread, tile, W)
-    move(d.act, m.na, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
-    move(d.ctrl, m.nu, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv + m.na)
+    move_state(m, d, b, p, thread, tile, W)
+    move(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
+    move(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
     step(m, d)
     write_records(b, thread, tile, W, 0)
 
 
-@over_tiles
-def inverse_points(m, d, b, thread, tile, W):
+@over_tiles(p=COLUMNS)
+def inverse_points(m, d, b, p, thread, tile, W):
     """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
@@ -70,8 +70,8 @@ def inverse_points(m, d, b, thread, tile, W):
     Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, thread, tile, W)
-    move(d.qacc, m.nv, d.qacc_smooth[0], d.qfrc_smooth[0], 2 * m.nv)
+    move_state(m, d, b, p, thread, tile, W)
+    move(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
     inverse(m, d)
     if b.nstep == 2:
         forward(m, d)

@@ -119,16 +119,16 @@ def push(m, d, overflow):
 
 
 @kernel
-def store_residual(m, d, g, p):
-    """g, and p where the integrator is implicit, after `push`; accelerations are qacc and qacc_step."""
+def store_residual(m, d, p, g, lag):
+    """g, and lag, the theorem's p, where the integrator is implicit, at qacc and qacc_step; after `push`."""
     for i in range(m.nv):
-        d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
-    add_xfrc(m, d, d.primal.grad)
+        p.force[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
+    add_xfrc(m, d, p.force)
     for i in range(m.nv):
-        g[i] = d.qfrc_inverse[i] - d.primal.grad[i]
-        p[i] = zero(d)
+        g[i] = d.qfrc_inverse[i] - p.force[i]
+        lag[i] = zero(d)
     if is_implicit(m):
-        inertia_times(m, d, d.qacc, d.primal.Ma)
-        other = implicit_product(m, d, d.qacc_step, d.primal.grad)
+        inertia_times(m, d, d.qacc, p.product)
+        other = implicit_product(m, d, d.qacc_step, p.force)
         for i in range(m.nv):
-            p[i] = where(other, d.primal.Ma[i] - d.primal.grad[i], 0.0)
+            lag[i] = where(other, p.product[i] - p.force[i], 0.0)

@@ -25,6 +25,7 @@ from featherlane.dynamics.tendon.length import tendon, tendon_velocity
 from featherlane.sensitivity.derivative.columns import move_forces
 from featherlane.sensitivity.derivative.equality_rates import add_general_rows, refine_equalities, refines
 from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import implicit_product, is_implicit
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
@@ -54,54 +55,54 @@ def _place(m, d):
 
 
 @kernel
-def _evaluate(m, d, g, p):
-    """g_rest and p_rest at the velocity, activations and controls, after `_place`; the next activations in act."""
+def _evaluate(m, d, p, g, lag):
+    """g_rest and lag = p_rest at the velocity, activations and controls, after `_place`; act: the next activations."""
     com_vel(m, d)
     tendon_velocity(m, d)
     passive(m, d)
     control_and_actuate(m, d)
     for i in range(m.nv):
-        d.primal.grad[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
-        p[i] = zero(d)
-    add_xfrc(m, d, d.primal.grad)
+        p.force[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
+        lag[i] = zero(d)
+    add_xfrc(m, d, p.force)
     for i in range(m.nv):
-        g[i] = -d.primal.grad[i]
+        g[i] = -p.force[i]
     add_general_rows(m, d, g)
     if is_implicit(m):
-        inertia_times(m, d, d.qacc_step, d.primal.Ma)
-        other = implicit_product(m, d, d.qacc_step, d.primal.grad)
+        inertia_times(m, d, d.qacc_step, p.product)
+        other = implicit_product(m, d, d.qacc_step, p.force)
         for i in range(m.nv):
-            p[i] = where(other, d.primal.Ma[i] - d.primal.grad[i], 0.0)
+            lag[i] = where(other, p.product[i] - p.force[i], 0.0)
     advance_activations(m, d, d.act_dot)
 
 
 @kernel
-def _quotients(m, d, span):
-    """rk_acceleration, rk.velocity, rk.act <- what they hold, less what the point at hand gives, over the span."""
-    _evaluate(m, d, d.rk.rate, d.rk.qvel)
+def _quotients(m, d, p, span):
+    """dg, dp, dact <- what they hold, less what the point at hand gives, over the span."""
+    _evaluate(m, d, p, p.lower_g, p.lower_p)
     s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
     for i in range(m.nv):
-        d.rk.acceleration[i] = (d.rk.acceleration[i] - d.rk.rate[i]) * s
-        d.rk.velocity[i] = (d.rk.velocity[i] - d.rk.qvel[i]) * s
+        p.dg[i] = (p.dg[i] - p.lower_g[i]) * s
+        p.dp[i] = (p.dp[i] - p.lower_p[i]) * s
     for a in range(m.na):
-        d.rk.act[a] = (d.rk.act[a] - d.act[a]) * s
+        p.dact[a] = (p.dact[a] - d.act[a]) * s
 
 
 @kernel
-def _upper(m, d):
+def _upper(m, d, p):
     """The same at the upper point."""
-    _evaluate(m, d, d.rk.acceleration, d.rk.velocity)
+    _evaluate(m, d, p, p.dg, p.dp)
     for a in range(m.na):
-        d.rk.act[a] = d.act[a]
+        p.dact[a] = d.act[a]
 
 
-@stage
-def rest_positions_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def rest_positions_of_tile(m, d, b, p, thread, tile):
     """Rates by positions, dof by dof, of what formulas leave.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qpos, act, primal.*, and all else of
-            this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qpos, act, primal.*, and all else
+            of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     W = width(d)
     # M may stay as it is at the worlds' own positions: it cancels
@@ -109,29 +110,29 @@ def rest_positions_of_tile(m, d, b, thread, tile):
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
         read_controls(b, thread, tile, W, s)
-        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        at, up, down = p.at[0], p.up[0], p.down[0]
         move_pos(m, d, at, up)
         _place(m, d)
-        _upper(m, d)
+        _upper(m, d, p)
         load_worlds(b, thread, tile, W)
         move_pos(m, d, at, -down)
         _place(m, d)
-        _quotients(m, d, up + down)
+        _quotients(m, d, p, up + down)
         if refines(m):
-            refine_equalities(m, d, b, thread, tile, W, at, up, down)
+            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
         write_records(b, thread, tile, W, s)
 
 
 rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
 
 
-@stage
-def rest_forces_of_tile(m, d, b, thread, tile):
+@stage(p=COLUMNS)
+def rest_forces_of_tile(m, d, b, p, thread, tile):
     """Rates by velocities, activations, controls, accelerations of what formulas leave: bodies stay where they are.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
-    Writes: those that they take back; rk.acceleration (g), rk.velocity (p), rk.*; qvel, qacc, act, ctrl, primal.*, and
-            all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
+    Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,
+            and all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
     W = width(d)
     forward_position(m, d)
@@ -139,14 +140,14 @@ def rest_forces_of_tile(m, d, b, thread, tile):
     for s in range(b.nstep):
         load_worlds(b, thread, tile, W)
         read_controls(b, thread, tile, W, s)
-        at, up, down = d.qacc_smooth[0], d.qfrc_smooth[0], d.qfrc_passive[0]
+        at, up, down = p.at[0], p.up[0], p.down[0]
         move_forces(m, d, at, up)
         move(d.qacc, m.nv, at, up, 2 * m.nv + m.na + m.nu)
-        _upper(m, d)
+        _upper(m, d, p)
         load_worlds(b, thread, tile, W)
         move_forces(m, d, at, -down)
         move(d.qacc, m.nv, at, -down, 2 * m.nv + m.na + m.nu)
-        _quotients(m, d, up + down)
+        _quotients(m, d, p, up + down)
         write_records(b, thread, tile, W, s)
 
 

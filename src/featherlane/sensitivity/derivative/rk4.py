@@ -23,7 +23,6 @@ from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import in_each_tile
-from featherlane.simulation.tile.transfer import Plan, Transfer
 
 NODES, WEIGHTS = (0.0, 0.5, 0.5, 1.0), (1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0)
 SMALL_ANGLE = 0.3  # below: series, whose first neglected term is then below 1e-13
@@ -95,12 +94,10 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
     """Field -> (nworld, 4, ...) at the four accelerations, with the bits of a step."""
-    every, workspaces = worlds.every, worlds._prepared(worlds.width)
+    every = worlds.every
     sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk.rate": worlds.model.nv}
     found = {name: np.zeros((len(every), 4, size)) for name, size in sizes.items()}
-    transfers = {"load": worlds._loads(), "record": [Transfer(name, a) for name, a in found.items()]}
-    plan = Plan(workspaces, transfers, len(every), worlds.batch._wanted(set()), rk4_states)
-    plan.workspaces[0].calls.require(rk4_states)
+    plan = worlds._plan_of(rk4_states, len(every), {}, found)
     plan.begin(4, every, every)
     worlds._go(plan, -(-len(every) // worlds.width))
     return found

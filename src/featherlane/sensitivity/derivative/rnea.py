@@ -14,7 +14,6 @@ from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
 from featherlane.sensitivity.derivative.rates import RATES
-from featherlane.sensitivity.derivative.room import room
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
     inwards,
@@ -27,7 +26,6 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.step.wake import unsettle
 from featherlane.simulation.tile.rows import load_worlds, write_records
-from featherlane.simulation.tile.transfer import Plan, Transfer
 from featherlane.simulation.world.data import Data
 
 
@@ -83,44 +81,42 @@ def rnea_derivatives(
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
-def _column(m, d, t, c):
-    """dof_g <- rates by coordinate c: positions, velocities, accelerations."""
+def _column(m, d, p, c):
+    """dg <- rates by coordinate c: positions, velocities, accelerations."""
     for i in range(m.nv):
-        t.dof_g[i] = zero(d)
-        t.dof_p[i] = zero(d)
+        p.dg[i] = zero(d)
+        p.dp[i] = zero(d)
     if c < m.nv:
-        position_column(m, d, t, c, t.dof_g, t.dof_p)
+        position_column(m, d, p, c)
     elif c < 2 * m.nv:
-        velocity_column(m, d, t, c - m.nv, t.dof_g)
+        velocity_column(m, d, p, c - m.nv)
     else:
-        acceleration_column(m, d, t, c - 2 * m.nv, t.dof_g)
+        acceleration_column(m, d, p, c - 2 * m.nv)
 
 
-@stage(t=RATES)
-def rnea_columns_of_tile(m, d, b, t, thread, tile):
+@stage(p=RATES)
+def rnea_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of Newton-Euler's forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; rk.*; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what `forward_position`
-            and `crb` write.
+    Writes: those that they take back; dg, dp; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
+            `forward_position` and `crb` write.
     """
     W = width(d)
     forward_position(m, d)
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):
-        d.qvec[i] = zero(d)
-    outwards(m, d, t, d.qvec)
-    inwards(m, d, t)
+        p.taken_off[i] = zero(d)
+    outwards(m, d, p, p.taken_off)
+    inwards(m, d, p)
     for s in range(b.nstep):
-        _column(m, d, t, s)
-        for i in range(m.nv):
-            d.rk.acceleration[i] = t.dof_g[i]
+        _column(m, d, p, s)
         write_records(b, thread, tile, W, s)
 
 
-@stage(t=RATES)
-def rnea_columns(m, d, b, t, thread, first, last):
+@stage(p=RATES)
+def rnea_columns(m, d, b, p, thread, first, last):
     """`rnea_columns_of_tile` in each tile.
 
     Reads:  the rows that the transfers of b bring in.
@@ -130,7 +126,7 @@ def rnea_columns(m, d, b, t, thread, first, last):
     for tile in range(first, last):
         load_worlds(b, thread, tile, W)
         unsettle(m, d)
-        rnea_columns_of_tile(m, d, b, t, thread, tile)
+        rnea_columns_of_tile(m, d, b, p, thread, tile)
 
 
 class MovingWorlds(OwnWorlds):
@@ -152,13 +148,10 @@ class MovingWorlds(OwnWorlds):
         out = np.empty((len(every), 3 * nv, nv))
         if nv:
             self._qacc[...] = qacc
-            workspaces = self._prepared(self.width)
+            self._prepared(self.width)
             if self._plan is None or self._revision != self.model.revision:
-                load = [*self._loads(), Transfer("qacc", self._qacc)]
-                transfers = {"load": load, "record": [Transfer("rk.acceleration", out)]}
-                wanted, rooms = self.batch._wanted(set()), [room(w) for w in workspaces]
-                self._plan = Plan(workspaces, transfers, len(every), wanted, rnea_columns, rooms=rooms)
-                self._plan.workspaces[0].calls.require(rnea_columns)
+                load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
+                self._plan = self._plan_of(rnea_columns, len(every), {}, {"dg": out}, load, **sizes)
                 self._revision = self.model.revision
             self._plan.record.arrays["record_row"][0] = address(out)
             self._plan.begin(3 * nv, every, every)

@@ -20,6 +20,7 @@ from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
 from featherlane.sensitivity.derivative.points import move, move_state
+from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.transition import control_steps
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.batch.batch import Batch
@@ -28,7 +29,6 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.world.data import Data
 
 
@@ -49,21 +49,21 @@ def _measure(m, d):
     sensor_acc(m, d)
 
 
-@over_tiles
-def sensor_points(m, d, b, thread, tile, W):
+@over_tiles(p=COLUMNS)
+def sensor_points(m, d, b, p, thread, tile, W):
     """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
 
-    The acceleration is qacc, moved along by its rate in rk.acceleration.
+    The acceleration is qacc, moved along by its rate da.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.
     """
-    move_state(m, d, b, thread, tile, W)
-    at, step = d.qacc_smooth[0], d.qfrc_smooth[0]
+    move_state(m, d, b, p, thread, tile, W)
+    at, step = p.at[0], p.up[0]
     move(d.act, m.na, at, step, 2 * m.nv)
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
-        d.qacc[i] = fma(step, d.rk.acceleration[i], d.qacc[i])
+        d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     _measure(m, d)
     write_records(b, thread, tile, W, 0)
 
@@ -80,8 +80,8 @@ class SensorWorlds(MovedWorlds):
         super().__init__(model, source, sensor_points, ("sensordata",), n, True, nthread, disabled)
         self._rates = np.zeros((self.each * self.npoint, 1, model.nv))
 
-    def _more(self) -> list[Transfer]:
-        return [Transfer("rk.acceleration", self._rates)]
+    def _more(self) -> dict[str, np.ndarray]:
+        return {"da": self._rates}
 
     def rates(self, qacc: np.ndarray, da: np.ndarray) -> np.ndarray:
         """Rates of sensordata (nworld, n, nsensordata) at accelerations (nworld, nv) with rates (nworld, n, nv)."""

@@ -39,24 +39,24 @@ def add_linear(x, a, v):
 
 
 @kernel
-def _still(d, t, v):
+def _still(d, p, v):
     """The translations of a free joint, whose axes nothing carries along and before which nothing moves."""
     for k in range(v, v + 3):
-        store6(t.dof_carried, 6 * k, none6(d))
-        store3(t.dof_turned, 3 * k, (zero(d), zero(d), zero(d)))
-        store6(t.dof_rate, 6 * k, none6(d))
-        store6(t.dof_lag, 6 * k, none6(d))
+        store6(p.dof_carried, 6 * k, none6(d))
+        store3(p.dof_turned, 3 * k, (zero(d), zero(d), zero(d)))
+        store6(p.dof_rate, 6 * k, none6(d))
+        store6(p.dof_lag, 6 * k, none6(d))
 
 
 @kernel
-def _outwards(m, d, t, i, x):
+def _outwards(m, d, p, i, x):
     """Velocity, acceleration and x of body i; of its dofs what they give the bodies beyond them."""
-    p, first = m.body_parentid[i], m.body_jntadr[i]
-    vel, acc, lag = load6(d.cvel, 6 * p), load6(d.cacc, 6 * p), load6(t.body_lag, 6 * p)
+    parent, first = m.body_parentid[i], m.body_jntadr[i]
+    vel, acc, lag = load6(d.cvel, 6 * parent), load6(d.cacc, 6 * parent), load6(p.body_lag, 6 * parent)
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            _still(d, t, v)
+            _still(d, p, v)
             vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1
@@ -64,58 +64,58 @@ def _outwards(m, d, t, i, x):
         for k in range(v, last):
             S = load6(d.cdof, 6 * k)
             eta = cross_motion(vel, S)
-            store6(t.dof_carried, 6 * k, add6(cross_motion(acc, S), cross_motion(vel, eta)))
-            store3(t.dof_turned, 3 * k, (eta[0], eta[1], eta[2]))
-            store6(t.dof_lag, 6 * k, cross_motion(lag, S))
+            store6(p.dof_carried, 6 * k, add6(cross_motion(acc, S), cross_motion(vel, eta)))
+            store3(p.dof_turned, 3 * k, (eta[0], eta[1], eta[2]))
+            store6(p.dof_lag, 6 * k, cross_motion(lag, S))
             faster = axpy6(d.qacc[k], S, axpy6(d.qvel[k], eta, faster))
             after, behind = axpy6(d.qvel[k], S, after), axpy6(x[k], S, behind)
         both = add6(vel, after)
         for k in range(v, last):
-            store6(t.dof_rate, 6 * k, cross_motion(both, load6(d.cdof, 6 * k)))
+            store6(p.dof_rate, 6 * k, cross_motion(both, load6(d.cdof, 6 * k)))
         vel, acc, lag = after, faster, behind
     store6(d.cvel, 6 * i, vel)
     store6(d.cacc, 6 * i, acc)
-    store6(t.body_lag, 6 * i, lag)
+    store6(p.body_lag, 6 * i, lag)
     I = load10(d.cinert, 10 * i)
     momentum = inert_mul(I, vel)
     store6(d.cfrc, 6 * i, add6(inert_mul(I, acc), cross_force(vel, momentum)))
-    store6(t.body_lag_force, 6 * i, inert_mul(I, lag))
+    store6(p.body_lag_force, 6 * i, inert_mul(I, lag))
     store6(d.crb_rate, 12 * i, rate_of_rotational_inertia(I, vel))
     store6(d.crb_rate, 12 * i + 6, momentum)
 
 
 @kernel
-def outwards(m, d, t, x):
+def outwards(m, d, p, x):
     """Motions of all bodies at qvel and qacc, and at rest at the acceleration x; forces that give them."""
     store6(d.cvel, 0, none6(d))
     store6(d.cacc, 0, world_acceleration(m, d))
-    store6(t.body_lag, 0, none6(d))
+    store6(p.body_lag, 0, none6(d))
     for i in range(1, m.nbody):
-        _outwards(m, d, t, i, x)
+        _outwards(m, d, p, i, x)
 
 
 @kernel
-def inwards(m, d, t):
+def inwards(m, d, p):
     """Of each dof: I^c S, B^c^T S, and the rates of the force on all beyond it."""
     for i in range(m.nbody - 1, 0, -1):
-        p, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
+        parent, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
         # the stage crb leaves a leaf's composite inertia where it is its own
         I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
-        f, slow = load6(d.cfrc, 6 * i), load6(t.body_lag_force, 6 * i)
+        f, slow = load6(d.cfrc, 6 * i), load6(p.body_lag_force, 6 * i)
         for k in range(first, first + m.body_dofnum[i]):
-            S, eta = load6(d.cdof, 6 * k), load3(t.dof_turned, 3 * k)
-            store6(t.dof_momentum, 6 * k, inert_mul(I, S))
-            store3(t.dof_drag, 3 * k, axis_drag(d.crb_rate, a, S))
-            zeta = inert_mul(I, load6(t.dof_carried, 6 * k))
-            store6(t.dof_force, 6 * k, add6(zeta, composite_drag_of(d.crb_rate, a, eta)))
-            w = inert_mul(I, load6(t.dof_rate, 6 * k))
-            store6(t.dof_damping_force, 6 * k, add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2]))))
-            store6(t.dof_lag_force, 6 * k, inert_mul(I, load6(t.dof_lag, 6 * k)))
-        if p > 0:
-            store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), f))
-            store6(t.body_lag_force, 6 * p, add6(load6(t.body_lag_force, 6 * p), slow))
+            S, eta = load6(d.cdof, 6 * k), load3(p.dof_turned, 3 * k)
+            store6(p.dof_momentum, 6 * k, inert_mul(I, S))
+            store3(p.dof_drag, 3 * k, axis_drag(d.crb_rate, a, S))
+            zeta = inert_mul(I, load6(p.dof_carried, 6 * k))
+            store6(p.dof_force, 6 * k, add6(zeta, composite_drag_of(d.crb_rate, a, eta)))
+            w = inert_mul(I, load6(p.dof_rate, 6 * k))
+            store6(p.dof_damping_force, 6 * k, add6(w, composite_drag_of(d.crb_rate, a, (S[0], S[1], S[2]))))
+            store6(p.dof_lag_force, 6 * k, inert_mul(I, load6(p.dof_lag, 6 * k)))
+        if parent > 0:
+            store6(d.cfrc, 6 * parent, add6(load6(d.cfrc, 6 * parent), f))
+            store6(p.body_lag_force, 6 * parent, add6(load6(p.body_lag_force, 6 * parent), slow))
             for e in range(12):
-                d.crb_rate[12 * p + e] = d.crb_rate[12 * p + e] + d.crb_rate[a + e]
+                d.crb_rate[12 * parent + e] = d.crb_rate[12 * parent + e] + d.crb_rate[a + e]
 
 
 @kernel
@@ -128,50 +128,50 @@ def turns_with(m, j, k):
 
 
 @kernel
-def position_column(m, d, t, k, g, p):
-    """g <- rates of M qacc + C by the position of dof k; p <- those of M x, at rest.  Both are 0 beforehand."""
+def position_column(m, d, p, k):
+    """dg <- rates of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both are 0 beforehand."""
     S, i = load6(d.cdof, 6 * k), m.dof_bodyid[k]
-    f, slow = load6(t.dof_force, 6 * k), load6(t.dof_lag_force, 6 * k)
+    f, slow = load6(p.dof_force, 6 * k), load6(p.dof_lag_force, 6 * k)
     carried = add6(f, cross_force(S, load6(d.cfrc, 6 * i)))
-    slow_carried = add6(slow, cross_force(S, load6(t.body_lag_force, 6 * i)))
+    slow_carried = add6(slow, cross_force(S, load6(p.body_lag_force, 6 * i)))
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above):
         j = m.D_colind[a + c]
         T = load6(d.cdof, 6 * j)
         if turns_with(m, j, k):
-            g[j], p[j] = dot6(T, f), dot6(T, slow)
+            p.dg[j], p.dp[j] = dot6(T, f), dot6(T, slow)
         else:
-            g[j], p[j] = dot6(T, carried), dot6(T, slow_carried)
-    g[k], p[k] = dot6(S, f), dot6(S, slow)
-    zeta, eta, lag = load6(t.dof_carried, 6 * k), load3(t.dof_turned, 3 * k), load6(t.dof_lag, 6 * k)
+            p.dg[j], p.dp[j] = dot6(T, carried), dot6(T, slow_carried)
+    p.dg[k], p.dp[k] = dot6(S, f), dot6(S, slow)
+    zeta, eta, lag = load6(p.dof_carried, 6 * k), load3(p.dof_turned, 3 * k), load6(p.dof_lag, 6 * k)
     for c in range(above + 1, m.D_rownnz[k]):
         j = m.D_colind[a + c]
-        I = load6(t.dof_momentum, 6 * j)
-        g[j], p[j] = dot6(I, zeta) + dot3(load3(t.dof_drag, 3 * j), eta), dot6(I, lag)
+        I = load6(p.dof_momentum, 6 * j)
+        p.dg[j], p.dp[j] = dot6(I, zeta) + dot3(load3(p.dof_drag, 3 * j), eta), dot6(I, lag)
 
 
 @kernel
-def velocity_column(m, d, t, k, g):
-    """g <- rates of C by the velocity of dof k; 0 beforehand."""
-    f, w, S = load6(t.dof_damping_force, 6 * k), load6(t.dof_rate, 6 * k), load6(d.cdof, 6 * k)
+def velocity_column(m, d, p, k):
+    """dg <- rates of C by the velocity of dof k; 0 beforehand."""
+    f, w, S = load6(p.dof_damping_force, 6 * k), load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above + 1):
         j = m.D_colind[a + c]
-        g[j] = dot6(load6(d.cdof, 6 * j), f)
+        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
     for c in range(above + 1, m.D_rownnz[k]):
         j = m.D_colind[a + c]
-        drag = dot3(load3(t.dof_drag, 3 * j), (S[0], S[1], S[2]))
-        g[j] = dot6(load6(t.dof_momentum, 6 * j), w) + drag
+        drag = dot3(load3(p.dof_drag, 3 * j), (S[0], S[1], S[2]))
+        p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), w) + drag
 
 
 @kernel
-def acceleration_column(m, d, t, k, g):
-    """g <- column k of the bodies' inertia matrix; 0 beforehand."""
-    f, S = load6(t.dof_momentum, 6 * k), load6(d.cdof, 6 * k)
+def acceleration_column(m, d, p, k):
+    """dg <- column k of the bodies' inertia matrix; 0 beforehand."""
+    f, S = load6(p.dof_momentum, 6 * k), load6(d.cdof, 6 * k)
     a, above = m.D_rowadr[k], m.D_diag[k]
     for c in range(above + 1):
         j = m.D_colind[a + c]
-        g[j] = dot6(load6(d.cdof, 6 * j), f)
+        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
     for c in range(above + 1, m.D_rownnz[k]):
         j = m.D_colind[a + c]
-        g[j] = dot6(load6(t.dof_momentum, 6 * j), S)
+        p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), S)

@@ -12,6 +12,7 @@ from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
 from featherlane.lanes.record import aligned
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
+from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.order import TileOrder
@@ -273,7 +274,7 @@ class Running(Worlds):
     def _load(self, names) -> list[Transfer]:
         """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
         load = [Transfer(n, self._arrays[n]) for n in names if n in self._arrays]
-        return load + [Transfer(n, a, True) for n, a in self._expanded.items()]
+        return load + [Transfer(n, a, MODEL) for n, a in self._expanded.items()]
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def __getstate__(self):

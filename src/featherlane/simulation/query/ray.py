@@ -212,8 +212,8 @@ class Rays(Question):
         control = {"point": self.point, "direction": self.direction, "exclude": self.exclude.reshape(single)}
         record = {"distance": self.distance.reshape(single), "geom": self.geom.reshape(single), "normal": self.normal}
         return {
-            "control": [Transfer(f"ray_{name}", a) for name, a in control.items()],
-            "record": [Transfer(f"ray_{name}", a) for name, a in record.items()],
+            "control": [Transfer(f"ray.{name}", a) for name, a in control.items()],
+            "record": [Transfer(f"ray.{name}", a) for name, a in record.items()],
         }
 
     def answer(self) -> Hits:

@@ -50,7 +50,7 @@ def last_pair(word, left):
     return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
-@stage
+@stage(a1=ARRANGEMENT)
 def rank_pairs(a1):
     """The pairs that touch in some world, ranked: the rarest first.
 
@@ -75,7 +75,7 @@ def rank_pairs(a1):
     a1.pair_count[0] = n
 
 
-@stage
+@stage(a1=ARRANGEMENT)
 def pack_patterns(a1):
     """Patterns of worlds, whose words sort as their pairs do by rank.
 
@@ -104,7 +104,7 @@ def misfit(a, world):
     return added * a.nbit + lacked
 
 
-@stage
+@stage(a1=ARRANGEMENT)
 def fill_tiles(a1):
     """The worlds tile by tile.
 

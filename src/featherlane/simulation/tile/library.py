@@ -6,15 +6,11 @@ import functools
 import importlib
 import pkgutil
 
-from featherlane.constraint.efc_fields import EFC
-from featherlane.dynamics.body.jacobian import JACOBIAN
 from featherlane.errors import ArgumentError
 from featherlane.lanes import Library, Stage
 from featherlane.model.fields import MODEL
-from featherlane.simulation.tile.arrange import ARRANGEMENT
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import ROWS
-from featherlane.solver.lcp.fields import PROBLEM
 
 RECORDS = {
     "m": (MODEL, True),
@@ -22,11 +18,6 @@ RECORDS = {
     "b": (ROWS, True),
     "m1": (MODEL, True),
     "d1": (DATA, False),
-    "p": (PROBLEM, False),
-    "p1": (PROBLEM, False),
-    "a1": (ARRANGEMENT, False),
-    "jr": (JACOBIAN, False),
-    "er": (EFC, False),
 }
 
 

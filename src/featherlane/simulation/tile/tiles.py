@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from featherlane.prelude import *
-from featherlane.lanes import Stage
+from featherlane.lanes import Layout, Stage
 from featherlane.simulation.step.forward import forward, forward_pass, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
@@ -23,23 +23,33 @@ def load_tile(m, d, b, thread, tile, W):
     unsettle(m, d)
 
 
-def over_tiles(function: Callable) -> Stage:
+def over_tiles(function: Callable | None = None, **records: Layout):
     """Decorator: what is done in one tile, `(m, d, b, thread, tile, W)`, as a stage that does it in many.
 
     The stage `(m, d, b, thread, first, last)` brings worlds into each tile of a thread in turn, marks the lanes that
-    hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.
+    hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.  With a record
+    of its own, `@over_tiles(p=LAYOUT)`, p stands behind b in both.
     """
+    if function is None:
+        return lambda f: over_tiles(f, **records)
     do = kernel(function)
 
-    def loop(m, d, b, thread, first, last):
+    def plain(m, d, b, thread, first, last):
         W = width(d)
         for tile in range(first, last):
             load_tile(m, d, b, thread, tile, W)
             do(m, d, b, thread, tile, W)
 
+    def with_record(m, d, b, p, thread, first, last):
+        W = width(d)
+        for tile in range(first, last):
+            load_tile(m, d, b, thread, tile, W)
+            do(m, d, b, p, thread, tile, W)
+
+    loop = with_record if records else plain
     functools.update_wrapper(loop, function)
     del loop.__wrapped__  # the stage has parameters of its own
-    return stage(loop)
+    return Stage(loop, records)
 
 
 def in_each_tile(name: str, do: Stage) -> Stage:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
 from featherlane.errors import ArgumentError
-from featherlane.lanes import Field, Record
-from featherlane.lanes.record import address
-from featherlane.model.fields import MODEL
+from featherlane.lanes import Field, Layout, Record, Stage
+from featherlane.lanes.record import address, allocated
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.simulation.tile.tiles import run_tiles
 
+NONE: Mapping[str, int] = MappingProxyType({})
 KINDS = ("load", "control", "record", "store")
 
 
@@ -23,19 +24,26 @@ class Transfer(NamedTuple):
     """One field's way between rows and tile.
 
     Attributes:
-        field: name of the field of the tile, or of the model where `of_model`.
+        field: name of the field.
         array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps, some of
             which it may be.
+        layout: of the record that has the field: the tile's, the model's, or that of the loop's own record.
     """
 
     field: str
     array: np.ndarray
-    of_model: bool = False
+    layout: Layout = DATA
 
     @property
     def declared(self) -> Field:
         """The field's declaration."""
-        return (MODEL if self.of_model else DATA)[self.field]
+        return self.layout[self.field]
+
+
+def transfers(loop: Stage, arrays: Mapping[str, np.ndarray]) -> list[Transfer]:
+    """Transfers of arrays by the names of fields, those of the loop's own record first; empty arrays are left out."""
+    own = loop.records.get("p", DATA)
+    return [Transfer(name, a, own if name in own else DATA) for name, a in arrays.items() if a.size]
 
 
 class Plan:
@@ -50,7 +58,7 @@ class Plan:
         wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
         memory: (nworld, n) what worlds remember of their pairs; None: they remember nothing.
-        rooms: a record more for each thread, where the loop takes one.
+        sizes: of the loop's own record, where it has one: those that are not sizes of the workspaces.
 
     Attributes:
         has_places: does the call bring or take rows in the order in which it names worlds?
@@ -64,7 +72,7 @@ class Plan:
         wanted: dict[str, int],
         loop=run_tiles,
         memory: np.ndarray | None = None,
-        rooms: Sequence[Record] = (),
+        sizes: Mapping[str, int] = NONE,
     ):
         self.workspaces, self.transfers, self.wanted, self.loop, self.memory = (
             workspaces,
@@ -76,11 +84,14 @@ class Plan:
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
+        self.own = [
+            [allocated(layout, {**w.sizes, **sizes}, w.width, w.dtype) for layout in loop.records.values()]
+            for w in workspaces
+        ]
         self.record = self._make_record()
-        more = [(room,) for room in rooms] or [()] * len(workspaces)
         self.run = [
-            library().bind(loop, w.rows.record, w.record, self.record, *room)
-            for w, room in zip(workspaces, more, strict=True)
+            library().bind(loop, w.rows.record, w.record, self.record, *own)
+            for w, own in zip(workspaces, self.own, strict=True)
         ]
 
     def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
@@ -105,8 +116,9 @@ class Plan:
             expected = t.declared.stored_as(first.dtype)
             if t.array.dtype != expected:
                 raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
-            for thread, w in enumerate(self.workspaces):
-                tiles[thread, k] = address(w.rows.record.arrays[t.field] if t.of_model else w.arrays[t.field])
+            for thread, (w, own) in enumerate(zip(self.workspaces, self.own, strict=True)):
+                record = next(r for r in (w.record, w.rows.record, *own) if r.layout is t.layout)
+                tiles[thread, k] = address(record.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
         for kind in KINDS:
             rows = [(k, t.array, t.declared.is_wide) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]

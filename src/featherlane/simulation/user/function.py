@@ -77,7 +77,7 @@ class UserFunction:
         """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
         if not self.is_compiled:
             return self.role.reads
-        named = {name for k in self.function.contained() for name in k.attributes}
+        named = {name for k in self.function.contained() for name in k.names}
         return frozenset(named & (self.role.reads | set(self.role.sets)))
 
     def sets(self) -> list[str]:
@@ -125,7 +125,7 @@ class UserFunction:
         if cache.holds(name):
             return
         try:
-            text = toolchain.lower(self.stage, records, base, width, CHECKED, alone=True)
+            text = toolchain.lower((self.stage,), records, base, width, CHECKED, alone=True)
         except KernelLanguageError as error:
             raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
         cache.write(name, toolchain.emit(text, processor.cpu_level()))

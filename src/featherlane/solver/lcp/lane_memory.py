@@ -6,6 +6,7 @@ Matrices are looked at on their way in, because reading many of them costs more 
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 
 RESULTS = 40  # where the list of results begins
 DOUBT = 79  # where it stands whether a matrix is not finite or not symmetric
@@ -47,7 +48,7 @@ def is_doubtful(p):
     return not_(none == 0.0) | (gap > ASYMMETRY * size)
 
 
-@stage
+@stage(p=PROBLEM)
 def load_lanes(p, first, count):
     """Problems `first` to `first + count - 1` into the lanes; says where a dense A is in doubt.
 
@@ -62,7 +63,7 @@ def load_lanes(p, first, count):
         p.lcp_memory[DOUBT] = 1 if any_(is_doubtful(p)) else 0
 
 
-@stage
+@stage(p=PROBLEM)
 def store_lanes(p, first, count):
     """Results of the lanes to those of the problems.
 

@@ -7,7 +7,8 @@ the solution than at the minimum along p.  It saves up to 3 % of the iterations,
 
 A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
 In float32 it is asked of each component whether it is rounding of its terms (rounding.py): contacts that push against
-each other leave of their forces a thousandth, and its last digits would be sought in vain.
+each other leave of their forces a thousandth, and its last digits would be sought in vain.  A step in which a row
+switched may be the last one, too, if its gradient is rounding of its terms.
 What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
 `warning`, and so does what rounding leaves if it is more than `LARGE` of what moves the bodies; unless the acceleration
 is right all the same (accuracy.py).  A gain of cost below the tolerance ends nothing: where the cost is large, or a
@@ -36,7 +37,7 @@ from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, i
 from featherlane.solver.primal.start import start_lowest
 
 PATIENCE = 20  # steps in a row that lower neither cost nor gradient
-EXACT = 1e-5  # of the forces: what an exact step leaves of the gradient in float32; if it is more another step helps
+EXACT = 4e-6  # of the forces, 32 roundings: what an exact step leaves in float32; if it is more another step helps
 FULL = 0.5  # of the slope at its start: rows of a full step whose slope is at most this are nearer to the solution's
 EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
 
@@ -89,13 +90,15 @@ def newton(m, d):
         slow = gradient > 0.5 * least
         still = slow & (fabs(gain) <= noise * fabs(cost))
         if single_precision(d):
-            # what an exact step leaves is small, and rows that switch to and fro leave it so; or it is rounding
+            # an exact step leaves a small gradient; if only one of the two holds the gradient may be rounding, for
+            # rows that switch in the last step, or to and fro, leave no more than that
             balanced = gradient <= EXACT * size_of_forces(m, d)
-            unclear = live & not_(balanced) & (still | not_(switched))
+            exact = (exact | still) & balanced
+            unclear = live & not_(exact) & (balanced | still | not_(switched))
             rounded = false_mask(d)
             if any_(unclear):
                 rounded = unclear & is_rounding_of_terms(m, d)
-            exact = (exact | still) & balanced | rounded
+            exact = exact | rounded
         done = live & (not_(scale * gradient > tolerance) | exact)
         live, unsettled = live & not_(done), unsettled & not_(done)
         slow = slow & live

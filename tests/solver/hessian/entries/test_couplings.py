@@ -58,10 +58,12 @@ def row_of(dofs, parents):
         genrow_dofadr=[0],
         genrow_dofnum=[n],
         genrow_dof=[*dofs],
-        ncoupling=[0, 0],
-        coupling_key=np.zeros(40, int),
-        coupling_room=np.zeros(40, int),
-        coupling_last=np.zeros(40, int),
+        hessian={
+            "ncoupling": [0, 0],
+            "coupling_key": np.zeros(40, int),
+            "coupling_room": np.zeros(40, int),
+            "coupling_last": np.zeros(40, int),
+        },
     )
     call(list_couplings, m, d)
     return m, d, [call(coupling_tips, d, k) for k in range(d.hessian.ncoupling[0])]

@@ -16,7 +16,7 @@ def place_problem(r1, n):
     """A, b, lo, hi by place."""
     width = -(-n // 8) * 8
     A = r1.place.A.array[: n * width].reshape(n, width)[:, :n]
-    return A, *(getattr(r1, f"place_{name}").array[:n] for name in ("b", "lo", "hi"))
+    return A, *(getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi"))
 
 
 def inside_of(r1):

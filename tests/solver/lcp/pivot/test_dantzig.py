@@ -29,7 +29,7 @@ def test_every_row_driven_leaves_all_before_it_complementary(n, rng):
         A = problem.matrix[np.ix_(r1.one.order.array[:n], r1.one.order.array[:n])] * np.outer(
             r1.place.scale.array[:n], r1.place.scale.array[:n]
         )
-        b, lo, hi, x = (getattr(r1, f"place_{name}").array[:n] for name in ("b", "lo", "hi", "x"))
+        b, lo, hi, x = (getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi", "x"))
         for i in range(n):
             dantzig.drive(r1, i)
             k, w = i + 1, (A @ x - b)[: i + 1]
@@ -83,7 +83,7 @@ def test_what_another_problem_left_changes_no_bit(start_, rng):
         for r1 in (fresh, used):
             dantzig.principal_pivoting(r1, FROZEN, 100, start_)
         for name in ("x", "w", "lower", "upper", "residual"):
-            a, b = (getattr(r1, f"one_{name}").array[:n] for r1 in (fresh, used))
+            a, b = (getattr(r1.one, name).array[:n] for r1 in (fresh, used))
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 

@@ -29,7 +29,7 @@ def scattered(rng, width=2, room=None):
         p.lcp.findex[i], p.lcp.lo.array[i], p.lcp.lo.array[i - 1] = i - 1, 0.0, 0.0
         p.lcp.hi.array[i], p.lcp.add.array[i] = mu * there[:, i], add * there[:, i]
     for name, length in (("root", TREES), ("head", TREES), ("next", N)):
-        setattr(p, f"lcp_{name}", Rows(np.full(length, -7, np.int32), name))
+        setattr(p.lcp, name, Rows(np.full(length, -7, np.int32), name))
     p.active = Rows(np.ones((1, width)), "active")
     p.nlcpone = room or p.nlcpone
     return m, p, Y, cfm, there

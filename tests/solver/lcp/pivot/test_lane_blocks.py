@@ -46,7 +46,7 @@ def test_a_world_has_the_same_bits_alone(rng):
         alone = tile(problem)
         lane_blocks.lane_blocks(alone, PASSES)
         for name in ("x", "w", "niter", "status", "residual"):
-            a, b = (getattr(p, f"lcp_{name}").array for p in (together, alone))
+            a, b = (getattr(p.lcp, name).array for p in (together, alone))
             np.testing.assert_array_equal(a[:, lane], b[:, 0], err_msg=name)
 
 

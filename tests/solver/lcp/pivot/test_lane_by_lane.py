@@ -24,10 +24,10 @@ def test_each_lane_has_the_answer_of_its_problem_alone(rng):
         r1 = one_record(problem)
         dantzig.principal_pivoting(r1, FROZEN, 50, dantzig.BY_ROWS)
         for ours, theirs in (("x", "x"), ("w", "w"), ("y", "lower"), ("g", "upper")):
-            found, expected = getattr(p, f"lcp_{ours}").array, getattr(r1, f"one_{theirs}").array
+            found, expected = getattr(p.lcp, ours).array, getattr(r1.one, theirs).array
             np.testing.assert_array_equal(found[:9, lane], expected[:9], err_msg=ours)
         for name in ("status", "niter", "residual"):
-            assert getattr(p, f"lcp_{name}").array[0, lane] == getattr(r1, f"one_{name}")[0]
+            assert getattr(p.lcp, name).array[0, lane] == getattr(r1.one, name)[0]
 
 
 def test_a_lane_is_loaded_and_stored(rng):
@@ -36,7 +36,7 @@ def test_a_lane_is_loaded_and_stored(rng):
     load_lane(p, 1)
     r1 = one_record(problems[1])
     for name in ("A", "b", "lo", "hi", "add", "findex", "n"):
-        found, expected = (getattr(r, f"one_{name}").array for r in (p, r1))
+        found, expected = (getattr(r.one, name).array for r in (p, r1))
         np.testing.assert_array_equal(found[:9], expected[:9], err_msg=name)
     p.one.status[0], p.one.x[3] = 2, 5.0
     store_lane(p, 0)

@@ -39,10 +39,10 @@ def test_the_factor_is_that_of_rows_one_by_one(before, rng):
     for r1 in (together, alone):
         for p in order[:before]:
             add(r1, int(p))
-    together.one_factor.array[before:N] = order[before:]
+    together.one.factor.array[before:N] = order[before:]
     many_rows.put_all_between(together, N - before)
     for p in order[before:]:
         add(alone, int(p))
     for name in ("L", "D", "factor", "slot", "state", "count"):
-        a, b = (getattr(r1, f"one_{name}").array for r1 in (together, alone))
+        a, b = (getattr(r1.one, name).array for r1 in (together, alone))
         np.testing.assert_allclose(a[: N * 24], b[: N * 24], atol=SAME, err_msg=name)

@@ -100,7 +100,7 @@ def test_the_residual_is_that_of_the_problem(large, problem, rng):
         lower, upper = x - rng.random(N), x + rng.random(N) * 10.0 ** rng.integers(-9, 9, N)
         w = A @ x - b
         for name, value in (("x", x), ("w", w), ("lower", lower), ("upper", upper)):
-            getattr(r1, f"one_{name}").array[:N] = value
+            getattr(r1.one, name).array[:N] = value
         size = max(np.abs(x).max(), np.abs(b).max() / a)
         expected = np.abs(x - np.clip(x - w / a, lower, upper)).max() / size
         np.testing.assert_allclose(places.residual_of(r1), expected)

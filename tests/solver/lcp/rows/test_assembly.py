@@ -60,13 +60,13 @@ def test_the_problem_is_that_of_its_rows(world, tile):
 def test_it_can_be_made_again(tile):
     """Whatever is left of rows made before."""
     d, n = tile.d, tile.d.lcp.n[0]
-    before = {name: getattr(d, f"lcp_{name}").array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
+    before = {name: getattr(d.lcp, name).array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
     d.dual.mark.array[...] = 3
     d.lcp.dense[0], d.one.status[0] = 1, -1
     tile.run(make_lcp)
     assert (d.lcp.n[0], d.lcp.dense[0], d.one.status[0]) == (n, 0, 0)
     for name, array in before.items():
-        np.testing.assert_array_equal(getattr(d, f"lcp_{name}").array, array, err_msg=name)
+        np.testing.assert_array_equal(getattr(d.lcp, name).array, array, err_msg=name)
 
 
 def test_a_worlds_rows_are_its_own_in_any_company(rng):

@@ -21,7 +21,7 @@ def tile(rng):
     problems = [friction_problem(rng, 2) for _ in range(2)]
     p = lane_record(*problems)
     for name in ("x", "y", "w", "g"):
-        getattr(p, f"lcp_{name}").array[...] = rng.standard_normal((6, 2))
+        getattr(p.lcp, name).array[...] = rng.standard_normal((6, 2))
     return p, problems
 
 
@@ -47,7 +47,7 @@ def test_on_a_cone_slip_adds_to_the_normals_w(tile):
     set_cone_steps(p)
     apgd.projected_step(p, p.lcp.parameter[1] * T, 1)
     for lane, k in ((0, 0), (0, 3), (1, 0), (1, 3)):
-        y, g, step = (getattr(p, f"lcp_{name}").array[k : k + 3, lane] for name in ("y", "g", "step"))
+        y, g, step = (getattr(p.lcp, name).array[k : k + 3, lane] for name in ("y", "g", "step"))
         n = y[0] - T * step[0] * (g[0] + mu * np.linalg.norm(g[1:]))
         s = (y[1:] - T * step[1:] * g[1:]) / mu
         length = np.linalg.norm(s)
@@ -76,11 +76,11 @@ def test_curvature_and_momentum(tile):
 def test_the_new_iterate_and_what_lies_beyond_it(tile):
     p, _ = tile
     p.lcp.old.array[...], p.lcp.change.array[...] = 0.3, -0.2
-    x, w, y, g = (getattr(p, f"lcp_{name}").array.copy() for name in ("x", "w", "y", "g"))
+    x, w, y, g = (getattr(p.lcp, name).array.copy() for name in ("x", "w", "y", "g"))
     apgd.advance(p, p.lcp.parameter[1] * 0.5, np.array([True, False]))
     for name, old, new in (("x", x, y + 0.3), ("w", w, g - 0.2), ("y", y, y + 0.3 + 0.5 * (y + 0.3 - x)),
                            ("g", g, g - 0.2 + 0.5 * (g - 0.2 - w))):  # fmt: skip
-        found = getattr(p, f"lcp_{name}").array
+        found = getattr(p.lcp, name).array
         np.testing.assert_allclose(found[:, 0], new[:, 0], atol=EXACT, err_msg=name)
         np.testing.assert_array_equal(found[:, 1], old[:, 1], err_msg=name)
     p.lcp.best.array[...] = 9.0
@@ -95,7 +95,7 @@ def test_it_starts_where_x_is(cone, tile):
     for lane, problem in enumerate(problems):
         w = problem.matrix @ p.lcp.x.array[:, lane] - problem.b
         for name, expected in (("w", w), ("g", w), ("y", p.lcp.x.array[:, lane]), ("best", p.lcp.x.array[:, lane])):
-            np.testing.assert_allclose(getattr(p, f"lcp_{name}").array[:, lane], expected, atol=EXACT)
+            np.testing.assert_allclose(getattr(p.lcp, name).array[:, lane], expected, atol=EXACT)
     np.testing.assert_array_equal(far, residual(p, p.lcp.x, p.lcp.w, cone))
     steps = p.lcp.step.array.copy()
     (set_cone_steps if cone else lambda q: set_steps(q, 0))(p)

@@ -27,7 +27,7 @@ def tile(rng):
 
 
 def test_bounds_follow_the_normal_live(tile):
-    p, x = tile, tile.lcp_x.array
+    p, x = tile, tile.lcp.x.array
     x[0, 0] = 0.0
     for i, k, mu, add in ((1, 0, 0.5, 0.1), (3, 0, 0.0, 0.3), (5, 0, 0.4, 0.05)):
         lo, hi = projection.bounds(p, p.lcp.x, i)
@@ -48,7 +48,7 @@ def test_rows_behind_their_normal_are_a_cone(tile):
 
 
 def test_the_tip_of_a_cone_and_lengths_across_it(tile):
-    p, x = tile, tile.lcp_x.array
+    p, x = tile, tile.lcp.x.array
     np.testing.assert_allclose(projection.cone_offset(p, 0, 3), min(0.1 / 0.5, 0.2 / 0.8))
     p.lcp.add.array[1] = 9.0
     np.testing.assert_allclose(projection.cone_offset(p, 0, 3), 0.2 / 0.8)

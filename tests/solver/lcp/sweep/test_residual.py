@@ -66,7 +66,7 @@ def test_rows_of_a_cone_move_together(rng):
     p.lcp.add.array[5] = 0.1
     for _ in range(20):
         for name in ("x", "w"):
-            getattr(p, f"lcp_{name}").array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
+            getattr(p.lcp, name).array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
         found = residual.residual(p, p.lcp.x, p.lcp.w, 1)
         for lane in range(2):
             x, w = p.lcp.x.array[:, lane], p.lcp.w.array[:, lane]

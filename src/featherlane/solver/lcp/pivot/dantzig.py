@@ -15,6 +15,7 @@ Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force co
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Choice, Count, Method
 from featherlane.solver.lcp.pivot.active_set import improve, to_bound
 from featherlane.solver.lcp.pivot.block_start import start_with_all
@@ -302,7 +303,7 @@ def dantzig(r1, policy, passes):
     principal_pivoting(r1, policy, passes, BLOCK)
 
 
-@stage
+@stage(p1=PROBLEM)
 def solve_dantzig(p1, policy, passes, start):
     """A problem that stands alone, by `principal_pivoting`.
 

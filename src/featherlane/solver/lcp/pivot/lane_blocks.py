@@ -17,6 +17,7 @@ problems", Computers & Operations Research 21 (1994).
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.solver.lcp.sweep.residual import finish_at
@@ -364,7 +365,7 @@ def lane_blocks(p, passes):
     p.lcp.niter[0] = count
 
 
-@stage
+@stage(p=PROBLEM)
 def solve_lane_blocks(p, passes):
     """Block principal pivoting on problems that stand alone; see `lane_blocks`.
 

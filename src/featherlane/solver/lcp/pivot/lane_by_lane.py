@@ -1,6 +1,7 @@
 """Dantzig's method for W dense problems of one structure, one after the other, by the pivots of a single problem."""
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.pivot.dantzig import solve_dantzig
 
 
@@ -33,7 +34,7 @@ def store_lane(p, lane):
     write_lane(p.lcp.residual, 0, lane, p.one.residual[0])
 
 
-@stage
+@stage(p=PROBLEM)
 def solve_lane_by_lane(p, policy, passes, start):
     """Every world's problem, with the options of Dantzig's method.
 

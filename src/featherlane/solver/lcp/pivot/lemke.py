@@ -11,6 +11,7 @@ Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 4.
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Count, Method
 from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED
 
@@ -229,7 +230,7 @@ def lemke(p1, pivots):
     p1.one.status[0] = status
 
 
-@stage
+@stage(p1=PROBLEM)
 def solve_lemke(p1, pivots):
     """A problem that stands alone, by `lemke`.
 

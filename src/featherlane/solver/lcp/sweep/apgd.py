@@ -20,6 +20,7 @@ accelerated gradient schemes", 2015; De Saxce and Feng, Math. Comput. Modelling 
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.product import multiply, set_w
 from featherlane.solver.lcp.sweep.projection import (
@@ -172,7 +173,7 @@ def apgd(p, iterations, cone):
     p.lcp.niter[0] = count
 
 
-@stage
+@stage(p=PROBLEM)
 def solve_apgd(p, iterations, cone):
     """Problems that stand alone, by `apgd`.
 

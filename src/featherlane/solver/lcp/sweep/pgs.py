@@ -15,6 +15,7 @@ order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0
 """
 
 from featherlane.prelude import *
+from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ROWS, Choice, Count, Method, Number
 from featherlane.solver.lcp.sweep.order import shuffle_order, start_order
 from featherlane.solver.lcp.sweep.product import place_w, row_add, row_dot, sum_rows
@@ -105,7 +106,7 @@ def pgs(p, iterations, quickstep, cone):
     p.lcp.niter[0] = count
 
 
-@stage
+@stage(p=PROBLEM)
 def solve_pgs(p, iterations, quickstep, cone, seed):
     """Problems that stand alone, by `pgs`; the generator that shuffles rows starts at `seed`.
 

@@ -20,8 +20,10 @@ SIZES = (5, 62, 63, 130)
 
 def graph(n, rng, edges):
     words = -(-n // WORD_BITS)
-    tables = {f"graph_{name}": np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "place")}
-    d = record(1, ngraph=n, ngraphword=words, graph=np.full(n * words, 7), panel_cost=np.zeros(2), **tables)
+    tables = {name: np.zeros(n, int) for name in ("degree", "head", "next", "prev", "order", "place")}
+    d = record(
+        1, ngraph=n, ngraphword=words, graph={"bits": np.full(n * words, 7), **tables}, panel={"cost": np.zeros(2)}
+    )
     call(clear_graph, None, d)
     assert not d.graph.bits.array.any()
     pairs = {tuple(sorted(map(int, rng.choice(n, 2, False)))) for _ in range(edges)}
