@@ -16,8 +16,9 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane import painter
-from featherlane.cli import BAD_WORLDS, run
+from featherlane.cli import run
 from featherlane.cli.controls import Zero, read_controls
+from featherlane.cli.exit import BAD_WORLDS
 from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
 from featherlane.cli.plot import draw_convergence, draw_motions
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
@@ -358,7 +359,7 @@ def test_compare_prints_json(capfd):
     result = json.loads(capfd.readouterr().out)
     assert list(result["solvers"]) == ["pgs", "newton"]
     assert result["states"] == 2 and result["iterations"] == 50
-    assert result["solvers"]["newton"]["distance.dist"]["max"] < 1e-9
+    assert result["solvers"]["newton"]["distance"]["max"] < 1e-9
     assert result["solvers"]["pgs"]["gap"]["max"] >= 0.0
 
 

@@ -1,10 +1,10 @@
-"""The layers and the rooms: imports run downward only and go round in no circle, inside functions too."""
+"""The layers: imports run downward only and form no cycle, and front ends use what is public."""
 
 import ast
 import functools
 import subprocess
 import sys
-from collections import defaultdict
+from collections import defaultdict, namedtuple
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +15,7 @@ import featherlane
 
 ROOT = Path(featherlane.__path__[0])
 LAYERS = "errors lanes spatial model prelude dynamics collision constraint solver sensor simulation sensitivity".split()
+FRONT_ENDS = "cli viewer distributed environments integrations jax torch measure doctor".split()
 EDGES = len(LAYERS)  # whatever is not listed: the command line, environments, registration, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}
 FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]
@@ -89,6 +90,69 @@ def test_rooms_import_in_no_circle():
     except CycleError as error:
         circle = error.args[1][::-1]
         pytest.fail("\n".join(files[pair] for pair in pairwise(circle)))
+
+
+def test_files_import_in_no_cycle():
+    """Imports for types only (`if TYPE_CHECKING`) count, too; that of the package by its own files does not."""
+    arrows = {module(path): {n for _, _, names in imports(path) for n in names if n in FILE_OF} for path in INSIDE}
+    try:
+        TopologicalSorter(arrows).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1][::-1]))
+
+
+def is_private(name):
+    return isinstance(name, str) and name.startswith("_") and not name.endswith("__") and name != "_"
+
+
+@functools.cache
+def defined(path):
+    """Private names that a file defines: functions, classes, variables, attributes of `self` (`own`)."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        match node:
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                found.add(name)
+            case ast.Name(name, ast.Store()) | ast.Attribute(ast.Name("self" | "cls"), name, ast.Store()):
+                found.add(name)
+            case ast.Subscript(ast.Name("own") | ast.Attribute(ast.Name("self"), "__dict__"), ast.Constant(name)):
+                found.add(name)
+    return {name for name in found if is_private(name)}
+
+
+def names_read(path):
+    """List (line, private name, owner) of what a file reads: attributes, keys of `__dict__`, `getattr`, imports."""
+    found = []
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        match node:
+            case ast.Attribute(owner, name) | ast.Subscript(ast.Attribute(owner, "__dict__"), ast.Constant(name)):
+                found.append((node.lineno, name, ast.unparse(owner)))
+            case ast.Call(ast.Name("getattr" | "setattr" | "hasattr"), [owner, ast.Constant(name), *_]):
+                found.append((node.lineno, name, ast.unparse(owner)))
+            case ast.ImportFrom():
+                found += [(node.lineno, alias.name, str(node.module)) for alias in node.names]
+    return [read for read in found if is_private(read[1])]
+
+
+def test_front_ends_read_no_private_name_of_others(subtests):
+    """A private name is of the engine, or of another package, if a file there defines it and the reader does not."""
+    of_tuples = set(dir(namedtuple("Empty", ())))  # `_replace`, `_fields`, ... are public
+    names = {part: set().union(*(defined(p) for p in INSIDE if p.parts[0] == part)) for part in {*LAYERS, *FRONT_ENDS}}
+    engine = set().union(*(names[part] for part in LAYERS))
+    for path in INSIDE:
+        package = path.parts[0]
+        if package not in FRONT_ENDS:
+            continue
+        others = set().union(*(names[part] for part in FRONT_ENDS if part != package)) - names[package]
+        foreign = (engine - defined(path)) | others
+        with subtests.test(path=str(path)):
+            found = [read for read in names_read(path) if read[2] not in ("self", "cls")]
+            wrong = [
+                (line, f"{owner}.{name}")
+                for line, name, owner in found
+                if (name in foreign - of_tuples if owner not in FILE_OF else owner.split(".")[1] != package)
+            ]
+            assert not wrong, f"{path} reads private names of others: {wrong}"
 
 
 def test_functions_import_only_what_the_package_does_without():

@@ -39,6 +39,7 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
+from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
@@ -124,6 +125,7 @@ __all__ = [  # noqa: RUF022  in groups
     "set_const",
     "set_length_range",
     "Variants",
+    "Worlds",
     "variants",
     "show_config",
     "tree",

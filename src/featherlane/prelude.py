@@ -1,7 +1,8 @@
 """What a file of kernels starts with: `from featherlane.prelude import *`.
 
 The words of the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`), MuJoCo's
-enumerations (`model/enums.py`), the types of joints, and the time step.  A file of kernels imports all else by name.
+enumerations (`model/enums.py`), the types of joints, the status, and the time step.  A file of kernels imports all else
+by name.
 """
 
 from featherlane.lanes import (
@@ -18,6 +19,7 @@ from featherlane.lanes import (
     eights,
     exp,
     fabs,
+    false_mask,
     floor,
     fma,
     fmax,
@@ -40,10 +42,13 @@ from featherlane.lanes import (
     split_exponent,
     sqrt,
     stage,
+    true_mask,
+    unrolled,
     where,
     whole,
     width,
     write_lane,
+    zero,
 )
 from featherlane.model.enums import *
 from featherlane.model.joint import (
@@ -56,6 +61,7 @@ from featherlane.model.joint import (
     joint_coordinates,
     joint_dofs,
 )
+from featherlane.model.status import BAD_CONTROL, BAD_NUMBER, CONTACTS_FULL, NOT_CONVERGED, ROWS_FULL, warn
 from featherlane.model.timestep import timestep
 from featherlane.spatial.inertia import inert_add, inert_from_com, inert_mul
 from featherlane.spatial.motion import add6, axpy6, cross_force, cross_motion, dot6, scale6
@@ -105,4 +111,5 @@ from featherlane.spatial.vector import (
     store9,
     store10,
     sub3,
+    zeros,
 )

@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.distributed import Batch, Histogram, gathered
-from featherlane.distributed.reduction import merged, reduced
 from featherlane.lanes import sincos
+from featherlane.simulation.batch.reduction import merged, reduced
 from sampling import in_ci
 
 N = 50

@@ -36,7 +36,7 @@ def pair(workers, model):
 
 def ask_for_what_is_not_there(batch):
     """Post a call that fails in the second worker: arguments of public calls are checked before they are posted."""
-    wrong = {0: [("step", (1, None))], 1: [("step", (1, None)), ("method", ("no_such",))]}
+    wrong = {0: [("step", (1, None))], 1: [("step", (1, None)), ("no_such", ())]}
     batch._advance(1, np.arange(N), lambda part, start, n: wrong[part.worker])
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed.reduction import Histogram, checked, merged, reduced
 from featherlane.distributed.spread import Spread
+from featherlane.simulation.batch.reduction import Histogram, checked, merged, reduced
 
 N = 37
 

@@ -12,7 +12,8 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import BAD_WORLDS, INTERRUPTED, run
+from featherlane.cli import run
+from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED
 
 WHOLE = """
 model = "scene.xml"

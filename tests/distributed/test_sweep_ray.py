@@ -15,7 +15,8 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import INTERRUPTED, run
+from featherlane.cli import run
+from featherlane.cli.exit import INTERRUPTED
 from featherlane.distributed.sweeps import workers
 
 ray = pytest.importorskip("ray")

@@ -281,6 +281,12 @@ PASSED_OVER = {
     "writable",
     "bundled_names",
     "link",
+    "control_kernel",
+    "query",
+    "row_memory",
+    "take_over",
+    "take_reals",
+    "watch",
 }
 
 
@@ -330,7 +336,7 @@ def _site(name: str, item, owner=None) -> Site:
     if name.startswith("spread.") and "kept" in valid:
         valid["kept"] = lambda w: w.s.checkpoint()
     if name == "mixed.rollout":
-        valid["control"] = lambda w: np.zeros((2, 1, w.m.nu))
+        valid |= {"control": lambda w: np.zeros((3, 1, w.m.nu)), "out": lambda w: None}
     if name in ("batch.expand", "mixed.expand", "spread.expand"):
         valid["name"] = lambda w: "geom_friction"
     if name == "spread.set":

@@ -13,6 +13,7 @@ from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.lanes import any_, fmax, kernel, real, sqrt, stage, where
 from featherlane.model.solver import ConvexSolver, register
+from featherlane.model.status import NOT_CONVERGED, warn
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import line_search, line_terms
 from featherlane.solver.primal.problem import (
@@ -66,7 +67,7 @@ def steepest(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    d.warning[3] = where(live, d.warning[3] + 1.0, d.warning[3])
+    warn(d, NOT_CONVERGED, live)
     store_forces(m, d)
 
 

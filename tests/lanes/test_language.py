@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 
 from featherlane import lanes
-from featherlane.lanes import any_, fmax, kernel, real, single_precision, stage, where, width
+from featherlane.lanes import (
+    any_,
+    false_mask,
+    fmax,
+    kernel,
+    real,
+    single_precision,
+    stage,
+    true_mask,
+    unrolled,
+    where,
+    width,
+    zero,
+)
 from scenes.cells import FORMS, OUTPUTS, cells, evaluate, library, same_bits
 
 STAGES = library()
@@ -218,6 +231,92 @@ def constants_and_calls(d):
     d.out[6] = rows[2]
 
 
+@kernel
+def loaded(rows, i, n):
+    """A tuple whose length is given by a constant."""
+    return tuple(rows[i + k] for k in range(n))
+
+
+@kernel
+def lower(n, x):
+    """A tuple of tuples of several lengths."""
+    return tuple(tuple(x[r] * x[c] for c in range(r + 1)) for r in range(n))
+
+
+@tried
+def comprehensions(d):
+    a, b = loaded(d.x, 0, 3), loaded(d.y, 1, 3)
+    c = tuple(a[i] + b[i] for i in range(3))
+    for i in range(3):
+        d.out[i] = c[i]
+    products = tuple(a[i] * b[j] for i in range(2) for j in range(2))
+    d.out[3] = products[2]
+    d.out[4] = lower(3, a)[2][1]
+    d.out[5] = tuple(sign * v for sign, v in zip_of(a))[1]
+    i = 7
+    d.out[6] = tuple(i for i in SIGNS)[1] + i
+    t = (d.n, d.x[0])
+    d.out[7] = tuple(t)[1]
+    d.out[8] = tuple(tuple(k * 1.0 for k in range(i, 1, -1)) for i in (3, 4))[1][2]
+
+
+@kernel
+def zip_of(a):
+    return ((1.0, a[0]), (-1.0, a[1]))
+
+
+@tried
+def carried_tuples(d):
+    """A tuple that a loop changes part by part."""
+    x = tuple(zero(d) for _ in range(4))
+    for i in range(d.n):
+        x = tuple(x[k] + (k + 1) * d.x[i] for k in range(4))
+    for k in unrolled(range(4)):
+        d.out[k] = x[k]
+
+
+@tried
+def unrolled_loops(d):
+    mixed, o = (1, d.x[0], 2.0), 0
+    for i in unrolled(range(3)):
+        d.out[i] = mixed[i] * d.y[i]
+    for i in unrolled(range(2, -1, -1)):
+        if i == 1:
+            continue
+        d.out[3 + o] = mixed[i] * 1.0
+        o += 1
+    for sign in unrolled(SIGNS):
+        d.out[6 + o] = sign * d.x[0]
+        o += 1
+    for i in unrolled(range(0)):
+        d.out[i] = 9.0
+
+
+@tried
+def arguments_by_name(d):
+    d.out[0] = both(y=d.x[0], x=d.y[0])[1]
+    d.out[1] = 1.0 * counted(d.n, from_zero=0)
+    d.out[2] = chosen(d.x[0], doubled=False)
+    add_to(d, x=1.0, row=3)
+
+
+@kernel
+def add_to(d, row, x):
+    d.out[row] += x
+
+
+@tried
+def zeros_and_masks(d):
+    d.out[0] = zero(d) - d.x[0]
+    d.out[1] = where(true_mask(d), d.x[0], 7.0)
+    d.out[2] = where(false_mask(d), d.x[0], 7.0)
+    masks = false_mask(d)
+    for i in range(d.n):
+        masks = masks | (d.x[i] > 0.5)
+    d.out[3] = where(masks & true_mask(d), d.y[0], 1.0)
+    d.out[4] = 1.0 if any_(false_mask(d)) else 2.0
+
+
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 @pytest.mark.parametrize("dtype, w", FORMS)
 @pytest.mark.parametrize("program", LANGUAGE, ids=lambda s: s.name)
@@ -298,3 +397,49 @@ def bumped(d):
 def test_the_index_of_an_addition_is_computed_once():
     out = evaluate(STAGES, counts_calls, "float64", 1, x=np.zeros(1), k=np.zeros(1))
     assert out[1, 0] == 2.0 and out.sum() == 2.0
+
+
+@stage
+def adds(d, row, times):
+    """A stage that is called by names."""
+    d.out[row] += 1.0 * times
+
+
+@stage
+def calls_by_name(d):
+    adds(d, times=3, row=1)
+    adds(times=2, d=d, row=2)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_stages_take_arguments_by_name(compiled):
+    out = evaluate(STAGES, calls_by_name, "float64", 1, compiled=compiled, x=np.zeros(1))
+    assert out[:3, 0].tolist() == [0.0, 3.0, 2.0]
+
+
+@stage
+def prices_by_name(d):
+    d.out[1] = 1.0 * minus(right=bumped(d), left=bumped(d))
+
+
+@kernel
+def minus(left, right):
+    return left - right
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_arguments_are_computed_in_the_order_in_which_they_are_written(compiled):
+    out = evaluate(STAGES, prices_by_name, "float64", 1, compiled=compiled, x=np.zeros(1), k=np.zeros(1))
+    assert out[1, 0] == 1.0
+
+
+def test_unknown_numbers_of_a_comprehension_are_those_of_the_call():
+    """A constant that an unrolled range names is part of the signature: one kernel, two lengths."""
+
+    @stage
+    def two_lengths(d):
+        d.out[0] = loaded(d.x, 0, 2)[1]
+        d.out[1] = loaded(d.x, 0, n=4)[3]
+
+    out = evaluate(STAGES, two_lengths, "float64", 1, x=np.arange(4.0))
+    assert out[:2, 0].tolist() == [1.0, 3.0]

@@ -13,6 +13,7 @@ import pytest
 from featherlane.lanes import (
     any_,
     eights,
+    false_mask,
     fma,
     gather,
     gather_rows,
@@ -26,10 +27,12 @@ from featherlane.lanes import (
     split_exponent,
     sqrt,
     stage,
+    unrolled,
     where,
     whole,
     width,
     write_lane,
+    zero,
 )
 from featherlane.lanes.compiler.grammar import RULES
 from featherlane.lanes.compiler.rules import KernelLanguageError
@@ -53,6 +56,11 @@ def says(rule):
 @kernel
 def twice(x):
     return 2.0 * x
+
+
+@kernel
+def scaled(x, factor):
+    return factor * x
 
 
 @kernel
@@ -128,7 +136,7 @@ def changes_a_kind(d):
     d.x[0] = d.x[k]
 
 
-@says(r"s changes its kind.*real\(d, 0.0\)")
+@says(r"s changes its kind.*zero\(d\)")
 def starts_a_sum_with_an_int(d):
     s = 0
     for i in range(d.n):
@@ -389,7 +397,7 @@ def calls_a_plain_function(d):
     d.x[0] = says(d.x[0])  # broken
 
 
-@says(r"range\(...\) stands in a `for` alone")
+@says(r"range\(...\) stands in a `for` or a comprehension alone")
 def keeps_a_range(d):
     r = range(3)  # broken
     d.k[0] = r
@@ -410,9 +418,29 @@ def calls_a_kernel_with_a_default(d):
     d.x[0] = with_default(d.x[0])
 
 
-@says("by its place")
-def passes_by_name(d):
-    d.x[0] = twice(x=d.x[0])  # broken
+@says("sqrt takes its arguments by their places")
+def passes_by_name_to_a_function(d):
+    d.x[0] = sqrt(x=d.x[0])  # broken
+
+
+@says("scaled has no parameter facto; did you mean 'factor'")
+def misspells_a_parameter(d):
+    d.x[0] = scaled(d.x[0], facto=2.0)  # broken
+
+
+@says("scaled is given x twice: by its place and by its name")
+def passes_twice(d):
+    d.x[0] = scaled(d.x[0], x=2.0)  # broken
+
+
+@says("scaled is given no factor")
+def forgets_an_argument(d):
+    d.x[0] = scaled(x=d.x[0])  # broken
+
+
+@says(r"no `\*\*`")
+def passes_a_dict(d):
+    d.x[0] = scaled(d.x[0], **factor)  # broken  # noqa: F821
 
 
 @says("clears is bound in the kernel")
@@ -492,6 +520,16 @@ def chooses_between_kinds(d):
     d.x[0] = where(d.x[0] > 0.0, 1, (1.0, 2.0))  # broken
 
 
+@says("zero of a value")
+def takes_zero_of_a_value(d):
+    d.x[0] = zero(d.x[0])  # broken
+
+
+@says("false_mask of a value")
+def takes_a_mask_of_a_value(d):
+    d.x[0] = where(false_mask(d.x[0]), 1.0, 0.0)  # broken
+
+
 @says("split_exponent of an int")
 def splits_an_int(d):
     f, e = split_exponent(d.n)  # broken
@@ -499,10 +537,59 @@ def splits_an_int(d):
 
 
 # ---- syntax --------------------------------------------------------------------------------------------------------
-@says("no comprehension")
+@says("no comprehension of a list: write a tuple")
 def comprehends(d):
     x = [d.x[i] for i in range(3)]  # broken
     d.x[0] = x[0]
+
+
+@says("no generator: write a tuple")
+def keeps_a_generator(d):
+    x = (d.x[i] for i in range(3))  # broken
+    x, _ = tuple(x)
+    d.x[0] = x
+
+
+@says("a comprehension has no `if`")
+def leaves_parts_out(d):
+    x = tuple(d.x[i] for i in range(3) if i != 1)  # broken
+    d.x[0] = x[0]
+
+
+@says("the bounds of a range that is unrolled must be known")
+def comprehends_an_unknown_number(d):
+    x = tuple(d.x[i] for i in range(d.n))  # broken
+    d.x[0] = x[0]
+
+
+@says("the bounds of a range that is unrolled must be known")
+def unrolls_an_unknown_number(d):
+    for i in unrolled(range(d.n)):  # broken
+        d.x[i] = 0.0
+
+
+@says("100 turns are unrolled; allowed are 64")
+def unrolls_too_much(d):
+    for i in unrolled(range(100)):  # broken
+        d.x[i] = 0.0
+
+
+@says(r"unrolled\(range\(...\)\) stands in a `for` alone")
+def keeps_what_is_unrolled(d):
+    x = unrolled((1.0, 2.0))  # broken
+    d.x[0] = x[0]
+
+
+@says("tuple of a value")
+def makes_a_tuple_of_a_value(d):
+    x = tuple(d.x[0])  # broken
+    d.x[0] = x[0]
+
+
+@says("i is not known")
+def names_what_a_comprehension_binds(d):
+    x = tuple(d.x[i] for i in range(3))
+    d.x[i] = x[0]  # broken  # noqa: F821
 
 
 @says("no list")
@@ -673,7 +760,7 @@ def test_two_precisions_of_each_world_meet_in_float64(lanes):
 REFUSED = {
     "SetComp": "x = {k for k in (1, 2)}",
     "DictComp": "x = {k: k for k in (1, 2)}",
-    "GeneratorExp": "x = (k for k in (1, 2))",
+    "ListComp": "x = [k for k in (1, 2)]",
     "Set": "x = {1, 2}",
     "Lambda": "x = lambda: 1",
     "ClassDef": "class A: pass",

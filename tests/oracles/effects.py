@@ -86,8 +86,12 @@ class Reader(ast.NodeVisitor):
     def given(self, node: ast.Call, found) -> frozenset[Place]:
         """Places of the function that is called, as places here."""
         here = set()
+        target = self.scope.get(ast.unparse(node.func))
+        names = target.arguments[len(node.args) :] if isinstance(target, Kernel) and node.keywords else ()
+        by_name = {k.arg: k.value for k in node.keywords}
+        arguments = node.args + [by_name[name] for name in names]
         for place in found:
-            for p in self.places(node.args[place.parameter]):
+            for p in self.places(arguments[place.parameter]):
                 here.add(Place(p.parameter, place.field or p.field))
         return frozenset(here)
 

@@ -205,7 +205,7 @@ def bounds(first: str, second: str, ident: int, family: str) -> dict[str, float]
     else:
         allowed = {"distance": EXACT, "normal": CURVED if {first, second} & ROUND else EXACT}
     if family == "degenerate" and not is_closed(ident):
-        allowed["distance.dist"] = ON_SURFACE if ident == HEIGHTS else COAXIAL
+        allowed["distance"] = ON_SURFACE if ident == HEIGHTS else COAXIAL
     return allowed | {"missed": 0}
 
 
@@ -268,7 +268,7 @@ def page(n: int, progress=lambda label: None) -> str:
         same = sum(r.same for r in found.values()) / sum(r.touching for r in found.values())
         points = f"{worst['points']:.0e}" if is_closed(ident) else ""
         lines.append(
-            f"| {first}-{second} | {sum(r.touching for r in found.values())} | {worst['distance.dist']:.0e} | "
+            f"| {first}-{second} | {sum(r.touching for r in found.values())} | {worst['distance']:.0e} | "
             f"{worst['normal']:.0e} | {points} | {100 * same:.0f} % | {found['degenerate'].distance:.0e} |"
         )
     about = """

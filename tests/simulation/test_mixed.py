@@ -177,8 +177,9 @@ def test_a_world_that_turns_bad_is_told_by_its_number_and_others_keep_their_bits
     assert list(np.flatnonzero(mixed.nbad)) == [world] == list(np.flatnonzero(mixed.status["bad_number"]))
     alone[1].step(5)
     np.testing.assert_array_equal(part(mixed, 1, "qpos"), alone[1].qpos)
-    ((group, failure),) = mixed.failures
-    assert (group, failure.world) == (2, 3)
+    (failure,) = mixed.failures
+    assert failure.world == world
+    assert mixed.groups[2].failures[0].world == 3
 
 
 def test_resets_know_keyframes_that_all_models_have(models):
@@ -190,6 +191,14 @@ def test_resets_know_keyframes_that_all_models_have(models):
     with pytest.raises(fl.ModelError):
         mixed.reset(keyframe="nowhere")
     np.testing.assert_array_equal(mixed.qpos, before)
+
+
+def test_each_world_takes_its_own_keyframe():
+    model = fl.load("quadruped")
+    mixed = fl.MixedBatch([(fl.load("arm"), 2), (model, 3)])
+    mixed.reset(ids=[1, 2, 4], keyframe=[-1, 0, -1])
+    np.testing.assert_array_equal(mixed.groups[1].qpos[0], model.key_qpos[0])
+    np.testing.assert_array_equal(mixed.groups[1].qpos[2], model.qpos0)
 
 
 def test_fields_of_models_differ_by_world(models):

@@ -11,11 +11,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from featherlane.cli.exit import INTERRUPTED, WRONG, complain
 from featherlane.errors import BadNumberWarning, FeatherlaneError
-
-WRONG = 2  # exit code of bad input
-BAD_WORLDS = 3  # exit code where numbers of a world turned bad
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,12 +57,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         raise
     finally:
         _drop_unwritten()
-
-
-def complain(message: str, code: int = WRONG) -> int:
-    """One line on stderr, and the exit code."""
-    print(f"featherlane: {message}", file=sys.stderr)
-    return code
 
 
 def _drop_unwritten() -> None:

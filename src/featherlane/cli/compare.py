@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.cli import BAD_WORLDS, complain
+from featherlane.cli.exit import BAD_WORLDS, complain
 from featherlane.cli.output import check_target, console, named, pairs, print_json, progress, table
 from featherlane.cli.plot import draw_convergence, draw_motions, prepare
 from featherlane.measure.contact_models import Contest, compare_motions

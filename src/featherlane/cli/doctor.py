@@ -7,7 +7,7 @@ from collections import Counter
 from rich.padding import Padding
 from rich.text import Text
 
-from featherlane.cli import WRONG, complain
+from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.output import console, label, print_json
 from featherlane.doctor import SEVERITIES, Finding, diagnose
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from featherlane import painter
-from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain, video
+from featherlane.cli import video
 from featherlane.cli.controls import read_controls
+from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.cli.nodes import opened, rows_of, threads_of, workers_of
 from featherlane.cli.output import check_target, console, pairs, print_json, progress, table
 from featherlane.cli.recording import Recording, frame_interval, write_failures

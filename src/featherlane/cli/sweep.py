@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.cli import BAD_WORLDS, INTERRUPTED, complain
+from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
 from featherlane.cli.nodes import where
 from featherlane.cli.output import console, pairs, print_json, progress, table
 from featherlane.cli.sweep_file import read_sweep

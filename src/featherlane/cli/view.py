@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from featherlane.cli import WRONG, complain
+from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError

@@ -101,7 +101,7 @@ def near_candidates(m, d, wide):
 def list_neighbours(m, d):
     """Make the list: what may be near soon, but for what bounding spheres leave near, and boxes do not for long."""
     widen(m, d)
-    n, count = near_candidates(m, d, 1), 0
+    n, count = near_candidates(m, d, wide=1), 0
     shrink(m, d)
     for i in range(n):
         p = d.near.cand_near[i]
@@ -141,7 +141,7 @@ def near_pairs(m, d):
     if width(d) == 1 and d.keeps_list and d.nlisted > 0 and not sleeping(m):
         n = near_neighbours(m, d)
     else:
-        n = near_candidates(m, d, 0)
+        n = near_candidates(m, d, wide=0)
     if m.ncrowd > 0:
         d.near.count[0] = 0
         for i in range(n):
@@ -182,7 +182,7 @@ def points(m, d, function, p, e, g, h):
     else:
         near = near & not_(parted(m, d, function, g, h, limit, near))
         if any_(near):
-            d.narrow.near[0] = where(near, real(d, 1.0), real(d, 0.0))
+            d.narrow.near[0] = where(near, real(d, 1.0), zero(d))
             branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
 
 
@@ -194,7 +194,7 @@ def settle_overflow(d):
     """A world that is alone keeps the contacts that fit and is warned; else the overflow stands, to split the tile."""
     if d.con_overflow[0] == 1 and active_worlds(d) == 1:
         d.con_overflow[0] = 0
-        d.warning[0] = d.warning[0] + where(d.active[0] > 0.0, real(d, 1.0), real(d, 0.0))
+        warn(d, CONTACTS_FULL, d.active[0] > 0.0)
 
 
 @stage
@@ -213,7 +213,7 @@ def collision(m, d):
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0
-    d.ncon[0] = real(d, 0.0)
+    d.ncon[0] = zero(d)
     if not m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT):
         given_contacts(m, d)
         for i in range(near_pairs(m, d)):

@@ -51,9 +51,9 @@ def height_field_distance(m1, d1):
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     look_from_first(d1)
-    zero, one = 0.0 * sx, 0.0 * sx + 1.0
-    x0, x1 = -reach(m1, d1, (-one, zero, zero)) - limit, reach(m1, d1, (one, zero, zero)) + limit
-    y0, y1 = -reach(m1, d1, (zero, -one, zero)) - limit, reach(m1, d1, (zero, one, zero)) + limit
+    o, one = zero(d1), real(d1, 1.0)
+    x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
+    y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit
     ncol, nrow = m1.hfield_ncol[field] - 1, m1.hfield_nrow[field] - 1
     d1.shapes.type[0] = PRISM
     first, last = first_cell(x0, sx, ncol), last_cell(x1, sx, ncol)

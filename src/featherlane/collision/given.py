@@ -34,17 +34,17 @@ def complete(m, d, k, i, lane):
     for c in range(2):
         d.con_carrier[2 * k + c] = number(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
         d.con_geom[2 * k + c] = number(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
-    has_contact, zero = d.con_present[k] > 0.0, real(d, 0.0)
-    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero)
+    has_contact = d.con_present[k] > 0.0
+    d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero(d))
     if m.flg_adhesion:
-        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero)
+        d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero(d))
     d.con_dim[k] = slot_dim(m, d, k, number(d.given_dim, i, lane, 1, 6))
     for c in range(5):
-        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero)
-        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero)
+        d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero(d))
+        d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero(d))
     for c in range(2):
-        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero)
-        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero)
+        d.con_solref[2 * k + c] = where(has_contact, d.given_solref[2 * i + c], zero(d))
+        d.con_solreffriction[2 * k + c] = where(has_contact, d.given_solreffriction[2 * i + c], zero(d))
     if m.opt_contact_model == LCP:
         complete_lcp(d, k, i, has_contact)
     d.ncon[0] = d.ncon[0] + d.con_present[k]
@@ -53,16 +53,15 @@ def complete(m, d, k, i, lane):
 @kernel
 def complete_lcp(d, k, i, has_contact):
     """What the contact model lcp alone reads."""
-    zero = real(d, 0.0)
-    d.con_erp[k] = where(has_contact, d.given_erp[i], zero)
-    d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero)
-    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero)
-    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero)
-    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero)
+    d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
+    d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
+    d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
+    d.con_restitution_vel[k] = where(has_contact, d.given_restitution_vel[i], zero(d))
+    d.con_frictionforce[k] = where(has_contact, d.given_frictionforce[i], zero(d))
     for c in range(2):
-        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero)
+        d.con_compliance[2 * k + c] = where(has_contact, d.given_slip[2 * i + c], zero(d))
     for c in range(3):
-        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], zero)
+        d.con_belt[3 * k + c] = where(has_contact, d.given_motion[3 * i + c], zero(d))
 
 
 @kernel
@@ -83,11 +82,11 @@ def given_contacts(m, d):
     Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; near.* for itself.
     Cost: O(ngiven W).
     """
-    one, zero = real(d, 1.0), real(d, 0.0)
+    one = real(d, 1.0)
     active = d.active[0] > 0.0
-    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero)
+    d.near.detects[0] = where(active & (d.given_replace[0] == 0.0), one, zero(d))
     for i in range(d.ngiven):
-        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero)
+        d.near.given_left[0] = where(active & (d.given_present[i] > 0.0), one, zero(d))
         if sleeping(m):
             leave_asleep(m, d, i)
         for lane in range(width(d)):
@@ -101,4 +100,4 @@ def given_contacts(m, d):
                     part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)
-                d.near.given_left[0] = where(alike, zero, d.near.given_left[0])
+                d.near.given_left[0] = where(alike, zero(d), d.near.given_left[0])

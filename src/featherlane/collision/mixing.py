@@ -154,24 +154,18 @@ def reference_and_impedance(m, e, g, h):
         ref, imp = (m.geom_solref[2 * k], m.geom_solref[2 * k + 1]), load5(m.geom_solimp, 5 * k)
     else:
         w = mixing_weight(m.geom_solmix[g], m.geom_solmix[h])
-        a0, a1, b0, b1 = m.geom_solref[2 * g], m.geom_solref[2 * g + 1], m.geom_solref[2 * h], m.geom_solref[2 * h + 1]
-        standard = (a0 > 0.0) & (b0 > 0.0)
-        ref = (where(standard, mixed(w, a0, b0), fmin(a0, b0)), where(standard, mixed(w, a1, b1), fmin(a1, b1)))
+        a, b = load2(m.geom_solref, 2 * g), load2(m.geom_solref, 2 * h)
+        standard = (a[0] > 0.0) & (b[0] > 0.0)
+        ref = tuple(where(standard, mixed(w, a[c], b[c]), fmin(a[c], b[c])) for c in range(2))
         a, b = load5(m.geom_solimp, 5 * g), load5(m.geom_solimp, 5 * h)
-        imp = (
-            mixed(w, a[0], b[0]),
-            mixed(w, a[1], b[1]),
-            mixed(w, a[2], b[2]),
-            mixed(w, a[3], b[3]),
-            mixed(w, a[4], b[4]),
-        )
+        imp = tuple(mixed(w, a[c], b[c]) for c in range(5))
     return ref, imp
 
 
 @kernel
 def friction_solref(m, d, e):
     """solref of the friction rows: the explicit pair's, else zeros."""
-    ref = (real(d, 0.0), real(d, 0.0))
+    ref = (zero(d), zero(d))
     if overridden(m):
         ref = load2(m.opt_o_solref, 0)
     elif e >= 0:

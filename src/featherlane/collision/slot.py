@@ -23,14 +23,14 @@ NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 def append(d, number, touch, dist, pos, frame):
     """Add a slot for a pair's point of that number if it touches in some world; a lack of slots is noted."""
     if any_(touch):
-        k, zero = d.ncon_slot[0], real(d, 0.0)
+        k = d.ncon_slot[0]
         if k < d.nconmax:
             d.con_point[k] = number
-            d.con_present[k] = where(touch, real(d, 1.0), zero)
+            d.con_present[k] = where(touch, real(d, 1.0), zero(d))
             d.con_dist[k] = where(touch, dist, NO_CONTACT)
-            store3(d.con_pos, 3 * k, select3(touch, pos, (zero, zero, zero)))
+            store3(d.con_pos, 3 * k, select3(touch, pos, zeros(d, 3)))
             for i in range(9):
-                d.con_frame[9 * k + i] = where(touch, frame[i], zero)
+                d.con_frame[9 * k + i] = where(touch, frame[i], zero(d))
             d.ncon_slot[0] = k + 1
         else:
             d.con_overflow[0] = 1
@@ -52,13 +52,12 @@ def load_shape(m, d, side, g, lane):
 @kernel
 def open_slot(d, k, number):
     """Slot k for a pair's point of that number, without a contact in any world."""
-    zero = real(d, 0.0)
     d.con_point[k] = number
-    d.con_present[k] = zero
+    d.con_present[k] = zero(d)
     d.con_dist[k] = real(d, NO_CONTACT)
-    store3(d.con_pos, 3 * k, (zero, zero, zero))
+    store3(d.con_pos, 3 * k, zeros(d, 3))
     for i in range(9):
-        d.con_frame[9 * k + i] = zero
+        d.con_frame[9 * k + i] = zero(d)
 
 
 @kernel
@@ -82,11 +81,10 @@ def store_manifold(d, first, lane):
 @kernel
 def complete_frames(d, first):
     """Tangents for the normals that were stored world by world."""
-    zero = real(d, 0.0)
     for k in range(first, d.ncon_slot[0]):
         touch, frame = d.con_present[k] > 0.0, frame_of(load3(d.con_frame, 9 * k))
         for i in range(9):
-            d.con_frame[9 * k + i] = where(touch, frame[i], zero)
+            d.con_frame[9 * k + i] = where(touch, frame[i], zero(d))
 
 
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
@@ -108,13 +106,12 @@ def copy_slot(d, k, to):
 @kernel
 def leave_slot(d, k, mask):
     """The worlds of the mask no longer have slot k."""
-    zero = real(d, 0.0)
-    d.con_present[k] = where(mask, zero, d.con_present[k])
+    d.con_present[k] = where(mask, zero(d), d.con_present[k])
     d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
     for i in range(3):
-        d.con_pos[3 * k + i] = where(mask, zero, d.con_pos[3 * k + i])
+        d.con_pos[3 * k + i] = where(mask, zero(d), d.con_pos[3 * k + i])
     for i in range(9):
-        d.con_frame[9 * k + i] = where(mask, zero, d.con_frame[9 * k + i])
+        d.con_frame[9 * k + i] = where(mask, zero(d), d.con_frame[9 * k + i])
 
 
 @kernel
@@ -155,12 +152,12 @@ def slot_dim(m, d, k, dim):
 def set_parameters(m, d, number, e, g, h, first):
     """What the pair's slots, `first` and after, know beside their geometry: who touches, and how."""
     if d.ncon_slot[0] > first:
-        zero, dim = real(d, 0.0), contact_dim(m, e, g, h)
+        dim = contact_dim(m, e, g, h)
         margin, _ = margin_and_gap(m, e, g, h)
         mu = friction(m, e, g, h)
         ref, imp = reference_and_impedance(m, e, g, h)
         friction_ref = friction_solref(m, d, e)
-        pull = real(d, 0.0)
+        pull = zero(d)
         if m.flg_adhesion:
             pull = adhesion(m, e, g, h)
             if dim > 1:
@@ -171,13 +168,13 @@ def set_parameters(m, d, number, e, g, h, first):
             d.con_carrier[2 * k], d.con_carrier[2 * k + 1] = m.geom_bodyid[g], m.geom_bodyid[h]
             d.con_pair[k] = e
             has_contact = d.con_present[k] > 0.0
-            d.con_includemargin[k] = where(has_contact, margin, zero)
-            d.con_adhesion[k] = where(has_contact, pull, zero)
+            d.con_includemargin[k] = where(has_contact, margin, zero(d))
+            d.con_adhesion[k] = where(has_contact, pull, zero(d))
             d.con_dim[k] = slot_dim(m, d, k, dim)
             for i in range(5):
-                d.con_friction[5 * k + i] = where(has_contact, mu[i], zero)
-                d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero)
+                d.con_friction[5 * k + i] = where(has_contact, mu[i], zero(d))
+                d.con_solimp[5 * k + i] = where(has_contact, imp[i], zero(d))
             for i in range(2):
-                d.con_solref[2 * k + i] = where(has_contact, ref[i], zero)
-                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], zero)
+                d.con_solref[2 * k + i] = where(has_contact, ref[i], zero(d))
+                d.con_solreffriction[2 * k + i] = where(has_contact, friction_ref[i], zero(d))
             d.ncon[0] = d.ncon[0] + d.con_present[k]

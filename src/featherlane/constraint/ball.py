@@ -34,7 +34,7 @@ def ball_row(m, d, k, o, j, axis, dist, present, shortest):
         A = general_diagonal(m, d, k, i + 2, -1)
     D = inverse_regularisation(imp, A)
     aref = -fma(B, v, K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, real(d, 0.0), real(d, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, zero(d), real(d, UNBOUNDED))
 
 
 @kernel

@@ -23,10 +23,9 @@ def lower(i, j):
 @kernel
 def clear_row(m, d, i, j):
     """No entries at dofs i and j (-1: none) and above them."""
-    zero = real(d, 0.0)
     while i >= 0 or j >= 0:
         k = lower(i, j)
-        d.primal.search[k] = zero
+        d.primal.search[k] = zero(d)
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
 
 
@@ -47,7 +46,7 @@ def whitened_square(m, d, i, j):
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).   Cost: O(depth^2).
     """
-    s = real(d, 0.0)
+    s = zero(d)
     while i >= 0 or j >= 0:
         k = lower(i, j)
         s = whiten_dof(m, d, k, s)
@@ -91,10 +90,10 @@ def row_diagonal(m, d, k):
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).
     """
-    o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], real(d, 0.0)
+    o, n, s = d.genrow_dofadr[k], d.genrow_dofnum[k], zero(d)
     i = next_above(m, d, o, n, m.nv)
     while i >= 0:
-        d.primal.search[i] = real(d, 0.0)
+        d.primal.search[i] = zero(d)
         i = next_above(m, d, o, n, i)
     for e in range(o, o + n):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]

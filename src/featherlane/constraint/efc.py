@@ -68,9 +68,9 @@ def _take_rows(m, d, er, n):
     """Columns and Jacobian of the first n rows."""
     nv = er.efc_nv
     for i in range(n):
-        er.efc_frictionloss[i] = real(d, 0.0)
+        er.efc_frictionloss[i] = zero(d)
         for c in range(nv):
-            er.efc_J[nv * i + c] = real(d, 0.0)
+            er.efc_J[nv * i + c] = zero(d)
         k = er.efc_source[i]
         if k >= 0:
             er.efc_J[nv * i + d.dofrow_dof[k]] = d.dofrow_J[k]
@@ -112,7 +112,7 @@ def _violation(m, d, er, i, first):
     """Position error less the margin; the rows of a connect or weld share the norm of theirs."""
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
-        square = real(d, 0.0)
+        square = zero(d)
         for k in range(er.efc_count[1]):
             if er.efc_id[k] == er.efc_id[i]:
                 square += er.efc_pos[k] * er.efc_pos[k]
@@ -131,10 +131,10 @@ def _soften(m, d, er, i):
     imp = impedance(solimp, r)
     K, B = reference(solref, solimp, shortest)
     if kind in (FRICTION_DOF, FRICTION_TENDON):
-        K = real(d, 0.0)
+        K = zero(d)
     elif first < i:
         k = er.contact_slot[er.efc_id[i]]
-        K, B = real(d, 0.0), friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
+        K, B = zero(d), friction_reference(load2(d.con_solreffriction, 2 * k), B, solimp, shortest)
     elif kind != EQUALITY:
         K, B = resolved(m, timestep(m), solref, imp, (K, B))
     rate = impedance_rate(solimp, r)

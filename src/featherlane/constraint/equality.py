@@ -66,8 +66,7 @@ def orientations(m, d, e):
 @kernel
 def bias_acceleration(m, d, b):
     """Spatial acceleration of body b at its tree's com where qacc = 0, gravity aside: sum of (dS/dt) v above it."""
-    zero = real(d, 0.0)
-    acc = (zero, zero, zero, zero, zero, zero)
+    acc = zeros(d, 6)
     while b > 0:
         p = m.body_parentid[b]
         _, acc = pass_joints(m, d, b, load6(d.cvel, 6 * p), acc)
@@ -159,11 +158,11 @@ def point_columns(m, d, o, n, b1, b2, r1, r2, present):
 @kernel
 def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
     """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
-    c1, c2, last1, last2, zero = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2], real(d, 0.0)
+    c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
     for e in range(n):
         i = d.genrow_dof[o + e]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
-        w = (zero, zero, zero)
+        w = zeros(d, 3)
         if on1 != on2:
             w = scale3(scale, half_turn(turn, mat_t_mul_vec(R, load3(d.cdof, 6 * i))))
         if on2:
@@ -189,7 +188,7 @@ def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, short
         A = general_diagonal(m, d, k, last1, last2)
     aref = -fma(B, general_velocity(d, k), K * pos) - rate
     D, most = inverse_regularisation(imp, A), real(d, UNBOUNDED)
-    store_general_row(d, k, present, pos, real(d, 0.0), D, aref, -most, most)
+    store_general_row(d, k, present, pos, zero(d), D, aref, -most, most)
 
 
 @kernel
@@ -269,7 +268,7 @@ def joint_row(m, d, k, o, n, e, present, shortest):
             if d.genrow_dof[o + c] == last2:
                 d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
     place_rows_at(d, k, 1, o, n, EQUALITY, e)
-    store_equality_row(m, d, k, e, pos, pos, real(d, 0.0), A, i1, last2, present, shortest)
+    store_equality_row(m, d, k, e, pos, pos, zero(d), A, i1, last2, present, shortest)
 
 
 @kernel
@@ -309,7 +308,7 @@ def equality_rows(m, d, shortest):
             elif m.eq_type[e] == EQ_TENDON:
                 if equality_moves(m, e):
                     pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
-                    store_equality_row(m, d, k, e, pos, pos, real(d, 0.0), A, -1, -1, present, shortest)
+                    store_equality_row(m, d, k, e, pos, pos, zero(d), A, -1, -1, present, shortest)
                     k, o = k + 1, o + n
             else:
                 last1, last2 = m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]

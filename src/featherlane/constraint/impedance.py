@@ -69,7 +69,7 @@ def impedance_rate(solimp, r):
 def shortest_timeconst(m):
     """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):
-        return real(m, 0.0)
+        return zero(m)
     return 2.0 * timestep(m)
 
 

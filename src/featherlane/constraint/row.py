@@ -62,7 +62,7 @@ def friction_row(m, d, k, i, present, shortest):
     """Row k: the friction loss of dof i.  Its position error is 0, so it has damping and no stiffness."""
     solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
     _, B = reference(load2(m.dof_solref, 2 * i), solimp, shortest)
-    _, B, imp = end_of_step(m, real(d, 0.0), B, impedance(solimp, real(d, 0.0)))
+    _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
     D = inverse_regularisation(imp, inverse_inertia(m, d, i))
     loss = m.dof_frictionloss[i]
 
@@ -71,8 +71,8 @@ def friction_row(m, d, k, i, present, shortest):
     d.dofrow_id[k] = i
     d.dofrow_present[k] = where(present, 1.0, 0.0)
     d.dofrow_J[k] = where(present, 1.0, 0.0)
-    d.dofrow_pos[k] = real(d, 0.0)
-    d.dofrow_margin[k] = real(d, 0.0)
+    d.dofrow_pos[k] = zero(d)
+    d.dofrow_margin[k] = zero(d)
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
     d.dofrow_aref[k] = where(present, -(B * v), 0.0)
@@ -101,7 +101,7 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
     d.dofrow_vel[k] = where(present, v, 0.0)
     d.dofrow_D[k] = where(present, D, 0.0)
     d.dofrow_aref[k] = where(present, -fma(B, v, K * r), 0.0)
-    d.dofrow_lo[k] = real(d, 0.0)
+    d.dofrow_lo[k] = zero(d)
     d.dofrow_hi[k] = where(present, UNBOUNDED, 0.0)
 
 
@@ -209,7 +209,7 @@ def contact_row(m, d, k, condim, shortest):
     authored = reference(solref, solimp, shortest)
     K, B = resolved(m, timestep(m), solref, imp, authored)
     K, B, imp = end_of_step(m, K, B, imp)
-    Dt, slip, friction_B = real(d, 0.0), real(d, 0.0), B
+    Dt, slip, friction_B = zero(d), zero(d), B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
     D = inverse_regularisation(imp, contact_inertia(m, d, k, condim, mu2))
     if condim > 1:
@@ -218,7 +218,7 @@ def contact_row(m, d, k, condim, shortest):
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
-            _, friction_B, _ = end_of_step(m, real(d, 0.0), friction_B, imp)
+            _, friction_B, _ = end_of_step(m, zero(d), friction_B, imp)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
@@ -246,12 +246,12 @@ def make_contact_rows(m, d):
         if enabled and m.body_weldid[b1] != m.body_weldid[b2]:
             contact_row(m, d, k, d.con_dim[k], shortest)
         else:
-            d.con_D[k] = real(d, 0.0)
-            d.con_Dt[k] = real(d, 0.0)
-            d.con_slip[k] = real(d, 0.0)
-            d.con_damping[k] = real(d, 0.0)
-            d.con_frictiondamping[k] = real(d, 0.0)
-            d.con_stiffpos[k] = real(d, 0.0)
+            d.con_D[k] = zero(d)
+            d.con_Dt[k] = zero(d)
+            d.con_slip[k] = zero(d)
+            d.con_damping[k] = zero(d)
+            d.con_frictiondamping[k] = zero(d)
+            d.con_stiffpos[k] = zero(d)
 
 
 @kernel

@@ -24,7 +24,7 @@ def store_jacobian(m, d, o, i, sign, present):
 
     A length that no dof changes in this state has no row, as if the world lacked it: its D is beyond all bounds.
     """
-    first, n, moves = m.ten_J_rowadr[i], m.ten_J_rownnz[i], real(d, 0.0) > 0.0
+    first, n, moves = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
     for e in range(n):
         J = d.ten_J[first + e]
         d.genrow_dof[o + e] = m.ten_J_colind[first + e]
@@ -46,14 +46,14 @@ def inverse_inertia(m, d, k, i):
 @kernel
 def friction_row(m, d, k, o, i, present, shortest):
     """Row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
-    solimp, zero = load5(m.tendon_solimp_fri, 5 * i), real(d, 0.0)
+    solimp = load5(m.tendon_solimp_fri, 5 * i)
     n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
     _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest)
-    _, B, imp = end_of_step(m, zero, B, impedance(solimp, zero))
+    _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
     D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
     loss = m.tendon_frictionloss[i]
-    store_general_row(d, k, present, zero, zero, D, -(B * general_velocity(d, k)), -loss, loss)
+    store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), -loss, loss)
     return n
 
 
@@ -83,7 +83,7 @@ def limit_row(m, d, k, o, i, sign, dist, present, shortest):
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
     aref = -fma(B, general_velocity(d, k), K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, real(d, 0.0), real(d, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, zero(d), real(d, UNBOUNDED))
     return n
 
 
@@ -120,10 +120,10 @@ def merged_jacobian(m, d, o, i, j, slope, present):
 
     Returns their number and where the row is present.
     """
-    n, a, b, moves = 0, 0, 0, real(d, 0.0) > 0.0
+    n, a, b, moves = 0, 0, 0, false_mask(d)
     v, w = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
     while v < m.nv or w < m.nv:
-        x = real(d, 0.0)
+        x = zero(d)
         d.genrow_dof[o + n] = min(v, w)
         if v <= w:
             x = d.ten_J[m.ten_J_rowadr[i] + a]
@@ -147,7 +147,7 @@ def equality_moves(m, e):
 @kernel
 def equality_slope(m, d, e):
     """How fast the first tendon's length of equality e is to change with the second's: a_1 + 2 a_2 y + ..."""
-    a, j, slope = NEQDATA * e, m.eq_obj2id[e], real(d, 0.0)
+    a, j, slope = NEQDATA * e, m.eq_obj2id[e], zero(d)
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
         a1, a2, a3, a4 = m.eq_data[a + 1], m.eq_data[a + 2], m.eq_data[a + 3], m.eq_data[a + 4]

@@ -8,10 +8,10 @@ result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter 
 from featherlane.distributed.batch import Batch
 from featherlane.distributed.cluster import Cluster, connect
 from featherlane.distributed.recording import Recorded, gathered
-from featherlane.distributed.reduction import Histogram
 from featherlane.distributed.sweeps.result import Sweep, load_sweep
 from featherlane.distributed.sweeps.run import SweepInterrupted, sweep
 from featherlane.distributed.sweeps.values import choice, drawn, grid, log_uniform, normal, uniform, values
+from featherlane.simulation.batch.reduction import Histogram
 
 __all__ = [
     "Batch",

@@ -12,7 +12,7 @@ A world's bits do not depend on where it is, nor on whether a worker was lost on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.distributed.edits import Fields, ModelEdits
 from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.reduction import EDGES, Histogram, Reduction, checked, merged
 from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
@@ -30,10 +29,22 @@ from featherlane.lanes import Kernel
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names
+from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names, recordings
+from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.worlds import LASTING, REPORTS, STATE, count, not_kept
+from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
+from featherlane.simulation.batch.worlds import (
+    BINDABLE,
+    LASTING,
+    REPORTS,
+    STATE,
+    check_bindable,
+    count,
+    keyframe_numbers,
+    not_kept,
+)
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.workspace import Workspace
 
 
 class Batch(Given):
@@ -97,10 +108,9 @@ class Batch(Given):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise UnknownAttributeError(f"batch has no {name!r}")
-        if name in DATA and DATA[name].traits.shown:
+        if name in BINDABLE:
             return self.get(name)
-        shown = [n for n in DATA.index if DATA[n].traits.shown]
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, shown)}")
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
@@ -154,29 +164,18 @@ class Batch(Given):
         return getattr(self._one, name).shape[1:]
 
     def bind(self, name: str) -> np.ndarray:
-        """Have an output computed by each call from now on.
-
-        Args:
-            name: a state field or a derived field, as of `featherlane.Batch.bind`.
-
-        Returns:
-            (nworld, ...) its values now, a copy as of `get`; an output that is bound after a call is NaN until the next
-            one.
-
-        Raises:
-            ModelError, UnsupportedFeatureError: as `featherlane.Batch.bind` does.
-        """
+        """Have an output computed by each call from now on, as `featherlane.Batch.bind`; returns a copy as of `get`."""
         return self._gathered(name, np.arange(self.nworld))
 
     def _check_kept(self, name: str) -> None:
         """Refuse to read an output whose values the last call did not keep."""
-        self._one._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
             raise not_kept(name)
 
     def _bind(self, name: str) -> None:
         """Tell workers of an output that nobody has asked for before."""
-        self._one._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         if name not in STATE and name not in REPORTS and name not in self._bound:
             self._one.bind(name)
             self._run_all(lambda k: [("bind", (name,))])
@@ -204,7 +203,7 @@ class Batch(Given):
         def body(held) -> None:
             self._tell_edits()
             self._settle()
-            self._fields.disown(self._one._expanded.dependent())
+            self._fields.disown(dependent(self.model, self._one.expanded_fields))
             # who have none of the worlds get rows of these fields, too: all worlds are alike in what differs
             self._answers(self._everyone(), lambda part: [("set_const", (ids_of.get(part.worker, none),))], True)
             self._fields.renew(self._fetched)
@@ -217,17 +216,12 @@ class Batch(Given):
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps; the last ones, about a second of them, may be under way afterwards.
+        """Advance worlds, as `featherlane.Batch.step`; the last steps, about a second, may be under way afterwards.
 
         An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there.  A
         second one is raised at once; worlds are where the last complete piece of this call ended.
 
-        Args:
-            nstep: time steps, at least 1.
-            ids: the worlds, by number or as a mask; None for all.
-
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch; a worker was lost too often.
             Exception: what went wrong in a call before, which did not wait.
         """
@@ -240,63 +234,38 @@ class Batch(Given):
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to the model's defaults, or to keyframes; bound outputs follow.
-
-        Args:
-            ids: the worlds; None for all.
-            keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
-            forward: False leaves bound outputs as they are.
-
-        Raises:
-            ModelError: no such keyframe; `forward` is no switch.
-        """
+        """Worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
-        keys = self._one._keyframes(keyframe, len(chosen))
+        keys = keyframe_numbers(self.model, keyframe, len(chosen))
         keys = np.full(len(chosen), -1) if not len(keys) else np.array(keys)
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     def rollout(
-        self,
-        nstep: int,
-        control: ArrayLike | Kernel | Callable[[Batch, int], ArrayLike] | None = None,
-        record: Sequence[str] = ("qpos",),
-        ids=None,
-        out: Mapping[str, np.ndarray] | str | None = None,
-        reduce: Reduction | None = None,
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> Any:
-        """Advance worlds by nstep steps and record fields after each.
+        """Advance worlds and record fields after each step, as `featherlane.Batch.rollout`.
 
         Args:
-            nstep: time steps, at least 1.
-            control: (n, nstep, nu) or (nstep, nu) controls; a function `control(batch, step)` that is called here
-                between steps; a kernel `control(m, d)`, which is shipped; or None to leave `ctrl` as it is.  As of
-                `featherlane.Batch.rollout`.
-            record: names of state or derived fields.
-            ids: the worlds; None for all.
-            out: arrays to record into, by name; "refs" leaves recordings where they are.
-            reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds, computed where they are.
+            nstep, record, ids: as there.
+            control: as there; a function is called here between steps, a kernel is shipped.
+            out: as there; "refs" leaves recordings where they are.
+            reduce: as there; computed where the worlds are.
 
         Returns:
-            name -> (n, nstep, ...); with `reduce`, name -> (nstep, ...), of a histogram (nstep, ..., nbin).  With
-            out="refs" a list of `Recorded`, parts of worlds and steps, which `gathered` puts together.
+            As there; with out="refs" a list of `Recorded`, parts of worlds and steps, which `gathered` puts together.
 
         Raises:
-            ModelError: as `featherlane.Batch.rollout`; a kernel that cannot be shipped; unknown reductions.
-            InstallationError: a kernel is given and there is no compiler.
+            ModelError, InstallationError: as there; a kernel that cannot be shipped.
             RuntimeError: as `step`.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         for name in names:
-            self._one._check_bindable("record", name)
-        how = None if reduce is None else checked(reduce)
-        if isinstance(out, str) and out != "refs":
-            raise ModelError(f"out: got {out!r}, allowed is 'refs' or a dict of arrays by name")
-        if how is not None and out is not None:
-            raise ModelError("out: a reduction is returned; allowed is None")
-        given = None if isinstance(out, str) else out
-        if given is not None and not isinstance(given, Mapping):
-            raise ModelError(f"out: got {type(given).__name__}, allowed is 'refs' or a dict of arrays by name")
+            check_bindable(self.model, "record", name)
+        if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
+            given = repr(out) if isinstance(out, str) else type(out).__name__
+            raise ModelError(f"out: got {given}, allowed is 'refs' or a dict of arrays by name")
+        how = check_rollout(reduce, {} if isinstance(out, str) else out, len(chosen))
         if callable(control) and not isinstance(control, Kernel):
             return self._driven(nstep, control, names, chosen, out, how)
         controls = self._control(control, (len(chosen), nstep, self.model.nu))
@@ -304,7 +273,7 @@ class Batch(Given):
             return self._left(nstep, controls, names, chosen)
         if how is not None:
             return self._reduced(nstep, controls, names, chosen, how)
-        result = self._one._recordings(names, (len(chosen), nstep), given or {})
+        result = self._recordings(names, (len(chosen), nstep), out)
 
         def take(part, start: int, n: int, rows: dict[str, np.ndarray]) -> None:
             for name in names:
@@ -313,10 +282,15 @@ class Batch(Given):
         self._roll(nstep, controls, names, chosen, take)
         return result
 
+    def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
+        """Arrays to record into, checked where they are given."""
+        sizes = Workspace.sizes_of(self.model, self._one.ngiven)
+        return recordings(names, lead, out, lambda name: DATA[name].dims(sizes), self.dtype)
+
     def _control(self, control, shape: tuple[int, ...]) -> Any:
         """Controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
-            self._one._control_kernel(control)  # or its error
+            self._one.control_kernel(control)  # or its error
             return packed("control", control) if self.is_remote else control
         if control is None:
             return None
@@ -348,8 +322,6 @@ class Batch(Given):
     def _reduced(self, nstep: int, controls, names, chosen, how: Reduction) -> dict[str, np.ndarray]:
         """A rollout of which workers keep what a reduction leaves."""
         pieces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
-        if not len(chosen):
-            raise ModelError("ids: a reduction needs one world at least")
         self._roll(nstep, controls, names, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
         return {
             name: np.concatenate([merged(how, [rows[name] for rows in pieces[start]]) for start in sorted(pieces)])
@@ -368,7 +340,7 @@ class Batch(Given):
         whole = {name: np.concatenate([one[name] for one in results], axis) for name in names}
         if out is None:
             return whole
-        given = self._one._recordings(names, (len(chosen), nstep), out)
+        given = self._recordings(names, (len(chosen), nstep), out)
         for name in names:
             given[name][...] = whole[name]
         return given
@@ -473,7 +445,7 @@ class Batch(Given):
             raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
-        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [("method", (method, own))], edits=True)
+        [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)
         return result
 
     # ---- keeping -----------------------------------------------------------------------------------------------------

@@ -44,17 +44,7 @@ class Calls(Pieces):
     _pool: Any
 
     def __init__(
-        self,
-        model,
-        nworld,
-        nodes,
-        nthread,
-        dtype: DTypeLike,
-        given_contacts,
-        record_bad,
-        every,
-        folder: str | Path | None,
-        timeout,
+        self, model, nworld, nodes, nthread, dtype: DTypeLike, given_contacts, record_bad, every, folder, timeout
     ):
         own = self.__dict__
         own["_one"] = one = Local(model, 1, nthread, dtype, given_contacts, record_bad)  # says what is allowed

@@ -44,4 +44,4 @@ class Given(Calls):
     def clear_given_contacts(self, ids=None) -> None:
         """No given contacts in these worlds, and contacts are detected."""
         if self._one.ngiven:
-            self._post_parts(self._ids(ids), lambda part: [("method", ("clear_given_contacts", part.ids))])
+            self._post_parts(self._ids(ids), lambda part: [("clear_given_contacts", (part.ids,))])

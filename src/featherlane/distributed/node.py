@@ -1,6 +1,7 @@
 """What lives on a node: some of the worlds, as a batch of their own, and what is asked of them.
 
-A request is a list of orders, each the name of a method of `Orders` and its arguments; it gives a report and results.
+A request is a list of orders, each a name and arguments; it gives a report and results.  The order `x` calls
+`NodeWorlds.order_x`, or the batch's method `x`.
 The same class works in the process of the user, where there is one node.
 """
 
@@ -17,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.distributed.machine import Machine, free_memory, this_machine
-from featherlane.distributed.reduction import reduced
 from featherlane.distributed.ship import packed, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.running import BAD, NAMED
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -69,7 +70,7 @@ class Spec(NamedTuple):
     cores: tuple[int, ...] = ()
 
 
-class Worlds:
+class NodeWorlds:
     """Some worlds of a batch that is spread over nodes.
 
     Args:
@@ -105,7 +106,8 @@ class Worlds:
         try:
             for name, arguments in orders:
                 given = (arrays[a.index] if isinstance(a, Place) else a for a in arguments)
-                result = getattr(self, f"order_{name}")(*given)
+                called = getattr(self, f"order_{name}", None) or getattr(self.batch, name)
+                result = called(*given)
         except Exception as error:
             if not self.is_apart:
                 raise
@@ -115,7 +117,7 @@ class Worlds:
     def _bad(self) -> tuple[tuple[int, ...], int]:
         if self.batch is None:
             return (), 0
-        bad = np.flatnonzero(self.batch._arrays["warning"][:, BAD])
+        bad = np.flatnonzero(self.batch.rows["warning"][:, BAD])
         return tuple(bad[:NAMED].tolist()), len(bad)
 
     # ---- making ------------------------------------------------------------------------------------------------------
@@ -125,7 +127,7 @@ class Worlds:
         self._settle(spec)
         self._check_memory(made)
         self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_bad)
-        self.batch.__dict__["_told"] = True  # of bad numbers whoever asks tells, for all nodes
+        self.batch.mute()  # the process of the user warns, for all nodes
 
     def _settle(self, spec: Spec) -> None:
         """Run on the cores that are named."""
@@ -141,13 +143,11 @@ class Worlds:
     # ---- what may be ordered -----------------------------------------------------------------------------------------
     def order_model_reals(self, reals: np.ndarray) -> None:
         """Real fields of the model, edited."""
-        self.batch.model.real_buffer[...] = reals
-        self.batch.model.__dict__["_edited"].update(self.batch.model._lent)
-        self.batch.model.__dict__["_stamp"] = None
+        self.batch.model.take_reals(reals)
 
     def order_model(self, model: bytes) -> None:
         """The model, edited in other ways."""
-        take_over(self.batch.model, unpacked("model", model))
+        self.batch.model.take_over(unpacked("model", model))
 
     def order_set(self, name: str, rows: np.ndarray, ids: np.ndarray | None) -> None:
         """State fields."""
@@ -157,28 +157,13 @@ class Worlds:
     def order_given(self, names: Sequence[str], ids: np.ndarray | None, *rows: np.ndarray) -> None:
         """Given contacts, complete."""
         for name, own in zip(names, rows, strict=True):
-            self.batch._arrays[name][... if ids is None else ids] = own
+            self.batch.rows[name][... if ids is None else ids] = own
 
     def order_expand(self, name: str, rows: np.ndarray | None) -> None:
         """A field of the model for each world; rows of it, where they are given."""
         target = self.batch.expand(name)
         if rows is not None:
             target[...] = rows
-
-    def order_bind(self, name: str) -> None:
-        self.batch.bind(name)
-
-    def order_reset(self, ids, keyframe, forward: bool) -> None:
-        self.batch.reset(ids, keyframe, forward)
-
-    def order_set_const(self, ids) -> None:
-        self.batch.set_const(ids)
-
-    def order_forward(self, ids) -> None:
-        self.batch.forward(ids)
-
-    def order_step(self, nstep: int, ids) -> None:
-        self.batch.step(nstep, ids)
 
     def order_rollout(self, nstep: int, control, record, ids, reduction=None, out=None) -> dict[str, Any]:
         """A rollout; with a reduction, what it leaves of the recording."""
@@ -203,7 +188,7 @@ class Worlds:
 
     def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Fields of the model, with a row for each world."""
-        model, own = self.batch.model.__dict__, self.batch._expanded
+        model, own = self.batch.model.__dict__, self.batch.expanded_fields
         rows = {
             name: own.get(name, np.broadcast_to(model[name], (self.batch.nworld, *model[name].shape))) for name in names
         }
@@ -214,10 +199,6 @@ class Worlds:
         rows = getattr(self.batch, name)[... if ids is None else ids]
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
         return reduced(reduction, rows, worlds)
-
-    def order_method(self, name: str, *arguments) -> Any:
-        """What a method of the batch gives."""
-        return getattr(self.batch, name)(*arguments)
 
     def order_call(self, function: bytes | Callable) -> Any:
         """What a function gives for this batch."""
@@ -242,7 +223,7 @@ class Worlds:
 
     def order_kept_names(self) -> list[str]:
         """Names of what `checkpoint` of the batch holds."""
-        return [*self.batch._arrays, *(f"model.{name}" for name in self.batch._expanded)]
+        return [*self.batch.rows, *(f"model.{name}" for name in self.batch.expanded_fields)]
 
     def order_checkpoint(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Fields by these names, made where nobody here has asked for them."""
@@ -259,26 +240,11 @@ class Worlds:
         """For a request whose result nobody waits for."""
 
 
-def take_over(model: Model, other: Model) -> None:
-    """Make a model equal to another of its sizes, in place: batches hold it."""
-    for name, memory in model._memory.items():
-        memory[...] = other._memory[name]
-    own = model.__dict__
-    own["mj_model"], own["user_sensors"], own["user_actuators"] = (
-        other.mj_model,
-        other.user_sensors,
-        other.user_actuators,
-    )
-    own["_edited"].update(own["_lent"])
-    own["_sizes"].update(other._sizes)
-    own["_stamp"], own["_own_stamp"], own["revision"] = None, object(), max(own["revision"] + 1, other.revision)
-
-
 def memory_of(model: Model, spec: Spec) -> int:
     """Bytes that worlds need on a node, about: rows of each world, and a tile for each thread."""
     one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
-    rows = sum(a.nbytes for a in one._arrays.values()) + memory
+    rows = sum(a.nbytes for a in one.rows.values()) + memory
     return spec.nworld * (rows + spec.record_bad * rows // 2)
 
 

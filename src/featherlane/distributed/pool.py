@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from featherlane.distributed.cluster import Cluster, Node, last_line
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.node import Worlds
+from featherlane.distributed.node import NodeWorlds
 from featherlane.errors import CallError, ModelError
 
 PATIENCE = 20.0  # [s] for a reserved place to come back after a node was lost
@@ -111,7 +111,7 @@ class Pool:
         if reserved:
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=k)
             options = {"num_cpus": self._bundles[k]["CPU"], "scheduling_strategy": place}
-        return self.ray.remote(Worlds).options(max_restarts=0, max_task_retries=0, **options).remote()
+        return self.ray.remote(NodeWorlds).options(max_restarts=0, max_task_retries=0, **options).remote()
 
     def _settle(self, k: int, actor: Any, answer: tuple[Machine, int]) -> Started:
         """Chooses the NUMA node with the most cores left."""

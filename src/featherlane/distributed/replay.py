@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
+from featherlane.distributed.node import NodeWorlds, Order, Place, Report, Spec
 
 
 class Replay:
@@ -35,7 +35,7 @@ class Replay:
             Exception: what the worlds raise.
         """
         ray = sys.modules["ray"]
-        actor = ray.remote(Worlds).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD").remote()
+        actor = ray.remote(NodeWorlds).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD").remote()
         try:
             begin = ("make", (Place(0), self.spec)) if self.base is None else ("take", (self.spec, Place(0)))
             told = [actor.do.remote([begin], self.model if self.base is None else self.base)]

@@ -51,7 +51,7 @@ class Request:
 
     Attributes:
         piece: to which it belongs; None while its orders wait.
-        orders, arrays: as of `Worlds.do`; large arrays are references.
+        orders, arrays: as of `NodeWorlds.do`; large arrays are references.
         calls: of the first orders, which were posted: the numbers of the calls that did.
         changes: has it to be repeated when the worker is lost?
         stays: may its result stay where it is?

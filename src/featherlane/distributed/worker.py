@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from featherlane.distributed.cluster import last_line
-from featherlane.distributed.node import Order, Place, Report, Spec, Worlds
+from featherlane.distributed.node import NodeWorlds, Order, Place, Report, Spec
 from featherlane.distributed.replay import Replay
 from featherlane.distributed.request import Piece, Request
 from featherlane.distributed.restarts import Restarts
@@ -53,7 +53,7 @@ class InProcess:
     """The same without Ray: requests are carried out when they are made."""
 
     def __init__(self, spec: Spec, model):
-        self.spec, self.worlds, self.losses = spec, Worlds(False), 0
+        self.spec, self.worlds, self.losses = spec, NodeWorlds(False), 0
         self.worlds.do([("make", (model, spec))])
 
     def submit(self, piece: Piece, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Any:
@@ -76,7 +76,7 @@ class Worker:
 
     Args:
         ray: the module.
-        actor: with `Worlds`, that have not been made.
+        actor: with `NodeWorlds`, that have not been made.
         restart: starts another such actor, in the worker's place or anywhere, and returns the cores for it.
         model: reference of the model, packed.
         spec: of the worlds.
@@ -109,7 +109,7 @@ class Worker:
 
         Args:
             piece: to which the request belongs.
-            orders: as of `Worlds.do`, with arrays among their arguments.
+            orders: as of `NodeWorlds.do`, with arrays among their arguments.
             changes: do they change anything that lasts?
             stays: the result is wanted as a reference.
         """
@@ -157,7 +157,7 @@ class Worker:
         """Waits until its worlds are there.
 
         Raises:
-            ModelError: as `Worlds.order_make` does.
+            ModelError: as `NodeWorlds.order_make` does.
             RuntimeError: the worker was lost again and again.
         """
         self._got(lambda: None)

@@ -16,7 +16,7 @@ from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 
-TABLES = ("_arrays", "_bound", "_expanded")  # of a batch
+TABLES = ("rows", "bound", "expanded_fields")  # of a batch
 ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch)  # not looked into
 
 
@@ -41,7 +41,7 @@ class LiveArray(NamedTuple):
 
 def live_arrays(batch: Batch, holder: object) -> list[LiveArray]:
     """Returns the arrays in attributes, dicts and lists below an object that are parts of the batch's memory."""
-    memory = {(table, name): rows for table in TABLES for name, rows in batch.__dict__[table].items()}
+    memory = {(table, name): rows for table in TABLES for name, rows in getattr(batch, table).items()}
     found, seen, todo = [], set(), [((), holder)]
     while todo:
         path, thing = todo.pop()
@@ -57,7 +57,7 @@ def attach(batch: Batch, holder: Any, arrays: list[LiveArray]) -> None:
     """Puts parts of the batch's memory where a copy holds copies of them."""
     for array in arrays:
         table, name = array.field
-        rows = batch._expanded.lend(name) if table == "_expanded" else batch.__dict__[table][name]
+        rows: Any = batch.expanded(name) if table == "expanded_fields" else getattr(batch, table)[name]
         part = np.ndarray(array.shape, array.dtype, rows, array.offset, array.strides)
         part.flags.writeable = array.writeable
         target = holder

@@ -46,7 +46,7 @@ class Painting:
             most = getattr(self.task, "max_geom", 10000)
             self._painter = Painter(worlds.model, self._camera(worlds.model), self.size, flags, most)
         worlds.model.write_to(self._painter.mj_model)  # it may have been edited since the last picture
-        drawn, expanded = min(self.drawn, worlds.nworld), dict(worlds._expanded)
+        drawn, expanded = min(self.drawn, worlds.nworld), worlds.expanded_fields
         pictures = [
             self._painter.picture(
                 worlds.qpos[w],

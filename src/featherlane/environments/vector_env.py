@@ -184,7 +184,7 @@ class TaskEnv(VectorEnv):
         before = task.before(batch)
         task.act(batch, actions, moving)
         batch.step(self.frame_skip, ids=moving)
-        if task.derived == "fresh" and batch._bound:
+        if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         terminations = self._terminated()
         rewards = self._rewards(actions, before)
@@ -279,7 +279,7 @@ class TaskEnv(VectorEnv):
         batch.reset(ids, forward=False)
         task.start(batch, ids, self.random)
         if forward:
-            batch._forward_bound(ids)
+            batch.forward_bound(ids)
         task.started(batch, ids)
         self.elapsed[ids] = 0
         self._done[ids] = False

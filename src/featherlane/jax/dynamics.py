@@ -89,7 +89,9 @@ class Dynamics(Bridge):
         """Gradients by the arrays, of what has these cotangents by the states after each step, `after` their qpos."""
         dtype = arrays[0].dtype
         native = None
-        if not names and NativeAdjoint.serves(self._dynamics):
+        with self._lock:
+            serves = not names and NativeAdjoint.serves(self._dynamics)
+        if serves:
             native = self._native(NativeAdjoint, arrays[3].shape[1], np.dtype(dtype))
         if native is not None:
             return self._adjoint(native, arrays, after, cotangents)

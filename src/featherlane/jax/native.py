@@ -15,9 +15,9 @@ from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_pro
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
 from featherlane.sensitivity.derivative.moved import in_use_of
-from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.running import begun_rollout
 from featherlane.simulation.batch.worlds import EVOLVING
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan
 
 
 class Native:
@@ -57,10 +57,10 @@ class NativeRollout(Native):
         nworld, ends = worlds.nworld, zip(STATE, dynamics.sizes, strict=True)
         control = np.zeros((nworld, nstep, worlds.model.nu), worlds.dtype)
         results = {name: np.zeros((nworld, nstep, n), worlds.dtype) for name, n in ends}
-        plan = _steps(worlds, control, results)
-        kept = {name: rows.copy() for name, rows in worlds._arrays.items()}
-        before = [_copy(worlds._arrays[name], rows, -1, None) for name, rows in kept.items()]
-        arguments = [*(worlds._arrays[name] for name in STATE), control]
+        plan = begun_rollout(worlds, control, results)
+        kept = {name: rows.copy() for name, rows in worlds.rows.items()}
+        before = [_copy(worlds.rows[name], rows, -1, None) for name, rows in kept.items()]
+        arguments = [*(worlds.rows[name] for name in STATE), control]
         before += [_copy(rows, None, k, dtype) for k, rows in enumerate(arguments)]
         after = [_copy(None, rows, k, dtype) for k, rows in enumerate(results.values())]
         self._register(handler, [_call(plan, nworld)], before, after, (worlds, plan, kept, control, results))
@@ -85,21 +85,21 @@ class NativeAdjoint(Native):
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
         source, model = dynamics.start(), dynamics.model
         worlds, nworld = worlds_like(source, 1, 1), source.nworld
-        fields = tuple(name for name in EVOLVING if source._arrays[name].size)
+        fields = tuple(name for name in EVOLVING if source.rows[name].size)
         disabled = 0 if dynamics.frictionloss else int(Disable.FRICTIONLOSS)
         back = ProductWorlds(model, source, 1, disabled, nstep + 1, fields)
         back.load(source)
         recorded = {name: rows[:, nstep - 1 :: -1] for name, rows in back.states.items() if name in fields}
-        plan = _steps(worlds, back.states["ctrl"][:, nstep:0:-1], recorded)
-        kept = {name: rows.copy() for name, rows in worlds._arrays.items()}
+        plan = begun_rollout(worlds, back.states["ctrl"][:, nstep:0:-1], recorded)
+        kept = {name: rows.copy() for name, rows in worlds.rows.items()}
         for name in fields:
             back.states[name][:, nstep] = kept[name].reshape(nworld, -1)
         width = back.width if nworld > 1 else 1
         plan_back = back.prepared(np.arange(nworld), 1, nstep, width)
-        before = [_copy(worlds._arrays[name], rows, -1, None) for name, rows in kept.items()]
+        before = [_copy(worlds.rows[name], rows, -1, None) for name, rows in kept.items()]
         in_rows = [back.states.get(name, np.zeros((nworld, back.nrow, 0))) for name in (*STATE, "ctrl")]
-        arguments = [*(worlds._arrays[name] for name in STATE), *in_rows, back.direct]
-        results = [back.found, worlds._arrays["nbad"]]
+        arguments = [*(worlds.rows[name] for name in STATE), *in_rows, back.direct]
+        results = [back.found, worlds.rows["nbad"]]
         before += [_copy(rows, None, k, dtype) for k, rows in enumerate(arguments)]
         after = [_copy(None, rows, k, dtype) for k, rows in enumerate(results)]
         self.nrow, self.nbad = back.nrow, kept["nbad"]
@@ -110,24 +110,12 @@ class NativeAdjoint(Native):
     @staticmethod
     def serves(dynamics: Dynamics) -> bool:
         """Do products serve the worlds?"""
-        return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics._start))
+        return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics.start()))
 
 
 def reported(found, nx: int, nu: int):
     """Of what an adjoint found: costates at the start, gradients by controls, whether formulas served all steps."""
     return found[:, -1, :nx], found[:, :1:-1, nx : nx + nu], (found[:, 2:, -REPORTS] > 0.0).all()
-
-
-def _steps(worlds: Batch, control: np.ndarray, results: dict[str, np.ndarray]) -> Plan:
-    """The plan of a rollout, begun."""
-    every = np.arange(worlds.nworld)
-    results = {name: a for name, a in results.items() if a.size}
-    extra = {"control": [Transfer("ctrl", control)], "record": [Transfer(name, a) for name, a in results.items()]}
-    worlds._prepare(worlds.width)
-    plan: Plan = worlds._plan(control.shape[1], extra, worlds.width)
-    plan.workspaces[0].calls.require(plan.loop)
-    plan.begin(control.shape[1], every, every)
-    return plan
 
 
 def _call(plan: Plan, nworld: int) -> list[int] | None:

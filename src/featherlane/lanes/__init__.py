@@ -28,6 +28,7 @@ from featherlane.lanes.values import (
     doubles,
     eights,
     fabs,
+    false_mask,
     floor,
     fma,
     fmax,
@@ -45,10 +46,13 @@ from featherlane.lanes.values import (
     single_precision,
     split_exponent,
     sqrt,
+    true_mask,
+    unrolled,
     where,
     whole,
     width,
     write_lane,
+    zero,
 )
 
 __all__ = [
@@ -75,6 +79,7 @@ __all__ = [
     "eights",
     "exp",
     "fabs",
+    "false_mask",
     "floor",
     "fma",
     "fmax",
@@ -97,8 +102,11 @@ __all__ = [
     "split_exponent",
     "sqrt",
     "stage",
+    "true_mask",
+    "unrolled",
     "where",
     "whole",
     "width",
     "write_lane",
+    "zero",
 ]

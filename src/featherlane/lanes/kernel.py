@@ -17,7 +17,8 @@ import functools
 import hashlib
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import overload
 
 from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
@@ -34,14 +35,20 @@ class Kernel:
         self.function = function
         functools.update_wrapper(self, function)
 
-    def __call__(self, *args):
-        return self.function(*args)
+    def __call__(self, *args, **keywords):
+        return self.function(*args, **keywords)
 
     def __reduce__(self):
         return self.function.__qualname__  # by name, as Python pickles functions
 
     def __repr__(self):
         return f"<{type(self).__name__.lower()} {self.function.__module__}.{self.function.__qualname__}>"
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of its parameters, in their order."""
+        code = self.function.__code__
+        return code.co_varnames[: code.co_argcount]
 
     @functools.cached_property
     def names(self) -> set[str]:
@@ -123,8 +130,10 @@ class Stage(Kernel):
         own = {name: (layout, False) for name, layout in self.records.items()}
         return [own.get(name) or records.get(name) for name in self.parameters]
 
-    def __call__(self, *args):
-        return self.function(*(map(_one_world, args) if self.is_scalar else args))
+    def __call__(self, *args, **keywords):
+        if self.is_scalar:
+            args, keywords = map(_one_world, args), {name: _one_world(x) for name, x in keywords.items()}
+        return self.function(*args, **keywords)
 
     def signature(self) -> str:
         return f"{self.name}({','.join(self.parameters)})"
@@ -151,7 +160,15 @@ def kernel(function) -> Kernel:
     return Kernel(function)
 
 
-def stage(function=None, **records: Layout):
+@overload
+def stage(function: Callable) -> Stage: ...
+
+
+@overload
+def stage(**records: Layout) -> Callable[[Callable], Stage]: ...
+
+
+def stage(function: Callable | None = None, **records: Layout):
     """Decorator: a pass over records, compiled alone and called by its symbol; `@stage(p=LAYOUT)` names its own."""
     if function is None:
         return lambda f: Stage(f, records)

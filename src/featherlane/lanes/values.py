@@ -110,12 +110,35 @@ def scale_exponent(x, e):
     return np.ldexp(x, np.asarray(e).astype(np.int64)).astype(np.asarray(x).dtype)
 
 
+# ---- loops -----------------------------------------------------------------------------------------
+
+
+def unrolled(counts):
+    """Returns the range of a loop that is unrolled: compiled, its variable is a known number in each turn."""
+    return counts
+
+
 # ---- records ---------------------------------------------------------------------------------------
 
 
 def real(record, x):
     """The number x, or a scalar, as a value of the record's width and precision."""
     return np.full(record.shape, x, record.dtype).view(Row)
+
+
+def zero(record):
+    """Returns zero as a value of the record's width and precision."""
+    return real(record, 0.0)
+
+
+def true_mask(record):
+    """Returns a mask that holds in every world."""
+    return np.ones(record.shape, bool)
+
+
+def false_mask(record):
+    """Returns a mask that holds in no world."""
+    return np.zeros(record.shape, bool)
 
 
 def width(record) -> int:

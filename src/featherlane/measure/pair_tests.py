@@ -104,9 +104,9 @@ def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
     nstep, before = lineup.course.nstep, np.zeros(HEADER)
     for _ in range(2):  # the first call fills the memory, as in a race
         lineup.put(batch)
-        before = batch._remembered()[:, :HEADER].sum(axis=0)
+        before = batch.pair_memory[:, :HEADER].sum(axis=0)
         batch.step(nstep)
-    memory = batch._remembered()
+    memory = batch.pair_memory
     if not memory.size:
         return {}
     counts = (memory[:, :HEADER].sum(axis=0) - before) / (lineup.course.worlds * nstep)

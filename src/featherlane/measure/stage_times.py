@@ -18,6 +18,8 @@ from featherlane.measure.race import Lineup
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.running import sizes_wanted
+from featherlane.simulation.batch.running import tiles as tiles_of
 from featherlane.simulation.step import forward
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.part import SOLVE, solve_in_parts
@@ -78,10 +80,9 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
     counter.forward()
-    for width, alike in counter._parts(np.arange(course.worlds)):
-        part = counter._arrange(alike, width, 0)
+    for width, part in tiles_of(counter):
         workspace = Workspace(lineup.model, width, course.dtype)
-        for name, value in counter._wanted(set()).items():
+        for name, value in sizes_wanted(lineup.model, course.worlds).items():
             workspace.record.set_size(name, value)
         nothing = Workspace(load("<mujoco/>"), width, course.dtype).bound(path_frames)
         for worlds in part[: len(part) // width * width].reshape(-1, width):

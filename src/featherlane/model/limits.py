@@ -6,7 +6,7 @@ allowed: negative damping and stiffness, `solref` of either sign, `solimp` beyon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,9 +30,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.geom import SHAPES
 from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
-
-if TYPE_CHECKING:
-    from featherlane.model.model import Model
+from featherlane.model.protocol import ModelFields
 
 LARGEST = float(np.finfo(np.float64).max)
 LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either precision
@@ -75,7 +73,7 @@ LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split
 
 
 # ---- what depends on the element's type: masks (..., n) of the rows that are wrong, and what is allowed --------------
-def _sizes(model: Model, rows: np.ndarray):
+def _sizes(model: ModelFields, rows: np.ndarray):
     """A geom that touches nothing may be without extent."""
     wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
     for kind, shape in SHAPES.items():
@@ -85,37 +83,37 @@ def _sizes(model: Model, rows: np.ndarray):
     return wrong, "sizes above 0"
 
 
-def _rotations(model: Model, rows: np.ndarray):
+def _rotations(model: ModelFields, rows: np.ndarray):
     return ~(np.abs(np.linalg.norm(rows, axis=-1) - 1.0) <= UNIT), "quaternions of length 1"
 
 
-def _directions(model: Model, rows: np.ndarray):
+def _directions(model: ModelFields, rows: np.ndarray):
     return ~(np.linalg.norm(rows, axis=-1) > 0.0), "quaternions of a length above 0"
 
 
-def _axes(model: Model, rows: np.ndarray):
+def _axes(model: ModelFields, rows: np.ndarray):
     has_axis = is_scalar(model.jnt_type)
     return has_axis & ~(np.abs(np.linalg.norm(rows, axis=-1) - 1.0) <= UNIT), "axes of length 1"
 
 
-def _rods(model: Model, rows: np.ndarray):
+def _rods(model: ModelFields, rows: np.ndarray):
     return (model.actuator_trntype == TRN_SLIDERCRANK) & ~(rows > 0.0), "lengths above 0"
 
 
-def _gyroscopic(model: Model, rows: np.ndarray):
+def _gyroscopic(model: ModelFields, rows: np.ndarray):
     """The implicit torque is of the first order, and RK4 is not."""
     if model.opt_integrator == RK4:
         return ~np.isin(rows, (-1, GYRO_EXPLICIT, GYRO_OFF)), "-1, 0 and 2 with the integrator rk4"
     return ~np.isin(rows, (-1, *Gyroscopic)), "-1, 0, 1 and 2"
 
 
-def _time_constants(model: Model, rows: np.ndarray):
+def _time_constants(model: ModelFields, rows: np.ndarray):
     kind = model.actuator_dyntype
     first = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
     return first | ((kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
 
 
-def _compiled(model: Model, rows: np.ndarray, table: tuple[tuple[int, int, int], ...]):
+def _compiled(model: ModelFields, rows: np.ndarray, table: tuple[tuple[int, int, int], ...]):
     """Which actuators have other activations than compiled: parameters above 0 ask for them, and they are state."""
     wrong, states = np.zeros(rows.shape[:-1], bool), model.actuator_states
     motor = (model.actuator_dyntype == DYN_DCMOTOR) | (model.actuator_gaintype == GAIN_DCMOTOR)
@@ -125,11 +123,11 @@ def _compiled(model: Model, rows: np.ndarray, table: tuple[tuple[int, int, int],
     return wrong, "parameters of the activations that the model was compiled with"
 
 
-def _gains(model: Model, rows: np.ndarray):
+def _gains(model: ModelFields, rows: np.ndarray):
     return _compiled(model, rows, ((DYN_PID, 0, 2), (DYN_DCMOTOR, 5, 2)))
 
 
-def _dynamics(model: Model, rows: np.ndarray):
+def _dynamics(model: ModelFields, rows: np.ndarray):
     wrong, words = _time_constants(model, rows)
     if wrong.any():
         return wrong, words
@@ -137,7 +135,7 @@ def _dynamics(model: Model, rows: np.ndarray):
     return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
 
 
-def _side_sites(model: Model, rows: np.ndarray):
+def _side_sites(model: ModelFields, rows: np.ndarray):
     """A geom on a tendon's path has its side site here, which decides what a step computes."""
     around = np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
     return around & (np.rint(rows) != model.wrap_sideid), "the side site that the model was compiled with"
@@ -146,7 +144,7 @@ def _side_sites(model: Model, rows: np.ndarray):
 def _compiled_with(field: str, column: int | None, words: str):
     """Numbers that act only where the model was compiled with memory for them."""
 
-    def check(model: Model, rows: np.ndarray):
+    def check(model: ModelFields, rows: np.ndarray):
         given = model.__dict__[field] if column is None else model.__dict__[field][:, column] - 1
         return (rows != 0.0) & (given < 0), words
 
@@ -156,7 +154,7 @@ def _compiled_with(field: str, column: int | None, words: str):
 def _ordered(flag: str):
     """Ranges of the elements that a flag limits."""
 
-    def check(model: Model, rows: np.ndarray):
+    def check(model: ModelFields, rows: np.ndarray):
         limited = model.__dict__[flag].astype(bool)
         if flag == "jnt_limited":
             limited = limited & (is_scalar(model.jnt_type))
@@ -205,7 +203,7 @@ def holds_each(name: str, values: np.ndarray) -> bool:
     return name not in ROWS and bool(((values >= low) & (values <= high)).all())
 
 
-def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = False) -> None:
+def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool = False) -> None:
     """Refuse numbers that a field cannot hold.
 
     Args:
@@ -229,7 +227,7 @@ def check_field(model: Model, name: str, values: np.ndarray, worlds: bool = Fals
             _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
 
 
-def check_precision(model: Model, dtype: np.dtype) -> None:
+def check_precision(model: ModelFields, dtype: np.dtype) -> None:
     """Refuse numbers of a model that a precision cannot hold: where they have to be finite and it makes them infinite.
 
     Raises:
@@ -248,7 +246,7 @@ def check_precision(model: Model, dtype: np.dtype) -> None:
                 _refuse(model, field.name, values, tuple(np.argwhere(wrong)[0]), words, worlds=False)
 
 
-def _refuse(model: Model, name: str, values: np.ndarray, at: tuple, words: str, worlds: bool) -> None:
+def _refuse(model: ModelFields, name: str, values: np.ndarray, at: tuple, words: str, worlds: bool) -> None:
     given = values[at]
     place = tuple(int(i) for i in at[int(worlds) :])
     world = f" in world {at[0]}" if worlds else ""
@@ -256,7 +254,7 @@ def _refuse(model: Model, name: str, values: np.ndarray, at: tuple, words: str, 
     raise ModelError(f"{label(model, name, place)}{world}: got {shown}, allowed are {words}")
 
 
-def label(model: Model, name: str, place: tuple[int, ...]) -> str:
+def label(model: ModelFields, name: str, place: tuple[int, ...]) -> str:
     """A place in a field, with its element by kind and name: `body_mass of body 'torso'`."""
     prefix, i = name.partition("_")[0], place[0]
     if prefix in ("opt", "stat"):

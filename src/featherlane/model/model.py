@@ -372,12 +372,29 @@ class Model(NamedAccess):
         self.take_constants({name: read(self.mj_model, name) for name in names})
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
-        """Sets fields that follow from others, by name: reals, ints and sizes."""
+        """Sets fields that need no check, because they follow from others or were checked: reals, ints and sizes."""
         for name, value in values.items():
             if MODEL[name].kind == "size":
                 self._set_size(name, int(value))
             else:
                 self._memory[name][...] = np.ravel(value)
+
+    def take_reals(self, values: np.ndarray) -> None:
+        """Sets all real fields to the values of another model's `real_buffer`; the next call checks them."""
+        self.real_buffer[...] = values
+        self._edited.update(self._lent)
+        self.__dict__["_stamp"] = None
+
+    def take_over(self, other: Model) -> None:
+        """Becomes equal to another model of the same sizes, in place, so that batches that hold it follow."""
+        own = self.__dict__
+        own.update({name: getattr(other, name) for name in ("mj_model", "user_sensors", "user_actuators")})
+        for name, memory in self._memory.items():
+            memory[...] = other._memory[name]
+        self._sizes.update(other._sizes)
+        self._edited.update(self._lent)
+        own["_stamp"], own["_own_stamp"] = None, object()
+        own["revision"] = max(self.revision + 1, other.revision)
 
     def to_mujoco(self):
         """A `mujoco.MjModel` of its own with all current edits."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,8 @@ from featherlane.model.enums import (
     whole_number,
 )
 from featherlane.model.integrator import SCHEMES, Scheme
+from featherlane.model.protocol import ModelFields
 from featherlane.model.solver import SOLVERS, ConvexSolver
-
-if TYPE_CHECKING:
-    from featherlane.model.model import Model
-
 
 SUPPORTED_CONES = tuple(Cone)
 SUPPORTED_FORWARD_DYNAMICS = tuple(ForwardDynamics)
@@ -363,7 +360,7 @@ class _Integer:
     def __set__(self, opt, value):
         number = self.check(self.name, value)
         self.refuse(opt, number)
-        opt._model._set_size(f"opt_{self.name}", number)
+        opt._model.take_constants({f"opt_{self.name}": number})
 
     def refuse(self, opt, number: int) -> None:
         """Refuse what does not go with the other settings of the model."""
@@ -462,7 +459,7 @@ class Option:
         _choice(Rotation, tuple(Rotation)), "Orientations turn by finite or infinitesimal steps.", Rotation
     )
 
-    def __init__(self, model: Model):
+    def __init__(self, model: ModelFields):
         object.__setattr__(self, "_model", model)
 
     def __getattr__(self, name: str):
@@ -492,7 +489,7 @@ class Option:
         )
 
 
-def set_integers(model: Model, values: Mapping[str, int]) -> None:
+def set_integers(model: ModelFields, values: Mapping[str, int]) -> None:
     """Set integer options together: only what they are in the end has to go together.
 
     Args:
@@ -510,8 +507,7 @@ def set_integers(model: Model, values: Mapping[str, int]) -> None:
     problems = clashes(found | {"nlink": model.nlink, "tendon_equalities": tendon_equalities(model.eq_type)})
     if problems:
         raise UnsupportedFeatureError(problems)
-    for name, value in found.items():
-        model._set_size(f"opt_{name}", value)
+    model.take_constants({f"opt_{name}": value for name, value in found.items()})
 
 
 def check_options(opt) -> None:

@@ -12,9 +12,9 @@ RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 @kernel
 def look_at(d, pos, target):
     """Orientation at pos of a camera that looks at a target, upright: x is horizontal."""
-    zero, one = real(d, 0.0), real(d, 1.0)
+    one = real(d, 1.0)
     z = normalize3(sub3(pos, target))[0]
-    x = normalize3(cross((zero, zero, one), z))[0]
+    x = normalize3(cross((zero(d), zero(d), one), z))[0]
     y = normalize3(cross(z, x))[0]
     return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
 
@@ -100,6 +100,6 @@ def pixel_ray(m, d, i, column, row):
         wide, high = image_size(m, i)
         half = 0.5 * m.cam_fovy[i]
         x, y = (2.0 * u - wide) / wide * half, (high - 2.0 * v) / high * half
-        pos = add3(pos, mat_mul_vec(R, (x, y, real(d, 0.0))))
+        pos = add3(pos, mat_mul_vec(R, (x, y, zero(d))))
         direction = (-R[2], -R[5], -R[8])
     return pos, direction

@@ -28,7 +28,7 @@ def inside_hull(m, h, p):
 @kernel
 def inside_site(m, d, s, point):
     """1 where a point of the world is inside site s, else 0."""
-    value = real(d, 0.0)
+    value = zero(d)
     if m.site_type[s] == MESH:
         store3(d.ray.point, 0, point)
         for lane in range(width(d)):

@@ -13,7 +13,7 @@ def limit_sensor(m, d, i):
     kind, wanted, x = m.sensor_type[i], LIMIT_JOINT, m.sensor_objid[i]
     if kind >= SENS_TENDONLIMITPOS:
         wanted = LIMIT_TENDON
-    value, missing = real(d, 0.0), active
+    value, missing = zero(d), active
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == wanted and d.dofrow_id[k] == x:
             here = missing & (d.dofrow_present[k] > 0.0)

@@ -18,7 +18,7 @@ from featherlane.dynamics.tendon.wrap import wrap
 @kernel
 def row_sign(m, d, i, k):
     """1 where general row k has the Jacobian of tendon i, -1 where it has the opposite."""
-    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], real(d, 0.0)
+    o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], zero(d)
     for e in range(m.ten_J_rownnz[i]):
         along = fma(d.genrow_J[o + e], d.ten_J[first + e], along)
     return where(along < 0.0, -1.0, real(d, 1.0))
@@ -27,7 +27,7 @@ def row_sign(m, d, i, k):
 @kernel
 def row_force(m, d, i):
     """Force of the rows of tendon i: friction loss, limits, equalities."""
-    force = real(d, 0.0)
+    force = zero(d)
     for k in range(d.ngenrow[0]):
         kind, x = d.genrow_type[k], d.genrow_id[k]
         f = where(d.genrow_present[k] > 0.0, d.genrow_force[k], 0.0)
@@ -44,7 +44,7 @@ def row_force(m, d, i):
 @kernel
 def armature_force(m, d, i):
     """-a (J qacc + (dJ/dt) qvel): what the inertia that goes with the rate of tendon i exerts."""
-    a, rate = tendon_armature(m, i), real(d, 0.0)
+    a, rate = tendon_armature(m, i), zero(d)
     if any_(a != 0.0):
         rate = jacobian_rate(m, d, i)
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
@@ -72,8 +72,8 @@ def tendon_force(m, d, i):
 def push(m, d, b, mask, point, force):
     """A force at a point of body b where the mask holds."""
     if b > 0:
-        zero, old = real(d, 0.0), load6(d.cfrc_ext, 6 * b)
-        new = axpy6(1.0, point_wrench(d, force, (zero, zero, zero), point, m.body_rootid[b]), old)
+        old = load6(d.cfrc_ext, 6 * b)
+        new = axpy6(1.0, point_wrench(d, force, zeros(d, 3), point, m.body_rootid[b]), old)
         for c in range(6):
             d.cfrc_ext[6 * b + c] = where(mask, new[c], old[c])
 

@@ -66,12 +66,12 @@ def weld_moment(m, d, e, f):
 @kernel
 def fastening_forces(m, d, active):
     """Connects and welds pull their first body, and the second one back, each at its own anchor."""
-    zero, k = real(d, 0.0), 0
+    k = 0
     while k < d.ngenrow[0]:
         size, e = d.genrow_rownum[k], d.genrow_id[k]
         if d.genrow_type[k] == EQUALITY and (m.eq_type[e] == EQ_CONNECT or m.eq_type[e] == EQ_WELD):
             acts = active & (d.genrow_present[k] > 0.0)
-            force, moment = load3(d.genrow_force, k), (zero, zero, zero)
+            force, moment = load3(d.genrow_force, k), zeros(d, 3)
             if m.eq_type[e] == EQ_WELD:
                 moment = weld_moment(m, d, e, load3(d.genrow_force, k + 3))
             add_wrench(m, d, fastened_body(m, e, 0), acts, 1.0, force, moment, anchor(m, d, e, 0))
@@ -133,9 +133,8 @@ def interaction_forces(m, d):
     Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as -g, cfrc_int (nbody, 6) [N m, N].
     Frame: world axes at the tree's com.   Cost: O(nv).
     """
-    zero = real(d, 0.0)
     store6(d.cacc, 0, world_acceleration(m, d))
-    store6(d.cfrc_int, 0, (zero, zero, zero, zero, zero, zero))
+    store6(d.cfrc_int, 0, zeros(d, 6))
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
         acc = pass_moving_joints(m, d, b, load6(d.cvel, 6 * p), load6(d.cacc, 6 * p))

@@ -1,6 +1,6 @@
-"""What a step consists of, and how worlds are kept, stepped, recorded and asked.
+"""What a step consists of, and how worlds are kept, stepped, recorded and queried.
 
-Rooms, each of which knows those above it alone:
+Packages, each of which imports those above it alone:
 
     step        kernels: the contents of a step and of inverse dynamics, waking, bad numbers
     tile        memory of W worlds side by side, on which stages run; the loop over tiles
@@ -10,6 +10,4 @@ Rooms, each of which knows those above it alone:
     stages.py   stages alone, for one world, made from the stages and their docstrings (`docstring.py`)
     steps.py    steps of one world, and stages that are more than a call
     batch       many worlds (`Batch`)
-    derivative  of a step and of inverse dynamics
-    adjoint     of a rollout, step by step backwards
 """

@@ -27,7 +27,7 @@ def connect(d, present, s, t, changed):
 @kernel
 def connect_rows(m, d):
     """One pass over all rows; positive where some label became smaller."""
-    changed = real(d, 0.0)
+    changed = zero(d)
     for k in range(d.ndofrow[0]):
         t = m.dof_treeid[d.dofrow_dof[k]]
         changed = connect(d, d.dofrow_present[k] > 0.0, t, t, changed)
@@ -38,7 +38,7 @@ def connect_rows(m, d):
             changed = connect(d, d.genrow_present[k] > 0.0, s, t, changed)
     for k in range(m.nlink):
         s, t = m.body_treeid[m.link_body[2 * k]], m.body_treeid[m.link_body[2 * k + 1]]
-        changed = connect(d, real(d, 1.0) > 0.0, s, t, changed)
+        changed = connect(d, true_mask(d), s, t, changed)
     for k in range(d.ncon_slot[0]):
         s, t = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
         changed = connect(d, d.con_D[k] > 0.0, s, t, changed)
@@ -48,7 +48,7 @@ def connect_rows(m, d):
 @kernel
 def number_islands(m, d):
     """Islands by their labels, which are their first trees; what no row acts on has none."""
-    n, none = real(d, 0.0), real(d, 1.0 * m.ntree)
+    n, none = zero(d), real(d, 1.0 * m.ntree)
     for t in range(m.ntree):
         label = d.dof_island[t]
         first = label == t

@@ -19,18 +19,17 @@ def solve_nothing(m, d):
     """No rows: the acceleration is that without constraints."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
-        d.qfrc_constraint[i] = real(d, 0.0)
-    zero = real(d, 0.0)
-    d.solver_niter[0] = zero
-    d.solver_residual[0] = zero
-    d.solver_gap[0] = zero
-    record(d, 0, zero, zero, zero, zero)
+        d.qfrc_constraint[i] = zero(d)
+    d.solver_niter[0] = zero(d)
+    d.solver_residual[0] = zero(d)
+    d.solver_gap[0] = zero(d)
+    record(d, 0, zero(d), zero(d), zero(d), zero(d))
 
 
 @kernel
 def has_rows(d):
     """Mask: has the world a row at all?  Its slots may be those of its mates, or of contacts that do not act."""
-    found = real(d, 0.0)
+    found = zero(d)
     for k in range(d.ndofrow[0]):
         found = where(d.dofrow_D[k] != 0.0, 1.0, found)
     for k in range(d.ngenrow[0]):
@@ -56,7 +55,7 @@ def leave_free(m, d, unconverged):
     d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
     d.solver_residual[0] = where(held, d.solver_residual[0], 0.0)
     d.solver_gap[0] = where(held, d.solver_gap[0], 0.0)
-    d.warning[3] = where(held, d.warning[3], unconverged)
+    d.warning[NOT_CONVERGED] = where(held, d.warning[NOT_CONVERGED], unconverged)
 
 
 @kernel
@@ -105,7 +104,7 @@ def solve(m, d):
             con_body, con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.
     """
-    d.ordered[0], d.hessian.coupled[0] = real(d, 0.0), real(d, 0.0)
+    d.ordered[0], d.hessian.coupled[0] = zero(d), zero(d)
     if m.opt_contact_model == LCP:
         solve_lcp(m, d)
     elif d.ncon_slot[0] + d.ndofrow[0] + d.ngenrow[0] == 0:
@@ -114,6 +113,6 @@ def solve(m, d):
         prepare_contacts(m, d)
         prepare_solver(m, d)
         if d.con_overflow[0] == 0:
-            unconverged = d.warning[3] + 0.0
+            unconverged = d.warning[NOT_CONVERGED] + 0.0
             run_solver(m, d)
             leave_free(m, d, unconverged)

@@ -23,18 +23,7 @@ def inert_mul(I, v):
 @kernel
 def inert_add(a, b):
     """a + b: two bodies as one."""
-    return (
-        a[0] + b[0],
-        a[1] + b[1],
-        a[2] + b[2],
-        a[3] + b[3],
-        a[4] + b[4],
-        a[5] + b[5],
-        a[6] + b[6],
-        a[7] + b[7],
-        a[8] + b[8],
-        a[9] + b[9],
-    )
+    return tuple(a[i] + b[i] for i in range(10))
 
 
 @kernel

@@ -10,26 +10,19 @@ from featherlane.spatial.vector import cross
 @kernel
 def add6(a, b):
     """a + b."""
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4], a[5] + b[5]
+    return tuple(a[i] + b[i] for i in range(6))
 
 
 @kernel
 def scale6(s, a):
     """s a."""
-    return s * a[0], s * a[1], s * a[2], s * a[3], s * a[4], s * a[5]
+    return tuple(s * a[i] for i in range(6))
 
 
 @kernel
 def axpy6(s, a, b):
     """s a + b."""
-    return (
-        fma(s, a[0], b[0]),
-        fma(s, a[1], b[1]),
-        fma(s, a[2], b[2]),
-        fma(s, a[3], b[3]),
-        fma(s, a[4], b[4]),
-        fma(s, a[5], b[5]),
-    )
+    return tuple(fma(s, a[i], b[i]) for i in range(6))
 
 
 @kernel

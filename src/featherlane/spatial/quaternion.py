@@ -43,12 +43,7 @@ def quat_normalize(q):
     n = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
     short = n < MINVAL
     s = 1.0 / fmax(n, MINVAL)
-    return (
-        where(short, 1.0, q[0] * s),
-        where(short, 0.0, q[1] * s),
-        where(short, 0.0, q[2] * s),
-        where(short, 0.0, q[3] * s),
-    )
+    return tuple(where(short, 1.0 if i == 0 else 0.0, q[i] * s) for i in range(4))
 
 
 @kernel
@@ -59,11 +54,11 @@ def quat_renormalize(q):
     """
     n = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
     s = fma(-0.5, n, 1.5)
-    p = (s * q[0], s * q[1], s * q[2], s * q[3])
+    p = tuple(s * q[i] for i in range(4))
     far = not_(fabs(n - 1.0) <= NEAR_UNIT)
     if any_(far):
         r = quat_normalize(q)
-        p = (where(far, r[0], p[0]), where(far, r[1], p[1]), where(far, r[2], p[2]), where(far, r[3], p[3]))
+        p = tuple(where(far, r[i], p[i]) for i in range(4))
     return p
 
 

@@ -3,7 +3,7 @@
 Sums of products are fused, always from the last term to the first: the order is part of the result's bits.
 """
 
-from featherlane.lanes import fma, fmax, kernel, sqrt, where
+from featherlane.lanes import fma, fmax, kernel, sqrt, unrolled, where, zero
 
 MINVAL = 1e-15  # a length below this has no direction
 
@@ -13,74 +13,85 @@ MINVAL = 1e-15  # a length below this has no direction
 
 @kernel
 def load2(a, i):
-    """Elements i, i + 1."""
-    return a[i], a[i + 1]
+    """Two elements from i on."""
+    return tuple(a[i + k] for k in range(2))
 
 
 @kernel
 def load3(a, i):
-    """Elements i, i + 1, i + 2."""
-    return a[i], a[i + 1], a[i + 2]
+    """Three elements from i on."""
+    return tuple(a[i + k] for k in range(3))
 
 
 @kernel
 def load4(a, i):
     """Four elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3]
+    return tuple(a[i + k] for k in range(4))
 
 
 @kernel
 def load5(a, i):
     """Five elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4]
+    return tuple(a[i + k] for k in range(5))
 
 
 @kernel
 def load6(a, i):
     """Six elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5]
+    return tuple(a[i + k] for k in range(6))
 
 
 @kernel
 def load9(a, i):
     """Nine elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5], a[i + 6], a[i + 7], a[i + 8]
+    return tuple(a[i + k] for k in range(9))
 
 
 @kernel
 def load10(a, i):
     """Ten elements from i on."""
-    return a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5], a[i + 6], a[i + 7], a[i + 8], a[i + 9]
+    return tuple(a[i + k] for k in range(10))
 
 
 @kernel
 def store3(a, i, v):
-    """Write three elements from i on."""
-    a[i], a[i + 1], a[i + 2] = v
+    """Writes three elements from i on."""
+    for k in unrolled(range(3)):
+        a[i + k] = v[k]
 
 
 @kernel
 def store4(a, i, v):
-    """Write four elements from i on."""
-    a[i], a[i + 1], a[i + 2], a[i + 3] = v
+    """Writes four elements from i on."""
+    for k in unrolled(range(4)):
+        a[i + k] = v[k]
 
 
 @kernel
 def store6(a, i, v):
-    """Write six elements from i on."""
-    a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5] = v
+    """Writes six elements from i on."""
+    for k in unrolled(range(6)):
+        a[i + k] = v[k]
 
 
 @kernel
 def store9(a, i, v):
-    """Write nine elements from i on."""
-    a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5], a[i + 6], a[i + 7], a[i + 8] = v
+    """Writes nine elements from i on."""
+    for k in unrolled(range(9)):
+        a[i + k] = v[k]
 
 
 @kernel
 def store10(a, i, v):
-    """Write ten elements from i on."""
-    a[i], a[i + 1], a[i + 2], a[i + 3], a[i + 4], a[i + 5], a[i + 6], a[i + 7], a[i + 8], a[i + 9] = v
+    """Writes ten elements from i on."""
+    for k in unrolled(range(10)):
+        a[i + k] = v[k]
+
+
+@kernel
+def zeros(d, n):
+    """Returns n zeros of the width and precision of d."""
+    return tuple(zero(d) for _ in range(n))
 
 
 # ---- three values --------------------------------------------------------------------------------------
@@ -159,37 +170,19 @@ def normalize3(v):
 @kernel
 def mat_mul_vec(R, v):
     """R v."""
-    return (
-        fma(R[0], v[0], fma(R[1], v[1], R[2] * v[2])),
-        fma(R[3], v[0], fma(R[4], v[1], R[5] * v[2])),
-        fma(R[6], v[0], fma(R[7], v[1], R[8] * v[2])),
-    )
+    return tuple(fma(R[i], v[0], fma(R[i + 1], v[1], R[i + 2] * v[2])) for i in (0, 3, 6))
 
 
 @kernel
 def mat_t_mul_vec(R, v):
     """R^T v."""
-    return (
-        fma(R[0], v[0], fma(R[3], v[1], R[6] * v[2])),
-        fma(R[1], v[0], fma(R[4], v[1], R[7] * v[2])),
-        fma(R[2], v[0], fma(R[5], v[1], R[8] * v[2])),
-    )
+    return tuple(fma(R[i], v[0], fma(R[i + 3], v[1], R[i + 6] * v[2])) for i in range(3))
 
 
 @kernel
 def mat_mul(R, S):
     """R S."""
-    return (
-        fma(R[0], S[0], fma(R[1], S[3], R[2] * S[6])),
-        fma(R[0], S[1], fma(R[1], S[4], R[2] * S[7])),
-        fma(R[0], S[2], fma(R[1], S[5], R[2] * S[8])),
-        fma(R[3], S[0], fma(R[4], S[3], R[5] * S[6])),
-        fma(R[3], S[1], fma(R[4], S[4], R[5] * S[7])),
-        fma(R[3], S[2], fma(R[4], S[5], R[5] * S[8])),
-        fma(R[6], S[0], fma(R[7], S[3], R[8] * S[6])),
-        fma(R[6], S[1], fma(R[7], S[4], R[8] * S[7])),
-        fma(R[6], S[2], fma(R[7], S[5], R[8] * S[8])),
-    )
+    return tuple(fma(R[r], S[c], fma(R[r + 1], S[c + 3], R[r + 2] * S[c + 6])) for r in (0, 3, 6) for c in range(3))
 
 
 @kernel
@@ -217,4 +210,4 @@ def mat_inverse(A):
 @kernel
 def select3(mask, a, b):
     """a where the mask holds, else b."""
-    return where(mask, a[0], b[0]), where(mask, a[1], b[1]), where(mask, a[2], b[2])
+    return tuple(where(mask, a[i], b[i]) for i in range(3))

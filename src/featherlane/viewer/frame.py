@@ -17,7 +17,7 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ArgumentTypeError, ModelError, near
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, MOCAP
+from featherlane.simulation.batch.worlds import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.query.arc import ArcsRoundGeoms
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.step.forward import forward_pass
@@ -146,7 +146,7 @@ class Frame:
             frame.masses = Masses(found["xipos"], mass, inertia)
         if "paths" in needs:
             batch = source if isinstance(source, Batch) else _beside(source).batch(source)
-            arcs = batch._ask(ArcsRoundGeoms(model, len(chosen), batch.dtype), chosen)
+            arcs = batch.query(ArcsRoundGeoms(model, len(chosen), batch.dtype), chosen)
             frame.paths = paths(model, found["site_xpos"], found["geom_xpos"], found["geom_xmat"], arcs)
         if "sleep" in needs:
             frame.asleep = _asleep(model, source, chosen)
@@ -164,7 +164,7 @@ def _needs(layer: str) -> tuple[str, ...]:
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
     """Numbers of the worlds."""
     if isinstance(source, Batch):
-        return source._ids(worlds)
+        return chosen_worlds(worlds, source.nworld)
     given = np.atleast_1d(np.zeros(1, int) if worlds is None else np.asarray(worlds))
     if given.shape != (1,) or given[0] != (given.dtype == bool):
         raise ModelError(f"worlds: got {worlds!r}, a data has world 0 alone")
@@ -178,7 +178,7 @@ def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
 def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:
     """Fields of kinematics, (n, ...)."""
     if isinstance(source, Batch):
-        return source._ask(Poses(source.model, len(chosen), source.dtype, fields), chosen)
+        return source.query(Poses(source.model, len(chosen), source.dtype, fields), chosen)
     data = _beside(source).data(source, 0, ("qpos", *MOCAP))
     run(data.model, data, kinematics)
     run(data.model, data, frames)
@@ -187,7 +187,7 @@ def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> d
 
 def _per_world(source: Data | Batch, name: str, chosen: np.ndarray) -> np.ndarray:
     """A field of the model: (n, ...) where worlds have their own, else (1, ...)."""
-    own = source._expanded.get(name) if isinstance(source, Batch) else None
+    own = source.expanded_fields.get(name) if isinstance(source, Batch) else None
     return source.model.__dict__[name][None].copy() if own is None else own[chosen]
 
 
@@ -205,7 +205,7 @@ class _Beside:
         if self._batch is None:
             self._batch = Batch(self.model, 1, nthread=1)
         for name in ("qpos", *MOCAP):
-            self._batch._arrays[name][0] = getattr(source, name)
+            self._batch.rows[name][0] = getattr(source, name)
         return self._batch
 
     def data(self, source: Data | Batch, world: int, fields: Iterable[str] = LASTING) -> Data:
@@ -213,14 +213,14 @@ class _Beside:
         data = self._data
         if data is None:
             data = self._data = Data(self.model, self.given)
-        if isinstance(source, Batch) and source._expanded:
+        if isinstance(source, Batch) and source.expanded_fields:
             data.use(source.get_model(world))
         arrays = data.workspace.arrays
         for name in fields:
             if isinstance(source, Data):
                 arrays[name][...] = source.workspace.arrays[name]
-            elif name in source._arrays:
-                row = source._arrays[name][world]
+            elif name in source.rows:
+                row = source.rows[name][world]
                 arrays[name][: row.size, 0] = row.reshape(-1)
         arrays["tree_settled"][...] = 0  # what stands there is of another state
         return data
@@ -240,9 +240,9 @@ def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarra
     """Which trees sleep, (n, ntree)."""
     if isinstance(source, Data):
         return source.tree_asleep[None] >= 0
-    if "tree_asleep" not in source._arrays:
+    if "tree_asleep" not in source.rows:
         return np.zeros((len(chosen), model.ntree), bool)
-    return source._arrays["tree_asleep"][chosen] >= 0
+    return source.rows["tree_asleep"][chosen] >= 0
 
 
 def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touches, np.ndarray]:

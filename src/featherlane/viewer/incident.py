@@ -54,7 +54,7 @@ class Incident:
         """
         total = sum(piece.steps for piece in self.pieces)
         batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_bad=max(total, 1))
-        batch.__dict__["_told"] = True
+        batch.mute()
         frames: dict[str, list[np.ndarray]] = {name: [] for name in (*SHOWN, "status")}
         _set(batch, self.pieces[0].kept, None)
         start = _bad(batch)

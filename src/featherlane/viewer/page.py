@@ -324,7 +324,7 @@ class Page:
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
             arguments = starts[:, None], np.asarray(direction, float), seen, True, -1, np.inf
             # not `batch.ray`, which refuses signed distance fields: to pick one, its bounding box is near enough
-            hits = batch._ask(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
+            hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
             if distance[k] < nearest:

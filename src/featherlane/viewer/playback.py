@@ -75,7 +75,7 @@ class Playback:
                 rows = getattr(self.batch, name)
                 rows[...] = self.frames[name][:, frame].reshape(rows.shape)
         if "status" in self.frames:
-            self.batch._arrays["warning"][...] = self.frames["status"][:, frame]
+            self.batch.rows["warning"][...] = self.frames["status"][:, frame]
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:

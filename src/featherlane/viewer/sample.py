@@ -17,7 +17,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, REPORTS
+from featherlane.simulation.batch.worlds import BINDABLE, LASTING, REPORTS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -81,7 +81,7 @@ def quantity(model: Model, name: str) -> Quantity:
 
 def names(model: Model) -> list[str]:
     """Names that can be asked for, the likely ones first."""
-    fields = [f.name for f in DATA.fields if f.kind == "real" and f.traits.shown and 0 not in f.dims(_sizes(model))]
+    fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(_sizes(model))]
     first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
     return list(dict.fromkeys((*UNITS, *filter(None, model.names("sensor")), *first, *fields)))
 
@@ -101,7 +101,7 @@ def _sensor(model: Model, name: str) -> Quantity:
 def _field(model: Model, text: str) -> Quantity:
     matched = PATTERN.fullmatch(text)
     field, index = matched.groups() if matched else ("", None)
-    if field not in DATA or not DATA[field].traits.shown or DATA[field].kind != "real":
+    if field not in BINDABLE or DATA[field].kind != "real":
         raise ModelError(f"plot: no {text!r}{near(text, names(model))}")
     if field == "sensordata":
         refuse_sensors(model)
@@ -144,7 +144,7 @@ class Sampler:
 
     def __init__(self, batch: Batch):
         self.probe = Batch(batch.model, 1, nthread=1, dtype=batch.dtype, given_contacts=batch.ngiven)
-        self.probe.__dict__["_told"] = True
+        self.probe.mute()
 
     def values(self, batch: Batch, row: int, wanted: list[Quantity], reported: bool = True) -> list[np.ndarray]:
         """Numbers of a world in its present state.
@@ -158,14 +158,13 @@ class Sampler:
         Returns:
             An array for each quantity.
         """
-        probe, told = self.probe, {name: batch._arrays[name][row] for name in REPORTS} if reported else {}
+        probe, told = self.probe, {name: batch.rows[name][row] for name in REPORTS} if reported else {}
         if any(q.field not in told for q in wanted):
             for name in LASTING:
-                if name in batch._arrays:
-                    getattr(probe, name)
-                    probe._arrays[name][0] = batch._arrays[name][row]
-            for name, rows in batch._expanded.items():
-                probe._expand(name)[0] = rows[row]
+                if name in batch.rows:
+                    probe.row_memory(name)[0] = batch.rows[name][row]
+            for name, rows in batch.expanded_fields.items():
+                probe.expand(name)[0] = rows[row]
             for q in wanted:
                 if q.field not in told:
                     probe.bind(q.field)
@@ -174,4 +173,4 @@ class Sampler:
 
 
 def _row(probe: Batch, field: str) -> np.ndarray:
-    return probe._arrays[field][0] if field in probe._arrays else probe._bound[field][0]
+    return (probe.rows if field in probe.rows else probe.bound)[field][0]

@@ -18,6 +18,7 @@ from featherlane.errors import ModelError, near
 from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.worlds import keyframe_numbers
 from featherlane.viewer.hand import Hand
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.incident import Incident, incident_of
@@ -46,9 +47,7 @@ class Part:
 
     def restore(self, kept: Kept) -> None:
         """Go on from what lasted, under the model as it is now."""
-        own = {
-            f"model.{name}": rows for name in self.batch._expanded if (rows := self.batch.expanded(name)) is not None
-        }
+        own = {f"model.{name}": rows for name, rows in self.batch.expanded_fields.items()}
         self.batch.restore(kept | own)
 
     def world(self, row: int) -> tuple[np.ndarray, np.ndarray, tuple]:
@@ -116,7 +115,7 @@ class Session:
         """A copy of a batch, its worlds and their models, to be run on from where it is."""
         session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype, seconds)
         own = session.parts[0].batch
-        for name in batch._expanded:
+        for name in batch.expanded_fields:
             own.expand(name)
         own.restore({name: rows for name, rows in batch.checkpoint().items() if not name.startswith("given_")})
         return session
@@ -215,7 +214,7 @@ class Session:
         Raises:
             ModelError: no such keyframe.
         """
-        self.parts[0].batch._keyframes(keyframe, 1)  # checked before anything moves
+        keyframe_numbers(self.model, keyframe, 1)  # checked before anything moves
         self.jump()
         for part in self.parts:
             part.batch.reset(keyframe=keyframe)
@@ -446,7 +445,7 @@ class Session:
         for part, rows in self._chosen(worlds):
             if worlds is None:
                 set_const(part.batch.model)
-            if len(part.batch._expanded):
+            if part.batch.expanded_fields:
                 part.batch.set_const(None if worlds is None else rows)
         self.epoch += 1
 
@@ -529,7 +528,7 @@ class Session:
 
 def _part(batch: Batch, label: str = "") -> Part:
     """A batch that the session owns: it tells of bad numbers in the page, not by a warning."""
-    batch.__dict__["_told"] = True
+    batch.mute()
     return Part(batch, Hand(batch.model), label)
 
 

@@ -49,7 +49,7 @@ class Watch:
             dtype=source.dtype if many else np.float64,
             given_contacts=source.ngiven,
         )
-        self.batch.__dict__["_told"] = True
+        self.batch.mute()
         self.drawn = np.arange(self.nworld)
         self.rate = RATE
         self._latest: tuple[np.ndarray | None, dict[str, np.ndarray]] | None = None
@@ -62,12 +62,12 @@ class Watch:
     def attach(self) -> None:
         """Somebody looks: the batch tells of its calls from now on."""
         if isinstance(self.source, Batch):
-            self.source.__dict__["_watcher"] = self._called_back
+            self.source.watch(self._called_back)
 
     def detach(self) -> None:
         """Nobody looks: the batch is as if nobody ever had."""
         if isinstance(self.source, Batch):
-            self.source.__dict__["_watcher"] = None
+            self.source.watch(None)
 
     def whole(self, seconds: float = 1.0) -> None:
         """Put a new copy of all worlds, drawn or not, into `batch`; wait for one so long at most."""
@@ -92,7 +92,7 @@ class Watch:
         ids, rows = latest
         at = slice(None) if ids is None else ids
         for name, value in rows.items():
-            self.batch._rows_of(name)[at] = value
+            self.batch.row_memory(name)[at] = value
         if now - self._model_seen > MODEL_SECONDS:
             self._model_seen = now
             self._take_model()
@@ -110,31 +110,27 @@ class Watch:
         """In the page's thread: a copy while nobody calls, or the best of some tries."""
         self._next = time.perf_counter() + 1.0 / self.rate
         for _ in range(TRIES):
-            before = self._busy(), self._time()
+            before = self.source.is_busy, self._time()
             copied = self._copied()
-            if before == (self._busy(), self._time()) and not before[0]:
+            if before == (self.source.is_busy, self._time()) and not before[0]:
                 self._latest = copied
                 return
             time.sleep(1e-3)
 
-    def _busy(self) -> bool:
-        """Is a call under way?"""
-        return (self.source._turn if isinstance(self.source, Batch) else self.source._turns[0]).is_held
-
     def _time(self) -> bytes:
-        arrays = self.source._arrays if isinstance(self.source, Batch) else self.source.workspace.arrays
+        arrays = self.source.rows if isinstance(self.source, Batch) else self.source.workspace.arrays
         return arrays["time"].tobytes()
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
         """Which worlds, None for all, and their rows."""
         if isinstance(self.source, Data):
             arrays = self.source.workspace.arrays
-            shapes = {name: (1, *rows.shape[1:]) for name, rows in self.batch._arrays.items()}
+            shapes = {name: (1, *rows.shape[1:]) for name, rows in self.batch.rows.items()}
             return None, {
                 name: arrays[name][: np.prod(shape, dtype=int), 0].reshape(shape).copy()
                 for name, shape in shapes.items()
             }
-        rows = {name: a for name in KEPT if (a := self.source._arrays.get(name)) is not None}
+        rows = {name: a for name in KEPT if (a := self.source.rows.get(name)) is not None}
         if sum(a.nbytes for a in rows.values()) <= MOST_BYTES:
             return None, {name: a.copy() for name, a in rows.items()}
         drawn = self.drawn
@@ -143,15 +139,11 @@ class Watch:
     def _take_model(self) -> None:
         """Fields of the model that were edited, and those that differ by world."""
         own, theirs = self.model, self.source.model
-        for name in ("real_buffer", "int_buffer", "scalar_buffer"):
-            a, b = getattr(own, name), getattr(theirs, name)
-            if not np.array_equal(a, b):
-                a[...] = b
-        for name, value in theirs.size_values().items():
-            if own.size_values()[name] != value:
-                own._set_size(name, value)
+        sizes = own.size_values()
+        edited = {name: value for name, value in theirs.size_values().items() if sizes[name] != value}
+        edited |= {name: rows for name, rows in theirs.rows.items() if not np.array_equal(rows, own.rows[name])}
+        own.take_constants(edited)
         if isinstance(self.source, Batch):
-            for name, rows in tuple(self.source._expanded.items()):
-                target = self.batch._expand(name)
-                if not np.array_equal(target, rows):
-                    target[...] = rows
+            for name, rows in tuple(self.source.expanded_fields.items()):
+                if not np.array_equal(self.batch.expanded_fields.get(name, ()), rows):
+                    self.batch.expand(name)[...] = rows

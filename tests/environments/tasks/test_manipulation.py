@@ -36,12 +36,12 @@ def test_a_grip_at_its_goal_is_paid_in_full_and_told():
     env = made("ArmReach-v0", 3, info=True)
     env.batch.mocap_pos[1, 0] = env.batch.site_xpos[1, env.task.grip]
     terms = env.task.terms(env.batch)
-    assert terms["distance.dist"][1] == 0.0
+    assert terms["distance"][1] == 0.0
     assert terms["close"][1] == 1.0
     assert (terms["close"][[0, 2]] < 1.0).all()
     infos = env.step(np.zeros(env.action_space.shape))[-1]
     np.testing.assert_array_equal(infos["success"], [False, True, False])
-    assert infos["distance.dist"][1] < env.task.reached
+    assert infos["distance"][1] < env.task.reached
 
 
 @pytest.mark.parametrize("name", ARMS)

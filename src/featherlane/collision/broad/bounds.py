@@ -39,7 +39,7 @@ def geom_box(m, d, g, room):
 def crowd_boxes(m, d):
     """crowd_box: the boxes about the geoms of the crowd."""
     for i in range(m.ncrowd):
-        box = geom_box(m, d, m.crowd_geom[i], real(d, 0.0))
+        box = geom_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
             d.crowd.box[6 * i + k] = box[k]
 
@@ -47,7 +47,7 @@ def crowd_boxes(m, d):
 @kernel
 def body_boxes(m, d, wide):
     """body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
-    empty, room = real(d, EMPTY), real(d, 0.0)
+    empty, room = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):
             d.near.body_box[6 * b + k], d.near.body_box[6 * b + 3 + k] = empty, -empty
@@ -120,21 +120,11 @@ def boxes_part(m, d, g, h, reach, near):
     a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)
     t = sub3(box_centre(m, d, h), box_centre(m, d, g))
     ta = mat_t_mul_vec(A, t)
-    R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
-    C = (
-        fabs(R[0]) + SLACK,
-        fabs(R[1]) + SLACK,
-        fabs(R[2]) + SLACK,
-        fabs(R[3]) + SLACK,
-        fabs(R[4]) + SLACK,
-        fabs(R[5]) + SLACK,
-        fabs(R[6]) + SLACK,
-        fabs(R[7]) + SLACK,
-        fabs(R[8]) + SLACK,
-    )
+    R = mat_mul(tuple(A[r + c] for r in range(3) for c in (0, 3, 6)), B)
+    C = tuple(fabs(R[i]) + SLACK for i in range(9))
     apart = axes_part(C, a, b, reach, ta)
     if any_(near & not_(apart)):
-        turned = (C[0], C[3], C[6], C[1], C[4], C[7], C[2], C[5], C[8])
+        turned = tuple(C[r + c] for r in range(3) for c in (0, 3, 6))
         apart = apart | axes_part(turned, b, a, reach, mat_t_mul_vec(B, t))
         if any_(near & not_(apart)):
             apart = apart | edges_part(R, C, a, b, reach, ta)

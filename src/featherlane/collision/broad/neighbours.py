@@ -51,7 +51,7 @@ def holds(m, d):
 @kernel
 def freedom(m, d, g):
     """(move, turn): how far a geom may go; what is welded to the world moves where the model is edited."""
-    b, move, turn = m.geom_bodyid[g], real(d, 0.0), real(d, 0.0)
+    b, move, turn = m.geom_bodyid[g], zero(d), zero(d)
     if m.body_weldid[b] > 0:
         vel, arm = load6(d.cvel, 6 * b), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
         spin, time = (vel[0], vel[1], vel[2]), AHEAD * timestep(m)

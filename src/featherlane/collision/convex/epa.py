@@ -394,8 +394,7 @@ def foot_on_first(d1, nface, n, depth, near):
 @kernel
 def flat_normal(d1, n):
     """A direction in which C has no width: square to all of its n vertices."""
-    zero = real(d1, 0.0)
-    u = (zero + 1.0, zero, zero)
+    u = (zero(d1) + 1.0, zero(d1), zero(d1))
     if n == 2:
         e = sub3(load3(d1.epa.point, 3), load3(d1.epa.point, 0))
         u = cross(e, axis_across(e))

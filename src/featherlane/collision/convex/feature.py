@@ -61,8 +61,7 @@ def set_plane(d1, side, u):
 @kernel
 def set_plane_of_corners(d1, side):
     """The normal of a polygon from its corners: a hull's own normals have the seven digits of float32."""
-    zero = real(d1, 0.0)
-    a, n = load_corner(d1, side, 0), (zero, zero, zero)
+    a, n = load_corner(d1, side, 0), zeros(d1, 3)
     e = sub3(load_corner(d1, side, 1), a)
     for k in range(2, d1.feature.count[side]):
         f = sub3(load_corner(d1, side, k), a)
@@ -94,8 +93,7 @@ def lay_edges(d1, side, n):
     How far beyond an edge a point is on it is kept times the edge's length.
     """
     E, o, last, run = eights(d1.feature.edge), 3 * RUN * side, n - 1, RUN // 8
-    zero = real(d1, 0.0)
-    E[(o + last) // 8], E[(o + RUN + last) // 8] = zero, zero
+    E[(o + last) // 8], E[(o + RUN + last) // 8] = zeros(d1, 2)
     x, y, _ = load_corner(d1, side, last)
     for k in range(n):
         p, q, _ = load_corner(d1, side, k)

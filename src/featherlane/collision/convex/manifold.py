@@ -132,14 +132,14 @@ def add_nearest(d1):
 
     One that stands there gives way: a face whose corners leave its plane has its corner at another depth.
     """
-    place, n, zero = d1.clip.count[0], d1.clip.count[0], real(d1, 0.0)
+    place, n = d1.clip.count[0], d1.clip.count[0]
     for k in range(n):
         x, y, _ = load_candidate(d1, k)
         if x * x + y * y < SAME * SAME:
             place = k
     if place < ROOM:
         d1.clip.count[0] = place
-        add_candidate(d1, zero, zero, zero, d1.convex.dist[0])
+        add_candidate(d1, zero(d1), zero(d1), zero(d1), d1.convex.dist[0])
         d1.clip.count[0] = max(n, place + 1)
 
 

@@ -121,8 +121,8 @@ def core_point(d1, side, k):
 @kernel
 def axis_of(d1, side):
     """z axis of a shape in the frame of the first."""
-    one, zero = real(d1, 1.0), real(d1, 0.0)
-    z = (zero, zero, one)
+    one = real(d1, 1.0)
+    z = (zero(d1), zero(d1), one)
     if side == 1:
         z = (d1.convex.mat[2], d1.convex.mat[5], d1.convex.mat[8])
     return z
@@ -142,8 +142,7 @@ def has_both_rims(d1, side):
 @kernel
 def edges_of(d1, side):
     """(number, e, f): edges between the corners of one shape that the simplex names, up to two."""
-    zero = real(d1, 0.0)
-    none = (zero, zero, zero)
+    none = zeros(d1, 3)
     n, e, f = 0, none, none
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
@@ -283,17 +282,16 @@ def polish(m1, d1):
     slack = BETTER * size
     ne, e, f = edges_of(d1, 0)
     ng, g, q = edges_of(d1, 1)
-    zero = real(d1, 0.0)
 
     # faces, then two edges
     if ne == 2:
         good, u = across(e, f, start)
         if good:
-            try_way(m1, d1, u, 1, FACE_FIRST, slack)
+            try_way(m1, d1, u, settled=1, way=FACE_FIRST, slack=slack)
     if ng == 2:
         good, u = across(g, q, start)
         if good:
-            try_way(m1, d1, u, 1, FACE_SECOND, slack)
+            try_way(m1, d1, u, settled=1, way=FACE_SECOND, slack=slack)
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
             z = axis_of(d1, side)
@@ -302,19 +300,19 @@ def polish(m1, d1):
                 if along < 0.0:
                     z = scale3(-1.0, z)
                 if cap_holds(m1, d1, side, z):
-                    try_way(m1, d1, z, 1, FACE_FIRST + side, slack)
+                    try_way(m1, d1, z, settled=1, way=FACE_FIRST + side, slack=slack)
     if ne > 0 and ng > 0:
         good, u = across(e, g, start)
         if good:
-            try_way(m1, d1, u, 1, CROSSED, slack)
+            try_way(m1, d1, u, settled=1, way=CROSSED, slack=slack)
 
     # an edge, then none
     if ne > 0:
-        u, settled = descend(m1, d1, start, e, 1)
+        u, settled = descend(m1, d1, start, e, bound=1)
         try_way(m1, d1, u, settled, ALONG_FIRST, slack)
     if ng > 0:
-        u, settled = descend(m1, d1, start, g, 1)
+        u, settled = descend(m1, d1, start, g, bound=1)
         try_way(m1, d1, u, settled, ALONG_SECOND, slack)
-    u, settled = descend(m1, d1, start, (zero, zero, zero), 0)
+    u, settled = descend(m1, d1, start, zeros(d1, 3), bound=0)
     try_way(m1, d1, u, settled, FREE, slack)
     place_witness(m1, d1, e, g, size)

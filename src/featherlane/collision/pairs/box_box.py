@@ -49,9 +49,9 @@ def best_face(d1, R, p, q, size1, size2, slack):
 @kernel
 def lay_columns(d1, R):
     """The second box's axes in the frame of the first, side by side, with zeros behind the third."""
-    E, zero = eights(d1.box.axis), real(d1, 0.0)
+    E = eights(d1.box.axis)
     for k in range(3):
-        E[k] = zero
+        E[k] = zero(d1)
     for k in range(9):
         d1.box.axis[8 * (k // 3) + k % 3] = R[k]
 

@@ -19,10 +19,9 @@ def reach(n, size, second):
 @kernel
 def farthest_edge(d1, n, size, k, second):
     """Middle of the edge along axis k that lies farthest along n; where two do, either."""
-    zero = real(d1, 0.0)
-    x = reach(n[0], size[0], second) if k != 0 else zero
-    y = reach(n[1], size[1], second) if k != 1 else zero
-    z = reach(n[2], size[2], second) if k != 2 else zero
+    x = reach(n[0], size[0], second) if k != 0 else zero(d1)
+    y = reach(n[1], size[1], second) if k != 1 else zero(d1)
+    z = reach(n[2], size[2], second) if k != 2 else zero(d1)
     return x, y, z
 
 

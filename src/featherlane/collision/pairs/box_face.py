@@ -36,8 +36,8 @@ def lay_face(d1, o, R, size, level, a, up):
     turn = -one if up * R[3 * a + b] > 0.0 else one
     for k in range(4):
         su, sv = -one if k in (1, 2) else one, -one if k >= 2 else one
-        d1.box.polygon[3 * k] = along(o, R, size, (a + 1) % 3, b, turn, su, sv, one, 0.0 * one)
-        d1.box.polygon[3 * k + 1] = along(o, R, size, (a + 2) % 3, b, turn, su, sv, one, 0.0 * one)
+        d1.box.polygon[3 * k] = along(o, R, size, (a + 1) % 3, b, turn, su, sv, one, zero(d1))
+        d1.box.polygon[3 * k + 1] = along(o, R, size, (a + 2) % 3, b, turn, su, sv, one, zero(d1))
         d1.box.polygon[3 * k + 2] = along(o, R, size, a, b, turn, su, sv, up, level)
 
 

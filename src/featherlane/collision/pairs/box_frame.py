@@ -48,5 +48,5 @@ def relative(R, S):
 @kernel
 def axis(d1, k):
     """The unit vector along axis k."""
-    zero, one = real(d1, 0.0), real(d1, 1.0)
-    return one if k == 0 else zero, one if k == 1 else zero, one if k == 2 else zero
+    one = real(d1, 1.0)
+    return one if k == 0 else zero(d1), one if k == 1 else zero(d1), one if k == 2 else zero(d1)

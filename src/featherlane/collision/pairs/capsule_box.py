@@ -23,7 +23,7 @@ NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 @kernel
 def nearest_end(d1, p, h, size):
     """(what, axis, x, squared distance) of the end nearest to a face that it lies over, or of one that lies inside."""
-    what, axis, x, best = NOWHERE, 0, real(d1, 0.0), real(d1, NEVER)
+    what, axis, x, best = NOWHERE, 0, zero(d1), real(d1, NEVER)
     for end in (-1, 1):
         c = add3(p, scale3(real(d1, end), h))
         out = sub3((clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2])), c)
@@ -96,19 +96,15 @@ def lay_edges(d1, signs, p, h, half, size, k):
 
     Each stands where its lower corner does, and there is none at upper ones.
     """
-    E, zero = eights(d1.box.edge), real(d1, 0.0)
+    E = eights(d1.box.edge)
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
     det = ma * mc - mb * mb
     skew = fabs(det) >= MINVAL
-    inverse = 1.0 / det if skew else zero
-    d = (
-        (signs[0] * size[0] if k != 0 else zero) - p[0],
-        (signs[1] * size[1] if k != 1 else zero) - p[1],
-        (signs[2] * size[2] if k != 2 else zero) - p[2],
-    )
+    inverse = 1.0 / det if skew else zero(d1)
+    d = tuple((signs[c] * size[c] if k != c else zero(d1)) - p[c] for c in range(3))
     e, x, end = edges_and_segment(mb, ma, mc, -size[k] * d[k], plain_dot3(h, d), inverse)
     d, step = sub3(d, scale3(x, h)), size[k] * e
-    d = d[0] + (step if k == 0 else 0.0), d[1] + (step if k == 1 else 0.0), d[2] + (step if k == 2 else 0.0)
+    d = tuple(d[c] + (step if k == c else 0.0) for c in range(3))
     square = plain_dot3(d, d) if skew else NEVER + signs[k]
     E[4 * k], E[4 * k + 1], E[4 * k + 2], E[4 * k + 3] = where(signs[k] < 0.0, square, NEVER), x, e, end
 
@@ -127,7 +123,7 @@ def nearest_edge(d1, p, h, half, size, what, axis, x, best):
                 square = d1.box.edge[i]
                 nearer = square < best - MINVAL
                 place, best = where(nearer, i, place), where(nearer, square, best)
-    e, corner, i = real(d1, 0.0), 0, whole(place)
+    e, corner, i = zero(d1), 0, whole(place)
     if i >= 0:
         axis, corner, x, e, end = i >> 5, i & 7, d1.box.edge[i + 8], d1.box.edge[i + 16], d1.box.edge[i + 24]
         what = CORNER
@@ -234,7 +230,7 @@ def capsule_box(m1, d1):
     h = scale3(half, z)
 
     what, k, x, best = nearest_end(d1, p, h, size)
-    e, corner = real(d1, 0.0), 0
+    e, corner = zero(d1), 0
     if not none_nearer(p, h, half, size, what, k, x, best):
         what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
     way = real(d1, NO_SECOND)

@@ -118,10 +118,10 @@ def height_field(m1, d1):
     d1.manifold.count[0] = 0
     look_from_first(d1)
     # the shape's bounding box in the frame of the field, wider by the limit
-    zero, one = 0.0 * sx, 0.0 * sx + 1.0
-    x0, x1 = -reach(m1, d1, (-one, zero, zero)) - limit, reach(m1, d1, (one, zero, zero)) + limit
-    y0, y1 = -reach(m1, d1, (zero, -one, zero)) - limit, reach(m1, d1, (zero, one, zero)) + limit
-    z0, z1 = -reach(m1, d1, (zero, zero, -one)) - limit, reach(m1, d1, (zero, zero, one)) + limit
+    o, one = zero(d1), real(d1, 1.0)
+    x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
+    y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit
+    z0, z1 = -reach(m1, d1, (o, o, -one)) - limit, reach(m1, d1, (o, o, one)) + limit
     beside = (x0 > sx) | (x1 < -sx) | (y0 > sy) | (y1 < -sy)
     above, below = z0 > m1.hfield_size[4 * field + 2], z1 < -m1.hfield_size[4 * field + 3]
     if not (beside | above | below):

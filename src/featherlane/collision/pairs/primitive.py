@@ -26,11 +26,7 @@ def plane_sphere(p, n, c, r, margin):
 @kernel
 def half_axis_heights(R, size, n):
     """Parts of a box's half axes along the normal: n . (R diag(size))."""
-    return (
-        size[0] * dot3((R[0], R[3], R[6]), n),
-        size[1] * dot3((R[1], R[4], R[7]), n),
-        size[2] * dot3((R[2], R[5], R[8]), n),
-    )
+    return tuple(size[c] * dot3((R[c], R[c + 3], R[c + 6]), n) for c in range(3))
 
 
 @kernel

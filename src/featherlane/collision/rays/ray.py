@@ -82,11 +82,10 @@ def cast(m, d):
     Writes: ray.distance [m], ray.*, -1 where nothing is met, and ray.*, zero there; shapes.*, line.* for itself.
     Frame: world.   Cost: O(ngeom).
     """
-    zero = real(d, 0.0)
     p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)
     d.ray.distance[0] = real(d, d.ray.cutoff[0])
     d.ray.geom[0] = real(d, -1.0)
-    store3(d.ray.normal, 0, (zero, zero, zero))
+    store3(d.ray.normal, 0, zeros(d, 3))
     for k in range(d.ray.ngeom[0]):
         g = d.ray.seen[k]
         near = comes_near(m, d, g, p, v)

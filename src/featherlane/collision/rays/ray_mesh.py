@@ -24,7 +24,7 @@ def reciprocal(x):
 def entry(m1, d1, node, p, inverse):
     """Where the ray enters a node's box; FAR if it does not before `line_distance`."""
     k = 6 * node
-    enter, leave = real(d1, 0.0), d1.line.distance[0]
+    enter, leave = zero(d1), d1.line.distance[0]
     for i in range(3):
         a, b = (m1.meshnode_box[k + i] - p[i]) * inverse[i], (m1.meshnode_box[k + 3 + i] - p[i]) * inverse[i]
         enter, leave = fmax(fmin(a, b), enter), fmin(fmax(a, b), leave)

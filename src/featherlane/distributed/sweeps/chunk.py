@@ -72,7 +72,7 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
         batch.set_const(ids)
     batch.reset(ids, keyframe=run.keyframe)
     for name in plan.fields("state"):
-        rows = batch._rows_of(name)[:n]
+        rows = batch.row_memory(name)[:n]
         plan.enter(name, rows, values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BadNumberWarning)  # the result says which samples
@@ -91,7 +91,7 @@ def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
             plan.batches.clear()
         nworld = n if exact else max(n, min(plan.nsample, most_samples(plan)))
         batch = plan.batches[id(model), nthread] = Batch(model, nworld, nthread=nthread, dtype=plan.rollout.dtype)
-    for name, rows in batch._expanded.items():
+    for name, rows in batch.expanded_fields.items():
         rows[...] = model.__dict__[name]
     return batch
 

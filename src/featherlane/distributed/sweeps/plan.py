@@ -24,7 +24,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import field_names
-from featherlane.simulation.batch.worlds import _precision, count
+from featherlane.simulation.batch.worlds import count, precision
 
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9
@@ -362,7 +362,7 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
         keyframe = model.keyframe(keyframe).id
     elif not (isinstance(keyframe, int | np.integer) and -1 <= keyframe < model.nkey) or isinstance(keyframe, bool):
         raise ModelError(f"rollout: keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
-    dtype = _precision(given.get("dtype", "float64")).name
+    dtype = precision(given.get("dtype", "float64")).name
     return Rollout(nstep, _control(model, given.get("control"), nstep, nsample), record, int(keyframe), dtype)
 
 

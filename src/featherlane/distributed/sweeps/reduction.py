@@ -11,7 +11,7 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.entries import PATH, selection
 from featherlane.model.model import Model
-from featherlane.simulation.batch.worlds import Worlds
+from featherlane.simulation.batch.worlds import BINDABLE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -65,7 +65,7 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
         allowed = f"allowed is one of {', '.join(REDUCTIONS)} and a field, as in 'final qpos[2]'"
         raise ModelError(f"{what}: got {text!r}, {allowed}{near(kind, REDUCTIONS)}")
     field, entries = match[1], match[2]
-    if field not in DATA or not Worlds._bindable(field):
+    if field not in BINDABLE:
         raise ModelError(f"{what}: {field!r} is no field of a world{near(field, DATA.index)}")
     dims = DATA[field].public(np.zeros(DATA[field].dims(Workspace.sizes_of(model, 0)))).shape
     index = () if entries is None else selection(model, what, DATA[field], dims, entries)

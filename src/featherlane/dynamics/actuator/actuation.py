@@ -19,7 +19,7 @@ def is_on_limited_tendon(m, i):
 def _bound_tendon_forces(m, d):
     """Forces on a limited tendon shrink in proportion until their sum is in its range."""
     for t in range(m.ntendon):
-        d.tendon_actuatorfrc[t] = real(d, 0.0)
+        d.tendon_actuatorfrc[t] = zero(d)
     for i in range(m.nactuator):
         if is_on_limited_tendon(m, i):
             t = m.actuator_trnid[2 * i]
@@ -91,7 +91,7 @@ def output_velocities(m, d):
     """Rates of the actuators' lengths; 0 where actuation is disabled."""
     if m.opt_disableflags & DISABLE_ACTUATION:
         for o in range(m.nout):
-            d.actuator_velocity[o] = real(d, 0.0)
+            d.actuator_velocity[o] = zero(d)
     else:
         for o in range(m.nout):
             d.actuator_velocity[o] = output_velocity(m, d, o)
@@ -113,13 +113,12 @@ def actuation(m, d):
     Note:   without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
         act_dot stays what it was.
     """
-    zero = real(d, 0.0)
-    d.badctrl[0] = zero
+    d.badctrl[0] = zero(d)
     for i in range(m.nv):
-        d.qfrc_actuator[i] = zero
+        d.qfrc_actuator[i] = zero(d)
     output_velocities(m, d)
     for o in range(m.nout):
-        d.actuator_force[o] = zero
+        d.actuator_force[o] = zero(d)
     if m.nactuator > 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         read_controls(m, d)
         if m.na > 0:

@@ -20,9 +20,9 @@ def joins_moving(m, b1, b2):
 @kernel
 def _add_normal(m, d, x, a, b, k, force, mask):
     """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a dof."""
-    i, zero = m.body_lastdof[b], real(d, 0.0)
+    i = m.body_lastdof[b]
     if i >= 0:
-        wrench = point_wrench(d, force, (zero, zero, zero), load3(d.con_pos, 3 * k), m.body_rootid[b])
+        wrench = point_wrench(d, force, zeros(d, 3), load3(d.con_pos, 3 * k), m.body_rootid[b])
         while i >= 0:
             x[a + i] = where(mask, x[a + i] + dot6(load6(d.cdof, 6 * i), wrench), x[a + i])
             i = m.dof_parentid[i]
@@ -40,11 +40,11 @@ def add_pull(m, d, x, a, k, strength, mask):
 def _body_transmission(m, d, i):
     """Moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all dofs."""
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[2 * i], d.active[0] > 0.0
-    a, zero = m.moment_rowadr[o], real(d, 0.0)
-    d.actuator_length[o] = zero
+    a = m.moment_rowadr[o]
+    d.actuator_length[o] = zero(d)
     for e in range(a, a + m.nv):
-        d.actuator_moment[e] = where(active, zero, d.actuator_moment[e])
-    number = zero
+        d.actuator_moment[e] = where(active, zero(d), d.actuator_moment[e])
+    number = zero(d)
     for k in range(d.ncon_slot[0]):
         b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
         if (b1 == b or b2 == b) and joins_moving(m, b1, b2):

@@ -53,7 +53,7 @@ def read_controls(m, d):
     delayed = m.nhistory > 0
     if delayed:
         _take_delayed(m, d)
-    bad = real(d, 0.0)
+    bad = zero(d)
     for u in range(m.nu):
         x = _clamped(m, d.actuator_input[u] if delayed else d.ctrl[u], u)
         d.actuator_input[u] = x
@@ -63,7 +63,7 @@ def read_controls(m, d):
             d.actuator_input[u] = where(bad > 0.0, 0.0, d.actuator_input[u])
     d.badctrl[0] = bad
     if d.in_stage[0] == 0:
-        d.warning[4] = d.warning[4] + bad
+        d.warning[BAD_CONTROL] = d.warning[BAD_CONTROL] + bad
 
 
 @kernel
@@ -73,10 +73,9 @@ def inputs(m, d, i):
     v = u + (spec & 1)
     f = v + ((spec >> 1) & 1)
     e = f + ((spec >> 2) & 1)
-    zero = real(d, 0.0)
     return (
-        d.actuator_input[u] if spec & 1 else zero,
-        d.actuator_input[v] if (spec >> 1) & 1 else zero,
-        d.actuator_input[f] if (spec >> 2) & 1 else zero,
-        d.actuator_input[e] if (spec >> 3) & 1 else zero,
+        d.actuator_input[u] if spec & 1 else zero(d),
+        d.actuator_input[v] if (spec >> 1) & 1 else zero(d),
+        d.actuator_input[f] if (spec >> 2) & 1 else zero(d),
+        d.actuator_input[e] if (spec >> 3) & 1 else zero(d),
     )

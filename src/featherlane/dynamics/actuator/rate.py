@@ -39,7 +39,7 @@ def is_saturated(m, d, i):
 def _slopes(m, d, i):
     """Slopes of the force of actuator i in length and velocity, clamped or not."""
     a, o, gain, bias = 10 * i, m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
-    by_length, by_velocity = real(d, 0.0), real(d, 0.0)
+    by_length, by_velocity = zero(d), zero(d)
     if bias in (BIAS_AFFINE, BIAS_SO3):
         by_length, by_velocity = by_length + m.actuator_biasprm[a + 1], by_velocity + m.actuator_biasprm[a + 2]
     elif bias == BIAS_MUSCLE:
@@ -70,7 +70,7 @@ def actuator_rates(m, d):
     Reads:  what `actuation` wrote.   Writes: actuator_rate (nactuator, 2) [N/m, N s/m].
     """
     for i in range(m.nactuator):
-        by_length, by_velocity = real(d, 0.0), real(d, 0.0)
+        by_length, by_velocity = zero(d), zero(d)
         if _changes(m, i) and not is_disabled(m, i):
             clamped = is_saturated(m, d, i)
             slopes = _slopes(m, d, i)

@@ -19,7 +19,7 @@ def _gear_squared(m, k):
 def reflected_armature(m, d, i):
     """Inertia [kg, kg m^2] that actuators add to dof i."""
     j = m.dof_jntid[i]
-    total = real(d, 0.0)
+    total = zero(d)
     if m.jnt_actuatorid[j] != -1:
         for k in range(m.nactuator):
             if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
@@ -30,7 +30,7 @@ def reflected_armature(m, d, i):
 @kernel
 def is_reflected(m, d, j):
     """Mask: worlds in which an actuator has armature or damping at joint j."""
-    found = real(d, 0.0)
+    found = zero(d)
     for k in range(m.nactuator):
         if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
             b, c, e = m.actuator_damping[k], m.actuator_dampingpoly[2 * k], m.actuator_dampingpoly[2 * k + 1]

@@ -27,7 +27,7 @@ def turns(m, i):
 def period(m, d, i):
     """Length of a full turn, 0 where the actuator is no position servo of an angle; only for one that `turns`."""
     g = 6 * m.actuator_outadr[i]
-    axis, servo = load3(m.actuator_gear, g), real(d, 1.0) > 0.0
+    axis, servo = load3(m.actuator_gear, g), true_mask(d)
     if m.actuator_trntype[i] == TRN_SITE:
         servo = (axis[0] == 0.0) & (axis[1] == 0.0) & (axis[2] == 0.0)
         axis = load3(m.actuator_gear, g + 3)

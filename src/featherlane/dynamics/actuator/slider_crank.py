@@ -33,9 +33,9 @@ def slider_crank(m, d, i):
     axis = (d.site_xmat[9 * slider + 2], d.site_xmat[9 * slider + 5], d.site_xmat[9 * slider + 8])
     length, by_vector, by_axis = _gradients(m, d, i, axis, sub3(pin, end))
 
-    gear, zero = m.actuator_gear[6 * o], real(d, 0.0)
+    gear = m.actuator_gear[6 * o]
     d.actuator_length[o] = gear * length
     force, torque = scale3(gear, by_vector), scale3(gear, cross(axis, by_axis))
     clear_moment(m, d, o)
-    add_wrench(m, d, o, m.site_bodyid[crank], pin, force, (zero, zero, zero))
+    add_wrench(m, d, o, m.site_bodyid[crank], pin, force, zeros(d, 3))
     add_wrench(m, d, o, m.site_bodyid[slider], end, scale3(-1.0, force), torque)

@@ -37,10 +37,10 @@ def com_pos(m, d):
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
     Frame: world axes; cinert and cdof at the tree's com, rotation first.   Cost: O(nbody + nv).
     """
-    zero, one = real(d, 0.0), real(d, 1.0)
+    one = real(d, 1.0)
     _subtree_com(m, d)
-    store9(d.ximat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
-    store10(d.cinert, 0, (zero, zero, zero, zero, zero, zero, zero, zero, zero, zero))
+    store9(d.ximat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
+    store10(d.cinert, 0, zeros(d, 10))
     for i in range(1, m.nbody):
         com = load3(d.subtree_com, 3 * m.body_rootid[i])
         R = quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
@@ -71,8 +71,7 @@ def com_vel(m, d):
     Reads:  qvel, cdof.   Writes: cvel (nbody, 6) [rad/s, m/s], cdof_dot (nv, 6) [1/s, m/s].
     Frame: world axes at the tree's com, rotation first.   Cost: O(nv).
     """
-    zero = real(d, 0.0)
-    store6(d.cvel, 0, (zero, zero, zero, zero, zero, zero))
+    store6(d.cvel, 0, zeros(d, 6))
     for i in range(1, m.nbody):
         vel = load6(d.cvel, 6 * m.body_parentid[i])
         first = m.body_jntadr[i]
@@ -80,7 +79,7 @@ def com_vel(m, d):
             v, kind = m.jnt_dofadr[j], m.jnt_type[j]
             if is_free(kind):
                 for k in range(3):
-                    store6(d.cdof_dot, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
+                    store6(d.cdof_dot, 6 * (v + k), zeros(d, 6))
                 vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
                 v += 3
             at = vel

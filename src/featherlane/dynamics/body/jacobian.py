@@ -47,7 +47,7 @@ def _velocity(m, d, dof, p):
 @kernel
 def _clear(d, jr):
     for k in range(6 * jr.jac_nv):
-        jr.jac[k] = real(d, 0.0)
+        jr.jac[k] = zero(d)
 
 
 @stage(jr=JACOBIAN)

@@ -29,11 +29,11 @@ def kinematics(m, d):
     Writes: xpos, xipos (nbody, 3) [m], xquat (nbody, 4), xmat (nbody, 9), xanchor [m], xaxis (njnt, 3).
     Frame: world.                          Cost: O(nbody + njnt).
     """
-    zero, one = real(d, 0.0), real(d, 1.0)
-    store3(d.xpos, 0, (zero, zero, zero))
-    store4(d.xquat, 0, (one, zero, zero, zero))
-    store9(d.xmat, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
-    store3(d.xipos, 0, (zero, zero, zero))
+    one = real(d, 1.0)
+    store3(d.xpos, 0, zeros(d, 3))
+    store4(d.xquat, 0, (one, zero(d), zero(d), zero(d)))
+    store9(d.xmat, 0, (one, zero(d), zero(d), zero(d), one, zero(d), zero(d), zero(d), one))
+    store3(d.xipos, 0, zeros(d, 3))
     for i in range(1, m.nbody):
         first, number = m.body_jntadr[i], m.body_jntnum[i]
         if number == 1 and is_free(m.jnt_type[first]):
@@ -90,7 +90,7 @@ def frames(m, d):
     for g in range(m.ngeom):
         _geom_frame(m, d, g)
     for s in range(m.nsite):
-        _site_frame(m, d, s, 1)
+        _site_frame(m, d, s, turned=1)
 
 
 @kernel

@@ -15,7 +15,7 @@ from featherlane.model.link import LINK_HINGE
 @kernel
 def joint_at_stop(m, d, j):
     """(mask below the lower limit, mask above the upper one) of slide or hinge j; as its limits have rows."""
-    x, limited = d.qpos[m.jnt_qposadr[j]], real(d, 0.0)
+    x, limited = d.qpos[m.jnt_qposadr[j]], zero(d)
     if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = real(d, 1.0)
     return (limited > 0.0) & (x < m.jnt_range[2 * j]), (limited > 0.0) & (x > m.jnt_range[2 * j + 1])
@@ -24,7 +24,7 @@ def joint_at_stop(m, d, j):
 @kernel
 def link_at_stop(m, d, k):
     """(mask at the lower stop, mask at the upper one) of link k."""
-    x, limited = d.link_position[k], real(d, 0.0)
+    x, limited = d.link_position[k], zero(d)
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = real(d, 1.0)
     low = (limited > 0.0) & (x <= m.link_range[2 * k])
@@ -42,8 +42,8 @@ def _push(velocity, force, fudge, low, high):
 @kernel
 def _push_along(m, d, k, side, s, result):
     """result += J^T of s times the axis of link k, as a torque or a force on one of its bodies."""
-    b, u, zero = m.link_body[2 * k + side], scale3(s, link_axis(m, d, k, 0)), real(d, 0.0)
-    force, torque = u, (zero, zero, zero)
+    b, u = m.link_body[2 * k + side], scale3(s, link_axis(m, d, k, 0))
+    force, torque = u, zeros(d, 3)
     if m.link_type[k] == LINK_HINGE:
         force, torque = torque, force
     wrench = point_wrench(d, force, torque, link_point(m, d, k, side), m.body_rootid[b])

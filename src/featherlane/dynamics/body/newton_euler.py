@@ -6,11 +6,10 @@ from featherlane.prelude import *
 @kernel
 def world_acceleration(m, d):
     """-g as acceleration of the world: a fixed frame accelerated upwards feels like gravity."""
-    zero = real(d, 0.0)
     if m.opt_disableflags & DISABLE_GRAVITY:
-        a = (zero, zero, zero, zero, zero, zero)
+        a = zeros(d, 6)
     else:
-        a = (zero, zero, zero, -m.opt_gravity[0], -m.opt_gravity[1], -m.opt_gravity[2])
+        a = (zero(d), zero(d), zero(d), -m.opt_gravity[0], -m.opt_gravity[1], -m.opt_gravity[2])
     return a
 
 
@@ -104,8 +103,7 @@ def bias(m, d):
     Reads:  qvel, cdof, cinert, opt_gravity.   Writes: cvel (nbody, 6), qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of the two.
     """
-    zero = real(d, 0.0)
-    store6(d.cvel, 0, (zero, zero, zero, zero, zero, zero))
+    store6(d.cvel, 0, zeros(d, 6))
     store6(d.cacc, 0, world_acceleration(m, d))
     for i in range(1, m.nbody):
         p = m.body_parentid[i]

@@ -25,9 +25,8 @@ from featherlane.prelude import *
 @kernel
 def clear_derivative(m, d):
     """qDeriv <- 0."""
-    zero = real(d, 0.0)
     for k in range(m.nD):
-        d.qDeriv[k] = zero
+        d.qDeriv[k] = zero(d)
 
 
 @kernel
@@ -86,13 +85,13 @@ def _rate_of_axis(d, v, both):
 @kernel
 def _rates_of_body(m, d, i):
     """cdof_rate of the dofs of body i: the three axes of a ball share the velocities before and after the joint."""
-    zero, first = real(d, 0.0), m.body_jntadr[i]
+    first = m.body_jntadr[i]
     vel = load6(d.cvel, 6 * m.body_parentid[i])
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
             for k in range(3):
-                store6(d.cdof_rate, 6 * (v + k), (zero, zero, zero, zero, zero, zero))
+                store6(d.cdof_rate, 6 * (v + k), zeros(d, 6))
             vel = (vel[0], vel[1], vel[2], vel[3] + d.qvel[v], vel[4] + d.qvel[v + 1], vel[5] + d.qvel[v + 2])
             v += 3
         after = axpy6(d.qvel[v], load6(d.cdof, 6 * v), vel)

@@ -11,9 +11,8 @@ from featherlane.dynamics.body.com import point_wrench
 @kernel
 def clear_moment(m, d, o):
     """Zeros in the row of output o."""
-    zero = real(d, 0.0)
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
-        d.actuator_moment[e] = zero
+        d.actuator_moment[e] = zero(d)
 
 
 @kernel

@@ -30,27 +30,20 @@ def packed(r, c):
 @kernel
 def store_rigid(d, i):
     """IA_i <- I_i as a full matrix."""
-    I, a, zero = load10(d.cinert, 10 * i), SIZE * i, real(d, 0.0)
+    I, a = load10(d.cinert, 10 * i), SIZE * i
     A = d.aba_inertia
     A[a], A[a + 1], A[a + 2] = I[0], I[3], I[1]
     A[a + 3], A[a + 4], A[a + 5] = I[4], I[5], I[2]
     # linear rows: m (v - c x w), so the lower left block is -[m c]x
-    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = zero, I[8], -I[7], I[9]
-    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], zero, I[6], zero, I[9]
-    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], zero, zero, zero, I[9]
+    A[a + 6], A[a + 7], A[a + 8], A[a + 9] = zero(d), I[8], -I[7], I[9]
+    A[a + 10], A[a + 11], A[a + 12], A[a + 13], A[a + 14] = -I[8], zero(d), I[6], zero(d), I[9]
+    A[a + 15], A[a + 16], A[a + 17], A[a + 18], A[a + 19], A[a + 20] = I[7], -I[6], zero(d), zero(d), zero(d), I[9]
 
 
 @kernel
 def multiply(A, a, x):
     """A x for the packed matrix at a."""
-    return (
-        _row(A, a, x, 0),
-        _row(A, a, x, 1),
-        _row(A, a, x, 2),
-        _row(A, a, x, 3),
-        _row(A, a, x, 4),
-        _row(A, a, x, 5),
-    )
+    return tuple(_row(A, a, x, r) for r in range(6))
 
 
 @kernel
@@ -130,8 +123,7 @@ def articulated_solve(m, d, extra, x):
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1, with v = 0 and without gravity.
     Reads:  cinert, cdof.   Writes: x (nv,); cacc, cfrc, aba_inertia, aba_axis.   Cost: O(nv).
     """
-    zero = real(d, 0.0)
-    rest = (zero, zero, zero, zero, zero, zero)
+    rest = zeros(d, 6)
     for i in range(1, m.nbody):
         store_rigid(d, i)
         store6(d.cfrc, 6 * i, rest)
@@ -162,8 +154,7 @@ def articulated_multiply(m, d, x, y):
 
     Reads:  cinert, cdof.   Writes: y (nv,); cacc, cfrc.   Cost: O(nv).
     """
-    zero = real(d, 0.0)
-    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
+    store6(d.cacc, 0, zeros(d, 6))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):

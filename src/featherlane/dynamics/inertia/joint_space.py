@@ -107,7 +107,7 @@ def crb(m, d):
 @kernel
 def factor(m, source, LD, inverse, unused):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, 1, 0, unused)
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own=1, reduce=0, f=unused)
 
 
 @kernel
@@ -120,14 +120,14 @@ def solve(m, LD, inverse, x):
 @kernel
 def solve_columns(m, LD, inverse, X):
     """`solve` for a panel of columns."""
-    reduce_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below, 0, LD, X)
+    reduce_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below, listed=0, L=LD, X=X)
     expand_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, X)
 
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, 1, x)
+    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, reduce=1, f=x)
     expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
 
 

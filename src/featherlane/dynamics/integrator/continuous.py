@@ -53,7 +53,7 @@ def times_implicit(m, d, x, y):
     smooth_vel(m, d)
     inertia_times(m, d, x, y)
     for i in range(m.nv):
-        s, a = real(d, 0.0), m.D_rowadr[i]
+        s, a = zero(d), m.D_rowadr[i]
         for e in range(a, a + m.D_rownnz[i]):
             s = fma(d.qDeriv[e], x[m.D_colind[e]], s)
         y[i] = fma(-h, s, y[i])
@@ -84,7 +84,7 @@ def moment_of_implicitfast(m, d):
 @kernel
 def times_euler(m, d, x, y):
     """y <- (M + h B) x as `euler` has it; mask: some dof is damped."""
-    damped = damped_diagonal(m, d, 1)
+    damped = damped_diagonal(m, d, articulated=1)
     times_diagonal(m, d, x, y)
     return damped
 

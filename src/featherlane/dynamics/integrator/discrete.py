@@ -37,7 +37,7 @@ def _spring_rate(k, x):
 def _spring_rates(m, d, j):
     """Rates of the spring of joint j: of its first three dofs, and of those after them (a free joint's rotation)."""
     a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
-    first, rest = real(d, 0.0), real(d, 0.0)
+    first, rest = zero(d), zero(d)
     if is_scalar(kind):
         first = _spring_rate(k, d.qpos[a] - spring_reference(m, d, j))
     elif any_(is_sprung(k)):
@@ -81,7 +81,7 @@ def actuator_metric(m, d, i):
 @kernel
 def tendon_metric(m, d, i):
     """h (rate of damping) + h^2 (rate of the spring) of tendon i: what it adds to the metric along its Jacobian."""
-    h, rate, stiffness = timestep(m), real(d, 0.0), real(d, 0.0)
+    h, rate, stiffness = timestep(m), zero(d), zero(d)
     if not (m.opt_disableflags & DISABLE_DAMPER):
         rate = fmax(tendon_damping_rate(m, d, i), 0.0)
     if not (m.opt_disableflags & DISABLE_SPRING):
@@ -114,7 +114,7 @@ def add_stiffness(m, d, s, x):
 @kernel
 def _add_square(d, J, dof, first, n, s, x, y):
     """y += s J^T J x for a sparse row."""
-    u = real(d, 0.0)
+    u = zero(d)
     for e in range(first, first + n):
         u = fma(J[e], x[dof[e]], u)
     for e in range(first, first + n):
@@ -176,7 +176,7 @@ def _effective_metric(m, d):
         d.Mhat[k] = d.M[k]
     for j in range(m.njnt):
         v, n = m.jnt_dofadr[j], joint_dofs(m.jnt_type[j])
-        first, rest = real(d, 0.0), real(d, 0.0)
+        first, rest = zero(d), zero(d)
         if not (m.opt_disableflags & DISABLE_SPRING):
             first, rest = _spring_rates(m, d, j)
         for k in range(v, v + n):
@@ -186,7 +186,7 @@ def _effective_metric(m, d):
             last = m.M_rowadr[k] + m.M_rownnz[k] - 1
             d.Mhat[last] = fma(h, s, d.Mhat[last])
     if medium_counts(m):
-        add_fluid_metric(m, d, 1, d.Mhat)
+        add_fluid_metric(m, d, dissipative=1, A=d.Mhat)
     if actuators_count(m):
         actuator_rates(m, d)
         _add_actuators(m, d)
@@ -201,7 +201,7 @@ def discrete_smooth(m, d):
     add_stiffness(m, d, -1.0, d.qfrc_step)
     for i in range(m.nv):
         d.qacc_smooth[i] = d.qfrc_step[i]
-    factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, 1)
+    factor_and_solve(m, d.Mhat, d.qH, d.qHDiagInv, d.qacc_smooth, own=1)
 
 
 @kernel

@@ -15,9 +15,8 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, mediu
 @kernel
 def _load_block(m, d, M, v):
     """block <- M of the six dofs from v on."""
-    zero = real(d, 0.0)
     for k in range(36):
-        d.block[k] = zero
+        d.block[k] = zero(d)
     for r in range(6):
         number = m.M_rownnz[v + r]
         last = m.M_rowadr[v + r] + number - 1
@@ -125,9 +124,7 @@ def turning_momentum(I, w):
 @kernel
 def _quarter(d, r, c):
     """The 3 x 3 matrix at row r, column c of the block."""
-    a = 6 * r + c
-    b = d.block
-    return b[a], b[a + 1], b[a + 2], b[a + 6], b[a + 7], b[a + 8], b[a + 12], b[a + 13], b[a + 14]
+    return tuple(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
 
 
 @kernel
@@ -137,18 +134,7 @@ def _solve_block(d, f, g):
     P, first = mat_inverse(_quarter(d, 0, 0))
     E, CP = _quarter(d, 3, 3), mat_mul(C, P)
     F = mat_mul(CP, B)
-    S = (
-        E[0] - F[0],
-        E[1] - F[1],
-        E[2] - F[2],
-        E[3] - F[3],
-        E[4] - F[4],
-        E[5] - F[5],
-        E[6] - F[6],
-        E[7] - F[7],
-        E[8] - F[8],
-    )
-    Q, second = mat_inverse(S)
+    Q, second = mat_inverse(tuple(E[i] - F[i] for i in range(9)))
     y = mat_mul_vec(Q, sub3(g, mat_mul_vec(CP, f)))
     x = mat_mul_vec(P, sub3(f, mat_mul_vec(B, y)))
     return x, y, first & second
@@ -158,7 +144,7 @@ def _solve_block(d, f, g):
 def _multiply_block(d, v, touched, x, y):
     """y <- block x for the six dofs from v on, in worlds where touched is 0."""
     for r in range(6):
-        s = real(d, 0.0)
+        s = zero(d)
         for c in range(6):
             s = fma(d.block[6 * r + c], x[v + c], s)
         y[v + r] = where(touched == 0.0, s, y[v + r])
@@ -187,7 +173,7 @@ def multiply_free_bodies(m, d, x, y):
             v = m.jnt_dofadr[m.body_jntadr[i]]
             _fill_block(m, d, m.body_jntadr[i])
             _add_gyroscopic(m, d, i, v)
-            _multiply_block(d, v, real(d, 0.0), x, y)
+            _multiply_block(d, v, zero(d), x, y)
 
 
 @kernel
@@ -200,7 +186,7 @@ def solve_free_bodies(m, d):
             _add_gyroscopic(m, d, i, v)
             f = add3(load3(d.qfrc_smooth, v), load3(d.qfrc_constraint, v))
             g = add3(load3(d.qfrc_smooth, v + 3), load3(d.qfrc_constraint, v + 3))
-            _store_solution(d, v, real(d, 0.0), f, g, d.qacc_step)
+            _store_solution(d, v, zero(d), f, g, d.qacc_step)
 
 
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------

@@ -32,14 +32,8 @@ def _moments(m, i):
     """
     Q, c = quat_to_mat(load4(m.body_iquat, 4 * i)), m.body_inertia[3 * i]
     a, b = m.body_inertia[3 * i + 1] - c, m.body_inertia[3 * i + 2] - c
-    return c, (
-        fma(a * Q[1], Q[1], b * Q[2] * Q[2]),
-        fma(a * Q[4], Q[4], b * Q[5] * Q[5]),
-        fma(a * Q[7], Q[7], b * Q[8] * Q[8]),
-        fma(a * Q[1], Q[4], b * Q[2] * Q[5]),
-        fma(a * Q[1], Q[7], b * Q[2] * Q[8]),
-        fma(a * Q[4], Q[7], b * Q[5] * Q[8]),
-    )
+    places = ((1, 1), (4, 4), (7, 7), (1, 4), (1, 7), (4, 7))
+    return c, tuple(fma(a * Q[i], Q[j], b * Q[i + 1] * Q[j + 1]) for i, j in places)
 
 
 @kernel
@@ -66,7 +60,7 @@ def _body_moment(m, d, i, v, f):
     else:
         # of all that is fixed to the body, in world axes
         I, s = composite_inertia(m, d, i), sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
-        c, D = I[0], (real(d, 0.0), I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
+        c, D = I[0], (zero(d), I[1] - I[0], I[2] - I[0], I[3], I[4], I[5])
         moment = mat_t_mul_vec(R, cross(s, f))
         torque = mat_t_mul_vec(R, _implicit_torque(c, D, mat_mul_vec(R, w), h))
     return moment, torque

@@ -50,7 +50,7 @@ def advance_state(m, d, acceleration):
 @kernel
 def damped_diagonal(m, d, articulated):
     """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
-    h, found = timestep(m), real(d, 0.0)
+    h, found = timestep(m), zero(d)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
@@ -78,7 +78,7 @@ def euler_acceleration(m, d, free):
             if articulated:
                 articulated_solve(m, d, d.qHDiagInv, d.qacc_step)
             else:
-                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
+                factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
             for i in range(m.nv):
                 d.qacc_step[i] = where(damped, d.qacc_step[i], free[i])
 
@@ -97,7 +97,7 @@ def euler_again(m, d, x):
 @kernel
 def damps_implicitly(m, d):
     """Mask: worlds in which `euler` takes another acceleration than qacc."""
-    found = real(d, 0.0)
+    found = zero(d)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         found = where((b > 0.0) | (c != 0.0) | (e != 0.0), 1.0, found)
@@ -135,7 +135,7 @@ def implicit_matrix(m, d):
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         add_actuator_rates(m, d)
     if medium_counts(m):
-        add_fluid_metric(m, d, 0, d.qH)
+        add_fluid_metric(m, d, dissipative=0, A=d.qH)
 
 
 @kernel
@@ -143,7 +143,7 @@ def implicit_diagonal(m, d):
     """qHDiagInv <- diagonal of -h D where D has no other entries."""
     h = timestep(m)
     for i in range(m.nv):
-        d.qHDiagInv[i] = real(d, 0.0)
+        d.qHDiagInv[i] = zero(d)
         if not (m.opt_disableflags & DISABLE_DAMPER):
             d.qHDiagInv[i] = h * damping_rate(m, d, i)
     if not (m.opt_disableflags & DISABLE_ACTUATION):
@@ -158,7 +158,7 @@ def _solve_by_medium(m, d):
         d.qvec[i] = d.qacc_step[i]
     articulated_solve(m, d, d.qHDiagInv, d.qvec)
     implicit_matrix(m, d)
-    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+    factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
     for i in range(m.nv):
         d.qacc_step[i] = where(medium, d.qacc_step[i], d.qvec[i])
 
@@ -178,7 +178,7 @@ def implicitfast_acceleration(m, d):
         actuator_rates(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
         implicit_matrix(m, d)
-        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, 1)
+        factor_and_solve(m, d.qH, d.qH, d.qHDiagInv, d.qacc_step, own=1)
     else:
         implicit_diagonal(m, d)
         if medium_counts(m):

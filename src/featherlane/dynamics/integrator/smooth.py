@@ -17,13 +17,13 @@ def solve_inertia(m, d, x):
     """x <- M^-1 x, the model's way."""
     if uses_articulated(m):
         for i in range(m.nv):
-            d.qHDiagInv[i] = real(d, 0.0)
+            d.qHDiagInv[i] = zero(d)
         articulated_solve(m, d, d.qHDiagInv, x)
     elif d.want_all:
         solve(m, d.qLD, d.qLDiagInv, x)
     else:
         # in the integrator's place: 15 KB less to go through in a tile of humanoids
-        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, 1)
+        factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
 
 
 @stage
@@ -68,7 +68,7 @@ def energy(m, d):
         the frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
         order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
-    potential, kinetic = real(d, 0.0), real(d, 0.0)
+    potential, kinetic = zero(d), zero(d)
     if not (m.opt_disableflags & DISABLE_GRAVITY):
         g = load3(m.opt_gravity, 0)
         for i in range(1, m.nbody):

@@ -40,7 +40,7 @@ def medium_acts(m):
 @kernel
 def has_ellipsoids(m, d, i):
     """Mask: geoms of body i stand for it in the medium."""
-    found = real(d, 0.0)
+    found = zero(d)
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
     return found > 0.0
@@ -96,11 +96,7 @@ def box_drag(m, box):
 @kernel
 def _resist(a, c, v):
     """-(a + c_i |v_i|) v_i."""
-    return (
-        -(v[0] * fma(c[0], fabs(v[0]), a)),
-        -(v[1] * fma(c[1], fabs(v[1]), a)),
-        -(v[2] * fma(c[2], fabs(v[2]), a)),
-    )
+    return tuple(-(v[i] * fma(c[i], fabs(v[i]), a)) for i in range(3))
 
 
 @kernel
@@ -118,14 +114,7 @@ def _box_wrench(m, d, i, mask):
 def _to_com(m, d, i, pos, R, moment, force, mask):
     """Moment and force at a point in the axes of R, as a wrench at the com of the tree; zeros beyond the mask."""
     f = point_wrench(d, mat_mul_vec(R, force), mat_mul_vec(R, moment), pos, m.body_rootid[i])
-    return (
-        where(mask, f[0], 0.0),
-        where(mask, f[1], 0.0),
-        where(mask, f[2], 0.0),
-        where(mask, f[3], 0.0),
-        where(mask, f[4], 0.0),
-        where(mask, f[5], 0.0),
-    )
+    return tuple(where(mask, f[c], 0.0) for c in range(6))
 
 
 # ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------
@@ -255,8 +244,8 @@ def _geom_wrench(m, d, i, g, mask):
 @kernel
 def _body_wrench(m, d, i):
     """Wrench of the medium on body i, at the com of its tree."""
-    zero, ellipsoids = real(d, 0.0), has_ellipsoids(m, d, i)
-    f = (zero, zero, zero, zero, zero, zero)
+    ellipsoids = has_ellipsoids(m, d, i)
+    f = zeros(d, 6)
     if any_(not_(ellipsoids)):
         f = add6(f, _box_wrench(m, d, i, not_(ellipsoids)))
     if any_(ellipsoids):

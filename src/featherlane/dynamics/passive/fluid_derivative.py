@@ -39,59 +39,37 @@ from featherlane.dynamics.passive.fluid import (
 @kernel
 def _add9(A, B):
     """A + B."""
-    return (
-        A[0] + B[0],
-        A[1] + B[1],
-        A[2] + B[2],
-        A[3] + B[3],
-        A[4] + B[4],
-        A[5] + B[5],
-        A[6] + B[6],
-        A[7] + B[7],
-        A[8] + B[8],
-    )
+    return tuple(A[i] + B[i] for i in range(9))
 
 
 @kernel
 def _scale9(s, A):
     """s A."""
-    return s * A[0], s * A[1], s * A[2], s * A[3], s * A[4], s * A[5], s * A[6], s * A[7], s * A[8]
+    return tuple(s * A[i] for i in range(9))
 
 
 @kernel
 def _transposed(A):
     """A^T."""
-    return A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]
+    return tuple(A[r + c] for r in range(3) for c in (0, 3, 6))
 
 
 @kernel
 def _outer(a, b):
     """a b^T."""
-    return (
-        a[0] * b[0],
-        a[0] * b[1],
-        a[0] * b[2],
-        a[1] * b[0],
-        a[1] * b[1],
-        a[1] * b[2],
-        a[2] * b[0],
-        a[2] * b[1],
-        a[2] * b[2],
-    )
+    return tuple(a[r] * b[c] for r in range(3) for c in range(3))
 
 
 @kernel
 def _diagonal(d, a):
     """Matrix with a on its diagonal."""
-    zero = real(d, 0.0)
-    return a[0], zero, zero, zero, a[1], zero, zero, zero, a[2]
+    return tuple(a[r] if r == c else zero(d) for r in range(3) for c in range(3))
 
 
 @kernel
 def _cross_matrix(d, a):
     """[a]x: a cross product with a from the left."""
-    zero = real(d, 0.0)
-    return zero, -a[2], a[1], a[2], zero, -a[0], -a[1], a[0], zero
+    return zero(d), -a[2], a[1], a[2], zero(d), -a[0], -a[1], a[0], zero(d)
 
 
 @kernel
@@ -107,16 +85,8 @@ def _box_rates(m, box, w, u):
     angular, linear = box_resistance(m, box)
     turning, moving = box_drag(m, box)
     return (
-        (
-            -fma(2.0 * turning[0], fabs(w[0]), angular),
-            -fma(2.0 * turning[1], fabs(w[1]), angular),
-            -fma(2.0 * turning[2], fabs(w[2]), angular),
-        ),
-        (
-            -fma(2.0 * moving[0], fabs(u[0]), linear),
-            -fma(2.0 * moving[1], fabs(u[1]), linear),
-            -fma(2.0 * moving[2], fabs(u[2]), linear),
-        ),
+        tuple(-fma(2.0 * turning[i], fabs(w[i]), angular) for i in range(3)),
+        tuple(-fma(2.0 * moving[i], fabs(u[i]), linear) for i in range(3)),
     )
 
 
@@ -176,11 +146,7 @@ def _kutta_rate(m, d, g, r, u):
     lift = scale3(-1.0, times3(deviation, e))
 
     s = height / fmax(slope, TINY)
-    along = (
-        e[0] * fma(-q[0] * q[0], s, q[0] - height),
-        e[1] * fma(-q[1] * q[1], s, q[1] - height),
-        e[2] * fma(-q[2] * q[2], s, q[2] - height),
-    )
+    along = tuple(e[i] * fma(-q[i] * q[i], s, q[i] - height) for i in range(3))
     turning = _scale9(2.0 * height, _add9(_outer(e, n), _scale9(-1.0, _outer(n, e))))
     uniform = _diagonal(d, scale3(-height, deviation))
     return _scale9(c, _add9(_outer(lift, along), _add9(turning, uniform)))
@@ -189,17 +155,7 @@ def _kutta_rate(m, d, g, r, u):
 @kernel
 def _carried(A, mass):
     """A times a diagonal matrix."""
-    return (
-        A[0] * mass[0],
-        A[1] * mass[1],
-        A[2] * mass[2],
-        A[3] * mass[0],
-        A[4] * mass[1],
-        A[5] * mass[2],
-        A[6] * mass[0],
-        A[7] * mass[1],
-        A[8] * mass[2],
-    )
+    return tuple(A[3 * r + c] * mass[c] for r in range(3) for c in range(3))
 
 
 @kernel
@@ -248,11 +204,11 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
 @kernel
 def _add_box(m, d, i, mask):
     """Matrix of body i += rates of its box."""
-    pos, R, zero = load3(d.xipos, 3 * i), body_axes(m, d, i), real(d, 0.0)
+    pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
     angular, linear = _box_rates(m, box, w, u)
-    none = (zero, zero, zero, zero, zero, zero, zero, zero, zero)
+    none = zeros(d, 9)
     _add_moved(m, d, i, pos, R, (_diagonal(d, angular), none, none, _diagonal(d, linear)), real(d, 1.0), heavy & mask)
 
 
@@ -260,9 +216,9 @@ def _add_box(m, d, i, mask):
 def _add_ellipsoid(m, d, i, g, dissipative, mask):
     """Matrix of body i += rates of geom g: drag and resistance alone, or all."""
     pos, R = geom_pose(m, d, g)
-    r, zero = semi_axes(m, g), real(d, 0.0)
+    r = semi_axes(m, g)
     w, u = medium_velocity(m, d, i, pos, R)
-    none = (zero, zero, zero, zero, zero, zero, zero, zero, zero)
+    none = zeros(d, 9)
     rates = (_torque_rate(m, d, g, r, w), none, none, _drag_rate(m, d, g, r, u))
     if not dissipative:
         aa, al, la, ll = _lift_rates(m, d, g, r, w, u)
@@ -274,9 +230,9 @@ def _add_ellipsoid(m, d, i, g, dissipative, mask):
 @kernel
 def _body_matrix(m, d, i, dissipative):
     """crb_drag of body i <- d(wrench) / d(velocity)."""
-    zero, ellipsoids = real(d, 0.0), has_ellipsoids(m, d, i)
+    ellipsoids = has_ellipsoids(m, d, i)
     for e in range(36 * i, 36 * i + 36):
-        d.crb_drag[e] = zero
+        d.crb_drag[e] = zero(d)
     if any_(not_(ellipsoids)):
         _add_box(m, d, i, not_(ellipsoids))
     if any_(ellipsoids):
@@ -302,55 +258,24 @@ def composite_drag(m, d, dissipative):
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------
-@kernel
-def _row_times(B, a, S):
-    """Row at a times S."""
-    return dot6(load6(B, a), S)
-
-
-@kernel
-def _column_times(B, a, S):
-    """Column at a times S."""
-    return dot6((B[a], B[a + 6], B[a + 12], B[a + 18], B[a + 24], B[a + 30]), S)
 
 
 @kernel
 def _times(B, a, S):
     """B S."""
-    return (
-        _row_times(B, a, S),
-        _row_times(B, a + 6, S),
-        _row_times(B, a + 12, S),
-        _row_times(B, a + 18, S),
-        _row_times(B, a + 24, S),
-        _row_times(B, a + 30, S),
-    )
+    return tuple(dot6(load6(B, a + 6 * r), S) for r in range(6))
 
 
 @kernel
 def _transposed_times(B, a, S):
     """B^T S."""
-    return (
-        _column_times(B, a, S),
-        _column_times(B, a + 1, S),
-        _column_times(B, a + 2, S),
-        _column_times(B, a + 3, S),
-        _column_times(B, a + 4, S),
-        _column_times(B, a + 5, S),
-    )
+    return tuple(dot6(tuple(B[a + c + 6 * r] for r in range(6)), S) for c in range(6))
 
 
 @kernel
 def _mean6(a, b):
     """(a + b) / 2."""
-    return (
-        0.5 * (a[0] + b[0]),
-        0.5 * (a[1] + b[1]),
-        0.5 * (a[2] + b[2]),
-        0.5 * (a[3] + b[3]),
-        0.5 * (a[4] + b[4]),
-        0.5 * (a[5] + b[5]),
-    )
+    return tuple(0.5 * (a[i] + b[i]) for i in range(6))
 
 
 @kernel
@@ -363,7 +288,7 @@ def medium_counts(m):
 def add_fluid_vel(m, d):
     """qDeriv += d qfrc_fluid / d qvel."""
     medium = in_medium(m)
-    composite_drag(m, d, 0)
+    composite_drag(m, d, dissipative=0)
     for k in range(m.nv):
         S, b = load6(d.cdof, 6 * k), 36 * m.dof_bodyid[k]
         f, g = _times(d.crb_drag, b, S), _transposed_times(d.crb_drag, b, S)

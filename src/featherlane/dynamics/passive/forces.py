@@ -77,8 +77,7 @@ def compensates(m):
 @kernel
 def _gravity_compensation(m, d):
     """J^T of minus a part of each body's weight, at its centre of mass."""
-    zero = real(d, 0.0)
-    g, most = load3(m.opt_gravity, 0), zero
+    g, most = load3(m.opt_gravity, 0), zero(d)
     for i in range(m.nbody):
         most = fmax(most, m.body_gravcomp[i])
     for i in range(1, m.nbody):
@@ -86,7 +85,7 @@ def _gravity_compensation(m, d):
         s = where(most > 0.0, m.body_gravcomp[i], 0.0)
         if any_(s != 0.0):
             force = scale3(-(m.body_mass[i] * s), g)
-            wrench = point_wrench(d, force, (zero, zero, zero), load3(d.xipos, 3 * i), m.body_rootid[i])
+            wrench = point_wrench(d, force, zeros(d, 3), load3(d.xipos, 3 * i), m.body_rootid[i])
             k = last_dof(m, i)
             while k >= 0:
                 f = d.qfrc_gravcomp[k]
@@ -97,12 +96,11 @@ def _gravity_compensation(m, d):
 @kernel
 def add_adhesion(m, d, acts):
     """The pull of adhesive contacts, which were found before, where anything passive acts."""
-    zero = real(d, 0.0)
     for i in range(m.nv):
         if acts:
             d.qfrc_passive[i] = d.qfrc_passive[i] + d.qfrc_adhesion[i]
         else:
-            d.qfrc_adhesion[i] = zero
+            d.qfrc_adhesion[i] = zero(d)
 
 
 @stage
@@ -118,11 +116,11 @@ def passive(m, d):
             where there is none; cfrc_fluid for itself.
     Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
     """
-    flags, zero = m.opt_disableflags, real(d, 0.0)
+    flags = m.opt_disableflags
     for i in range(m.nv):
-        d.qfrc_spring[i] = zero
-        d.qfrc_damper[i] = zero
-        d.qfrc_gravcomp[i] = zero
+        d.qfrc_spring[i] = zero(d)
+        d.qfrc_damper[i] = zero(d)
+        d.qfrc_gravcomp[i] = zero(d)
     if not (flags & DISABLE_SPRING):
         _springs(m, d)
         add_tendon_springs(m, d)
@@ -144,6 +142,6 @@ def passive(m, d):
             d.qfrc_passive[i] = where(medium, d.qfrc_passive[i] + d.qfrc_fluid[i], d.qfrc_passive[i])
     elif d.want_all:
         for i in range(m.nv):
-            d.qfrc_fluid[i] = zero
+            d.qfrc_fluid[i] = zero(d)
     if m.flg_adhesion:
         add_adhesion(m, d, everything != DISABLE_SPRING | DISABLE_DAMPER)

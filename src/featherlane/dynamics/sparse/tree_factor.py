@@ -88,286 +88,91 @@ def is_only_child(rowadr, rownnz, colind, below, i):
 
 
 @kernel
-def finish_diagonal(rowadr, rows, listed, A, inverse, i, start, n, at, x, reduce, f):
-    """L_ki = A_ki / D_k for the rows k below i, and 1 / D_i; with reduce, f_i -= L_ki f_k."""
-    g = f[i]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k] + at
-        y = A[e]
-        s = y * inverse[k]
-        A[e] = s
-        x = fma(-s, y, x)
+def finish_corner(A, inverse, place, i, x, reduce, f, g, height):
+    """Eliminates the rows i to i - height + 1 among themselves; returns x with D at its diagonal and L to the left.
+
+    x[r][j] is the entry of row i - r that is j places left of its diagonal, which stands at place[r].
+    """
+    for r in unrolled(range(height)):
+        v = 1.0 / x[r][0]
+        row = tuple(x[r][j] * v if j > 0 else x[r][0] for j in range(height - r))
+        x = tuple(
+            tuple(
+                fma(-row[u - r], x[r][u - r + j], x[u][j]) if u > r else row[j] if u == r else x[u][j]
+                for j in range(height - u)
+            )
+            for u in range(height)
+        )
+        for j in unrolled(range(height - r)):
+            A[place[r] - j] = row[j]
+        inverse[i - r] = v
         if reduce:
-            g = fma(-s, f[k], g)
+            g = tuple(fma(-row[u - r], g[r], g[u]) if u > r else g[u] for u in range(height))
     if reduce:
-        f[i] = g
-    A[rowadr[i] + at] = x
-    inverse[i] = 1.0 / x
+        for r in unrolled(range(height)):
+            f[i - r] = g[r]
+    return x
 
 
 @kernel
-def finish_four(rowadr, rows, listed, source, A, i, start, n, at, c):
-    """Entries c to c + 3 of row i, less L_ki times those of each row k below."""
-    a = rowadr[i] + c
-    x0, x1, x2, x3 = source[a], source[a + 1], source[a + 2], source[a + 3]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        s = A[e + at]
-        x0 = fma(-s, A[e + c], x0)
-        x1 = fma(-s, A[e + c + 1], x1)
-        x2 = fma(-s, A[e + c + 2], x2)
-        x3 = fma(-s, A[e + c + 3], x3)
-    A[a], A[a + 1], A[a + 2], A[a + 3] = x0, x1, x2, x3
+def finish_diagonals(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height):
+    """The entries between rows i to i - height + 1; L_ki = A_ki / D_k for the rows k below; returns L between them.
 
-
-@kernel
-def finish_two(rowadr, rows, listed, source, A, i, start, n, at, c):
-    """Entries c and c + 1 of row i."""
-    a = rowadr[i] + c
-    x0, x1 = source[a], source[a + 1]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        s = A[e + at]
-        x0 = fma(-s, A[e + c], x0)
-        x1 = fma(-s, A[e + c + 1], x1)
-    A[a], A[a + 1] = x0, x1
-
-
-@kernel
-def finish_one(rowadr, rows, listed, source, A, i, start, n, at, c):
-    """Entry c of row i."""
-    a = rowadr[i] + c
-    x = source[a]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        x = fma(-A[e + at], A[e + c], x)
-    A[a] = x
-
-
-@kernel
-def finish_diagonals(rowadr, rows, listed, A, inverse, i, start, n, at, x, m, z, reduce, f):
-    """The same for row i and its parent i - 1, which no other branch joins, and L between the two, which it returns."""
-    a, b = rowadr[i] + at, rowadr[i - 1] + at - 1
-    g, h = f[i], f[i - 1]
+    With reduce, f_i -= L_ki f_k, too.
+    """
+    place = tuple(rowadr[i - r] + at - r for r in range(height))
+    x = tuple(
+        tuple(source[place[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
+        for r in range(height)
+    )
+    g = tuple(f[i - r] for r in range(height))
     for q in range(n):
         k = row_below(rows, listed, start, q)
         e, v = rowadr[k] + at, inverse[k]
-        p, q = A[e], A[e - 1]
-        s, t = p * v, q * v
-        A[e] = s
-        A[e - 1] = t
-        x = fma(-s, p, x)
-        m = fma(-s, q, m)
-        z = fma(-t, q, z)
+        y = tuple(A[e - r] for r in range(height))
+        s = tuple(y[r] * v for r in range(height))
+        for r in unrolled(range(height)):
+            A[e - r] = s[r]
+        x = tuple(tuple(fma(-s[r], y[r + j], x[r][j]) for j in range(height - r)) for r in range(height))
         if reduce:
-            r = f[k]
-            g, h = fma(-s, r, g), fma(-t, r, h)
-    v = 1.0 / x
-    s = m * v
-    z = fma(-s, m, z)
-    A[a], A[a - 1], A[b] = x, s, z
-    inverse[i] = v
-    inverse[i - 1] = 1.0 / z
-    if reduce:
-        f[i] = g
-        f[i - 1] = fma(-s, g, h)
-    return s
+            v = f[k]
+            g = tuple(fma(-s[r], v, g[r]) for r in range(height))
+    return finish_corner(A, inverse, place, i, x, reduce, f, g, height)
 
 
 @kernel
-def finish_four_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
-    """Entries c to c + 3 of rows i and i - 1; link is L between them."""
-    a, b = rowadr[i] + c, rowadr[i - 1] + c
-    x0, x1, x2, x3 = source[a], source[a + 1], source[a + 2], source[a + 3]
-    y0, y1, y2, y3 = source[b], source[b + 1], source[b + 2], source[b + 3]
+def finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width):
+    """Entries c to c + width - 1 of rows i to i - height + 1, less L_ki times those of each row k below."""
+    a = tuple(rowadr[i - r] + c for r in range(height))
+    x = tuple(tuple(source[a[r] + j] for j in range(width)) for r in range(height))
     for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        s, t = A[e + at], A[e + at - 1]
-        r0, r1, r2, r3 = A[e + c], A[e + c + 1], A[e + c + 2], A[e + c + 3]
-        x0, x1, x2, x3 = fma(-s, r0, x0), fma(-s, r1, x1), fma(-s, r2, x2), fma(-s, r3, x3)
-        y0, y1, y2, y3 = fma(-t, r0, y0), fma(-t, r1, y1), fma(-t, r2, y2), fma(-t, r3, y3)
-    A[a], A[a + 1], A[a + 2], A[a + 3] = x0, x1, x2, x3
-    y0, y1, y2, y3 = fma(-link, x0, y0), fma(-link, x1, y1), fma(-link, x2, y2), fma(-link, x3, y3)
-    A[b], A[b + 1], A[b + 2], A[b + 3] = y0, y1, y2, y3
+        e = rowadr[row_below(rows, listed, start, q)]
+        s, y = tuple(A[e + at - r] for r in range(height)), tuple(A[e + c + j] for j in range(width))
+        x = tuple(tuple(fma(-s[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
+    for u in unrolled(range(height)):
+        x = tuple(
+            tuple(fma(-link[u][r - u], x[u][j], x[r][j]) if r > u else x[r][j] for j in range(width))
+            for r in range(height)
+        )
+    for r in unrolled(range(height)):
+        for j in unrolled(range(width)):
+            A[a[r] + j] = x[r][j]
 
 
 @kernel
-def finish_two_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
-    """Entries c and c + 1 of rows i and i - 1."""
-    a, b = rowadr[i] + c, rowadr[i - 1] + c
-    x0, x1, y0, y1 = source[a], source[a + 1], source[b], source[b + 1]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        s, t, r0, r1 = A[e + at], A[e + at - 1], A[e + c], A[e + c + 1]
-        x0, x1, y0, y1 = fma(-s, r0, x0), fma(-s, r1, x1), fma(-t, r0, y0), fma(-t, r1, y1)
-    A[a], A[a + 1] = x0, x1
-    A[b], A[b + 1] = fma(-link, x0, y0), fma(-link, x1, y1)
-
-
-@kernel
-def finish_one_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link):
-    """Entry c of rows i and i - 1."""
-    a, b = rowadr[i] + c, rowadr[i - 1] + c
-    x, y = source[a], source[b]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        e = rowadr[k]
-        r = A[e + c]
-        x, y = fma(-A[e + at], r, x), fma(-A[e + at - 1], r, y)
-    A[a] = x
-    A[b] = fma(-link, x, y)
-
-
-@kernel
-def finish_row(rowadr, rows, listed, source, A, i, start, n, at):
-    """All entries of row i but the diagonal."""
-    c = 0
-    while c + 4 <= at:
-        finish_four(rowadr, rows, listed, source, A, i, start, n, at, c)
-        c += 4
-    if at & 2:
-        finish_two(rowadr, rows, listed, source, A, i, start, n, at, c)
+def finish_rows(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height):
+    """All entries of rows i to i - height + 1, of a chain of one, two or four rows that no other branch joins."""
+    link = finish_diagonals(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height)
+    width = 2 if height == 4 else 4  # tiles of eight entries fit into the registers of AVX2, too
+    c, count = 0, at - height + 1
+    while c + width <= count:
+        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width)
+        c += width
+    if width == 4 and count & 2:
+        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width=2)
         c += 2
-    if at & 1:
-        finish_one(rowadr, rows, listed, source, A, i, start, n, at, c)
-
-
-@kernel
-def finish_pair(rowadr, rows, listed, source, A, i, start, n, at, link):
-    """All entries of rows i and i - 1 but those between the two and the diagonals."""
-    c = 0
-    while c + 4 < at:
-        finish_four_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
-        c += 4
-    if (at - 1) & 2:
-        finish_two_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
-        c += 2
-    if (at - 1) & 1:
-        finish_one_of_pair(rowadr, rows, listed, source, A, i, start, n, at, c, link)
-
-
-@kernel
-def starts_four(rowadr, rownnz, colind, below, i):
-    """Are rows i - 1 to i - 3 parent, grandparent and so on of row i, and of no other branch?"""
-    return (
-        is_only_child(rowadr, rownnz, colind, below, i)
-        and is_only_child(rowadr, rownnz, colind, below, i - 1)
-        and is_only_child(rowadr, rownnz, colind, below, i - 2)
-    )
-
-
-@kernel
-def finish_corner(A, inverse, a, b, c, e, i, x, y, z, w, reduce, f):
-    """The entries between four rows of a chain, less what the rows below took; returns L between them.
-
-    x, y, z and w are the entries from the diagonal of row i, i - 1, i - 2 and i - 3 on, to the left; the diagonals
-    stand at a, b, c and e.
-    """
-    v = 1.0 / x[0]
-    xy, xz, xw = x[1] * v, x[2] * v, x[3] * v
-    y0, y1, y2 = fma(-xy, x[1], y[0]), fma(-xy, x[2], y[1]), fma(-xy, x[3], y[2])
-    u = 1.0 / y0
-    yz, yw = y1 * u, y2 * u
-    z0, z1 = fma(-yz, y1, fma(-xz, x[2], z[0])), fma(-yz, y2, fma(-xz, x[3], z[1]))
-    w0 = fma(-yw, y2, fma(-xw, x[3], w))
-    t = 1.0 / z0
-    zw = z1 * t
-    w0 = fma(-zw, z1, w0)
-    A[a], A[a - 1], A[a - 2], A[a - 3] = x[0], xy, xz, xw
-    A[b], A[b - 1], A[b - 2] = y0, yz, yw
-    A[c], A[c - 1], A[e] = z0, zw, w0
-    inverse[i], inverse[i - 1], inverse[i - 2], inverse[i - 3] = v, u, t, 1.0 / w0
-    if reduce:
-        g = f[i]
-        h = fma(-xy, g, f[i - 1])
-        k = fma(-yz, h, fma(-xz, g, f[i - 2]))
-        f[i - 1], f[i - 2] = h, k
-        f[i - 3] = fma(-zw, k, fma(-yw, h, fma(-xw, g, f[i - 3])))
-    return xy, xz, xw, yz, yw, zw
-
-
-@kernel
-def finish_diagonals_of_four(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f):
-    """`finish_diagonals` for rows i to i - 3; returns L between the four."""
-    a, b, c, e = rowadr[i] + at, rowadr[i - 1] + at - 1, rowadr[i - 2] + at - 2, rowadr[i - 3] + at - 3
-    x0 = source[a] if own else inverse[i]
-    y0 = source[b] if own else inverse[i - 1]
-    z0 = source[c] if own else inverse[i - 2]
-    w0 = source[e] if own else inverse[i - 3]
-    x1, x2, x3, y1, y2, z1 = source[a - 1], source[a - 2], source[a - 3], source[b - 1], source[b - 2], source[c - 1]
-    f0, f1, f2, f3 = f[i], f[i - 1], f[i - 2], f[i - 3]
-    for q in range(n):
-        k = row_below(rows, listed, start, q)
-        o, v = rowadr[k] + at, inverse[k]
-        p0, p1, p2, p3 = A[o], A[o - 1], A[o - 2], A[o - 3]
-        s0, s1, s2, s3 = p0 * v, p1 * v, p2 * v, p3 * v
-        A[o], A[o - 1], A[o - 2], A[o - 3] = s0, s1, s2, s3
-        x0, x1, x2, x3 = fma(-s0, p0, x0), fma(-s0, p1, x1), fma(-s0, p2, x2), fma(-s0, p3, x3)
-        y0, y1, y2 = fma(-s1, p1, y0), fma(-s1, p2, y1), fma(-s1, p3, y2)
-        z0, z1, w0 = fma(-s2, p2, z0), fma(-s2, p3, z1), fma(-s3, p3, w0)
-        if reduce:
-            r = f[k]
-            f0, f1, f2, f3 = fma(-s0, r, f0), fma(-s1, r, f1), fma(-s2, r, f2), fma(-s3, r, f3)
-    if reduce:
-        f[i], f[i - 1], f[i - 2], f[i - 3] = f0, f1, f2, f3
-    return finish_corner(A, inverse, a, b, c, e, i, (x0, x1, x2, x3), (y0, y1, y2), (z0, z1), w0, reduce, f)
-
-
-@kernel
-def finish_two_of_four(rowadr, rows, listed, source, A, i, start, n, at, c, link):
-    """Entries c and c + 1 of rows i to i - 3; link is L between them."""
-    a, b, e, g = rowadr[i] + c, rowadr[i - 1] + c, rowadr[i - 2] + c, rowadr[i - 3] + c
-    x0, x1, y0, y1 = source[a], source[a + 1], source[b], source[b + 1]
-    z0, z1, w0, w1 = source[e], source[e + 1], source[g], source[g + 1]
-    for q in range(n):
-        o = rowadr[row_below(rows, listed, start, q)]
-        r0, r1, p = A[o + c], A[o + c + 1], o + at
-        s0, s1, s2, s3 = A[p], A[p - 1], A[p - 2], A[p - 3]
-        x0, x1, y0, y1 = fma(-s0, r0, x0), fma(-s0, r1, x1), fma(-s1, r0, y0), fma(-s1, r1, y1)
-        z0, z1, w0, w1 = fma(-s2, r0, z0), fma(-s2, r1, z1), fma(-s3, r0, w0), fma(-s3, r1, w1)
-    y0, z0, w0 = finish_entry(link, x0, y0, z0, w0)
-    y1, z1, w1 = finish_entry(link, x1, y1, z1, w1)
-    A[a], A[a + 1], A[b], A[b + 1] = x0, x1, y0, y1
-    A[e], A[e + 1], A[g], A[g + 1] = z0, z1, w0, w1
-
-
-@kernel
-def finish_entry(link, x, y, z, w):
-    """What the first rows of four take from the others in one column."""
-    y = fma(-link[0], x, y)
-    z = fma(-link[3], y, fma(-link[1], x, z))
-    return y, z, fma(-link[5], z, fma(-link[4], y, fma(-link[2], x, w)))
-
-
-@kernel
-def finish_one_of_four(rowadr, rows, listed, source, A, i, start, n, at, c, link):
-    """Entry c of rows i to i - 3."""
-    a, b, e, g = rowadr[i] + c, rowadr[i - 1] + c, rowadr[i - 2] + c, rowadr[i - 3] + c
-    x, y, z, w = source[a], source[b], source[e], source[g]
-    for q in range(n):
-        o = rowadr[row_below(rows, listed, start, q)]
-        r, p = A[o + c], o + at
-        x, y = fma(-A[p], r, x), fma(-A[p - 1], r, y)
-        z, w = fma(-A[p - 2], r, z), fma(-A[p - 3], r, w)
-    y, z, w = finish_entry(link, x, y, z, w)
-    A[a], A[b], A[e], A[g] = x, y, z, w
-
-
-@kernel
-def finish_four_rows(rowadr, rows, listed, source, A, i, start, n, at, link):
-    """All entries of rows i to i - 3 but those between the four."""
-    c = 0
-    while c + 5 <= at:
-        finish_two_of_four(rowadr, rows, listed, source, A, i, start, n, at, c, link)
-        c += 2
-    if c + 4 <= at:
-        finish_one_of_four(rowadr, rows, listed, source, A, i, start, n, at, c, link)
+    if count & 1:
+        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width=1)
 
 
 @kernel
@@ -377,23 +182,19 @@ def eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, listed, sou
     while i >= 0:
         at, count = rownnz[i] - 1, below[i]
         start = first[i] if listed else i + count
-        x = source[rowadr[i] + at] if own else inverse[i]
-        if starts_four(rowadr, rownnz, colind, below, i):
-            links = finish_diagonals_of_four(
-                rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f
-            )
-            finish_four_rows(rowadr, rows, listed, source, A, i, start, count, at, links)
+        chain = is_only_child(rowadr, rownnz, colind, below, i)
+        if (
+            chain
+            and is_only_child(rowadr, rownnz, colind, below, i - 1)
+            and is_only_child(rowadr, rownnz, colind, below, i - 2)
+        ):
+            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=4)
             i -= 4
-        elif is_only_child(rowadr, rownnz, colind, below, i):
-            a, b = rowadr[i] + at, rowadr[i - 1] + at - 1
-            z = source[b] if own else inverse[i - 1]
-            m = source[a - 1]
-            link = finish_diagonals(rowadr, rows, listed, A, inverse, i, start, count, at, x, m, z, reduce, f)
-            finish_pair(rowadr, rows, listed, source, A, i, start, count, at, link)
+        elif chain:
+            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=2)
             i -= 2
         else:
-            finish_diagonal(rowadr, rows, listed, A, inverse, i, start, count, at, x, reduce, f)
-            finish_row(rowadr, rows, listed, source, A, i, start, count, at)
+            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=1)
             i -= 1
 
 
@@ -404,13 +205,30 @@ def factor_columns(n, rowadr, rownnz, colind, below, source, A, inverse, own, re
     own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
     reduce: 1 also f <- L^-T f, as one more column.
     """
-    eliminate_columns(n, rowadr, rownnz, colind, below, below, below, 0, source, A, inverse, own, reduce, f)
+    eliminate_columns(
+        n,
+        rowadr,
+        rownnz,
+        colind,
+        below,
+        below,
+        below,
+        listed=0,
+        source=source,
+        A=A,
+        inverse=inverse,
+        own=own,
+        reduce=reduce,
+        f=f,
+    )
 
 
 @kernel
 def factor_listed(n, rowadr, rownnz, colind, below, first, rows, A, inverse, f):
     """A <- L^T D L in place and f <- L^-T f; the rows below column i are rows[first[i]], ..., descending."""
-    eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, 1, A, A, inverse, 1, 1, f)
+    eliminate_columns(
+        n, rowadr, rownnz, colind, below, first, rows, listed=1, source=A, A=A, inverse=inverse, own=1, reduce=1, f=f
+    )
 
 
 @kernel

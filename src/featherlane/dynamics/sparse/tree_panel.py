@@ -13,19 +13,19 @@ PANEL = 4  # columns: with two rows at a time eight sums, which fit into the reg
 @kernel
 def plus(y, s, v):
     """y + s v."""
-    return fma(s, v[0], y[0]), fma(s, v[1], y[1]), fma(s, v[2], y[2]), fma(s, v[3], y[3])
+    return tuple(fma(s, v[c], y[c]) for c in range(PANEL))
 
 
 @kernel
 def minus(y, s, v):
     """y - s v."""
-    return fma(-s, v[0], y[0]), fma(-s, v[1], y[1]), fma(-s, v[2], y[2]), fma(-s, v[3], y[3])
+    return tuple(fma(-s, v[c], y[c]) for c in range(PANEL))
 
 
 @kernel
 def times(s, v):
     """s v."""
-    return s * v[0], s * v[1], s * v[2], s * v[3]
+    return tuple(s * v[c] for c in range(PANEL))
 
 
 @kernel

@@ -109,7 +109,7 @@ def add_tendon_dampers(m, d):
 @kernel
 def tendon_energy(m, d):
     """Energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
-    energy = real(d, 0.0)
+    energy = zero(d)
     for i in range(m.ntendon):
         k = tendon_stiffness(m, i)
         if any_(_is_any(k)):
@@ -188,7 +188,7 @@ def _segment_rate(m, d, s, t):
 @kernel
 def jacobian_rate(m, d, i):
     """(dJ/dt) qvel of tendon i; of a fixed one it is 0, and none with armature goes round a geom."""
-    rate, scale, k = real(d, 0.0), real(d, 1.0), m.tendon_adr[i]
+    rate, scale, k = zero(d), real(d, 1.0), m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
         if m.wrap_type[k] == WRAP_PULLEY:

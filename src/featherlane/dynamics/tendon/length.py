@@ -28,7 +28,7 @@ def is_fixed(m, i):
 @kernel
 def _fixed(m, d, i):
     """Length of the fixed tendon i; writes its row of the Jacobian."""
-    length, row = real(d, 0.0), m.ten_J_rowadr[i]
+    length, row = zero(d), m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, c, e = m.wrap_objid[k], m.wrap_prm[k], row
         while m.ten_J_colind[e] != m.jnt_dofadr[j]:
@@ -49,20 +49,19 @@ def carrier(m, b):
 @kernel
 def _clear_forces(m, d, i):
     """No force on the bodies that tendon i can pull."""
-    zero = real(d, 0.0)
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
         if m.body_dofadr[b] == k:
-            store6(d.cfrc, 6 * b, (zero, zero, zero, zero, zero, zero))
+            store6(d.cfrc, 6 * b, zeros(d, 6))
 
 
 @kernel
 def _push(m, d, b, point, force):
     """Force at a point of body b."""
-    c, zero = carrier(m, b), real(d, 0.0)
+    c = carrier(m, b)
     if c > 0:
-        f = point_wrench(d, force, (zero, zero, zero), point, m.body_rootid[c])
+        f = point_wrench(d, force, zeros(d, 3), point, m.body_rootid[c])
         store6(d.cfrc, 6 * c, add6(load6(d.cfrc, 6 * c), f))
 
 
@@ -121,7 +120,7 @@ def _around(m, d, k, scale):
 @kernel
 def _spatial(m, d, i):
     """Length of the spatial tendon i; writes its row of the Jacobian."""
-    length, scale = real(d, 0.0), real(d, 1.0)
+    length, scale = zero(d), real(d, 1.0)
     _clear_forces(m, d, i)
     k = m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
@@ -168,7 +167,7 @@ def tendon_velocity(m, d):
     Reads:  ten_J (nJten,), qvel (nv,).   Writes: ten_velocity (ntendon,) [m/s].
     """
     for i in range(m.ntendon):
-        rate = real(d, 0.0)
+        rate = zero(d)
         for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
             rate = fma(d.ten_J[e], d.qvel[m.ten_J_colind[e]], rate)
         d.ten_velocity[i] = rate

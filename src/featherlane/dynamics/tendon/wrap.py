@@ -90,7 +90,7 @@ def round_circle(a, b, r, side, sided):
 @kernel
 def _incidence(d, A, B, gamma):
     """asin(z) of the point that the tendon touches from within, as far as MuJoCo's iteration goes."""
-    angle, s, c, k = real(d, HALF_PI), real(d, 1.0), real(d, 0.0), 0
+    angle, s, c, k = real(d, HALF_PI), real(d, 1.0), zero(d), 0
     live = gamma > 0.0
     while k <= STEPS and any_(live):
         f = asin(A * s) + asin(B * s) - 2.0 * angle + gamma
@@ -150,8 +150,8 @@ def _axes(d, p, q, kind):
     if kind == WRAP_SPHERE:
         x, y = _plane(p, q)
     else:
-        one, zero = real(d, 1.0), real(d, 0.0)
-        x, y = (one, zero, zero), (zero, one, zero)
+        one = real(d, 1.0)
+        x, y = (one, zero(d), zero(d)), (zero(d), one, zero(d))
     return x, y
 
 

@@ -30,7 +30,7 @@ from featherlane.lanes.compiler.types import (
     literal,
     mask,
 )
-from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
+from featherlane.lanes.compiler.writer import NO_THING, Stored, Thing, Writer
 from featherlane.lanes.kernel import Kernel, Stage, symbol
 
 PYTHON = {  # of two numbers that are known
@@ -95,10 +95,10 @@ def _constant(w: Writer, node: ast.Constant) -> Thing:
 
 
 def _tuple(w: Writer, node: ast.Tuple) -> Thing:
-    return w.tuple([_something(w, part) for part in node.elts])
+    return w.tuple([something(w, part) for part in node.elts])
 
 
-def _something(w: Writer, node: ast.expr) -> Thing:
+def something(w: Writer, node: ast.expr) -> Thing:
     """An expression that is to give something."""
     thing = expression(w, node)
     if thing.type is NOTHING:
@@ -133,7 +133,7 @@ def _outside(w: Writer, node: ast.expr):
 def _attribute(w: Writer, node: ast.Attribute) -> Thing:
     if not _is_local(node):
         return w.constant(_outside(w, node), node)
-    record = _something(w, node.value)
+    record = something(w, node.value)
     if not isinstance(record.type, Record):
         raise w.broken(node, f"{ast.unparse(node.value)} is {record.type.says}: only a record has fields")
     return record_functions.field(w, record, node.attr, node)
@@ -148,7 +148,21 @@ def _is_local(node: ast.expr) -> bool:
 
 # ---- indices -------------------------------------------------------------------------------------------------------
 def _subscript(w: Writer, node: ast.Subscript) -> Thing:
-    rows, index = _something(w, node.value), _something(w, node.slice)
+    thing = _located(w, node)
+    return w.loaded(thing) if isinstance(thing, Stored) else thing
+
+
+def _located(w: Writer, node: ast.expr) -> Thing | Stored:
+    """An expression; of a variable in memory that is a tuple, where the part is: the other parts are not loaded."""
+    if isinstance(node, ast.Name) and hasattr(node, "web"):
+        return w.stored(node.web) or something(w, node)
+    if not isinstance(node, ast.Subscript):
+        return something(w, node)
+    rows, index = _located(w, node.value), something(w, node.slice)
+    if isinstance(rows, Stored):
+        if isinstance(rows.type, Tuple) and index.type is INT and index.constant in range(len(rows.type.items)):
+            return rows.part(index.constant)
+        rows = w.loaded(rows)
     if isinstance(rows.type, View):
         return record_functions.load(w, rows, index, node.slice)
     if isinstance(rows.type, Tuple):
@@ -182,7 +196,7 @@ def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
 
 # ---- operators -----------------------------------------------------------------------------------------------------
 def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
-    a = _something(w, node.operand)
+    a = something(w, node.operand)
     if isinstance(node.op, ast.Not):
         if a.constant is not None and isinstance(a.type, Number):
             return w.constant(not a.constant, node)
@@ -215,7 +229,7 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
 
 
 def _binary(w: Writer, node: ast.BinOp) -> Thing:
-    return binary(w, node, type(node.op), _something(w, node.left), _something(w, node.right))
+    return binary(w, node, type(node.op), something(w, node.left), something(w, node.right))
 
 
 def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
@@ -262,6 +276,12 @@ def _advice(op: type, s, t) -> str:
 def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
     if op in OF_SHIFTS:
         return Thing(INT, (_shifted(w, OF_SHIFTS[op], a, b),))
+    if (a.constant == 0 and op is ast.Add) or (a.constant == 1 and op is ast.Mult):
+        return b
+    if (b.constant == 0 and op in (ast.Add, ast.Sub)) or (b.constant == 1 and op is ast.Mult):
+        return a
+    if op is ast.Mult and 0 in (a.constant, b.constant):
+        return a if a.constant == 0 else b
     if op in OF_INTS:
         return Thing(INT, (w.register(f"{OF_INTS[op]} i64 {a.operand}, {b.operand}"),))
     return Thing(INT, (_divided(w, op, a.operand, b),))
@@ -298,9 +318,9 @@ def _divided(w: Writer, op: type, x: str, b: Thing) -> str:
 # ---- comparisons ---------------------------------------------------------------------------------------------------
 def _compare(w: Writer, node: ast.Compare) -> Thing:
     """a < b, a < b < c, a in (b, c); a chain holds where each of its links does."""
-    left, result = _something(w, node.left), None
+    left, result = something(w, node.left), None
     for op, e in zip(node.ops, node.comparators, strict=True):
-        right = _something(w, e)
+        right = something(w, e)
         link = (
             _membership(w, node, op, left, right)
             if isinstance(op, (ast.In, ast.NotIn))
@@ -346,7 +366,7 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
     stop = isinstance(node.op, ast.Or)
     open_ = []
     for k, e in enumerate(node.values):  # what is known from the start
-        a = _something(w, e)
+        a = something(w, e)
         if a.constant is None or not isinstance(a.type, Number):
             open_ = node.values[k:]
             break
@@ -355,7 +375,7 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
     ((pointer, _),) = w.slot("bool", BOOL)
     end = w.label()
     for k, e in enumerate(open_):
-        condition = w.truth(a if k == 0 else _something(w, e), e)
+        condition = w.truth(a if k == 0 else something(w, e), e)
         w.write(f"store i1 {condition}, ptr {pointer}")
         if k < len(open_) - 1:
             more = w.label()
@@ -366,15 +386,15 @@ def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
 
 
 def _if_else(w: Writer, node: ast.IfExp) -> Thing:
-    test = _something(w, node.test)
+    test = something(w, node.test)
     if test.constant is not None and isinstance(test.type, Number):
-        return _something(w, node.body if test.constant else node.orelse)
+        return something(w, node.body if test.constant else node.orelse)
     condition = w.truth(test, node.test)
     yes, no, end, web = w.label(), w.label(), w.label(), ("either", node)
     w.branch(condition, yes, no)
     for label, e in ((yes, node.body), (no, node.orelse)):
         w.place(label)
-        w.bind("the choice", web, _something(w, e), e)
+        w.bind("the choice", web, something(w, e), e)
         w.jump(end)
     w.place(end)
     return w.read("the choice", web)
@@ -382,10 +402,8 @@ def _if_else(w: Writer, node: ast.IfExp) -> Thing:
 
 # ---- calls ---------------------------------------------------------------------------------------------------------
 def _call(w: Writer, node: ast.Call) -> Thing:
-    if node.keywords:
-        raise w.broken(node, "pass every argument by its place: calls of kernels know no keywords")
     called = _callable(w, node.func)
-    arguments = [_something(w, a) for a in node.args]
+    arguments = _arguments(w, node, called)
     if isinstance(called, Stage):
         return record_functions.stage_call(w, node, called, symbol, arguments)
     if isinstance(called, Kernel):
@@ -394,6 +412,26 @@ def _call(w: Writer, node: ast.Call) -> Thing:
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
         raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, {len(arguments)} given")
     return f.write(w, node, arguments)
+
+
+def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:
+    """What is passed, in the order of the parameters; computed in the order in which it is written."""
+    placed = [something(w, a) for a in node.args]
+    if not node.keywords:
+        return placed
+    name = ast.unparse(node.func)
+    if not isinstance(called, Kernel):
+        raise w.broken(node, f"{name} takes its arguments by their places; kernels and stages take them by name, too")
+    parameters, given = called.arguments, {k.arg: something(w, k.value) for k in node.keywords}
+    rest = parameters[len(placed) :]
+    for k in node.keywords:
+        if k.arg not in parameters:
+            raise w.broken(k, f"{name} has no parameter {k.arg}{near(k.arg, parameters)}")
+        if k.arg not in rest:
+            raise w.broken(k, f"{name} is given {k.arg} twice: by its place and by its name")
+    if len(given) < len(rest):
+        raise w.broken(node, f"{name} is given no {', '.join(p for p in rest if p not in given)}")
+    return placed + [given[p] for p in rest]
 
 
 def _callable(w: Writer, node: ast.expr):
@@ -408,7 +446,7 @@ def _callable(w: Writer, node: ast.expr):
     if not isinstance(called, Kernel) and not (isinstance(called, Hashable) and called in FUNCTIONS):
         names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
         if called is range:
-            raise w.broken(node, "range(...) stands in a `for` alone")
+            raise w.broken(node, "range(...) stands in a `for` or a comprehension alone")
         raise w.broken(
             node,
             f"{name} cannot be called in a kernel{near(name.split('.')[-1], names)}; allowed are kernels (decorate it "

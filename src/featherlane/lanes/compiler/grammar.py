@@ -19,19 +19,19 @@ STATEMENTS = {
     ast.Expr,
 }
 EXPRESSIONS = {ast.Name, ast.Constant, ast.Tuple, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp}
-EXPRESSIONS |= {ast.BoolOp, ast.Compare, ast.IfExp}
+EXPRESSIONS |= {ast.BoolOp, ast.Compare, ast.IfExp, ast.GeneratorExp}
+PARTS = {ast.keyword, ast.comprehension}
 SIGNS = {
     sign
     for kind in (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
     for sign in kind.__subclasses__()
 }
-LOOP = "write a `for` loop over range(...)"
+COMPREHENSION = "write a tuple, as in tuple(x[i] for i in range(3)), or a `for` loop over range(...)"
 NO_EXCEPTION = "a kernel raises and catches nothing: write a status, or check at the boundary"
 RULES = {
-    ast.ListComp: f"no comprehension: {LOOP}",
-    ast.SetComp: f"no comprehension: {LOOP}",
-    ast.DictComp: f"no comprehension: {LOOP}",
-    ast.GeneratorExp: f"no generator: {LOOP}",
+    ast.ListComp: f"no comprehension of a list: {COMPREHENSION}",
+    ast.SetComp: f"no comprehension of a set: {COMPREHENSION}",
+    ast.DictComp: f"no comprehension of a dict: {COMPREHENSION}",
     ast.List: "no list: a tuple has a length that is known, a field of the record has room",
     ast.Set: "no set: compare with `in` a tuple",
     ast.Dict: "no dict: a kernel knows numbers, tuples of numbers, records and their fields",
@@ -61,9 +61,8 @@ RULES = {
     ast.IsNot: "compare numbers with !=",
     ast.MatMult: "no `@`: write the sums as loops",
     ast.Pow: "no `**`: write products, or pow_(x, y) from featherlane.lanes",
-    ast.keyword: "pass every argument by its place: calls of kernels know no keywords",
 }
-ALLOWED = STATEMENTS | EXPRESSIONS | SIGNS
+ALLOWED = STATEMENTS | EXPRESSIONS | PARTS | SIGNS
 
 
 def check(source, tree: ast.AST) -> None:
@@ -72,14 +71,29 @@ def check(source, tree: ast.AST) -> None:
     Raises:
         KernelLanguageError: with the rule that is broken.
     """
+    tuples = set()  # comprehensions in tuple(...)
     for node, place in _nodes(tree, tree):
         rule = RULES.get(type(node))
         if rule is None and type(node) not in ALLOWED:
             rule = f"{type(node).__name__} is not part of the kernel language"
         if isinstance(node, (ast.For, ast.While)) and node.orelse:
             rule = "a loop has no `else`"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "tuple":
+            tuples.update(node.args)
+        if isinstance(node, ast.GeneratorExp):
+            rule = _comprehension_rule(node, node in tuples)
+        if isinstance(node, ast.keyword) and node.arg is None:
+            rule = "no `**`: name each argument"
         if rule:
             raise broken(source, place, rule)
+
+
+def _comprehension_rule(node: ast.GeneratorExp, in_tuple: bool) -> str | None:
+    if not in_tuple:
+        return f"no generator: {COMPREHENSION}"
+    if any(g.ifs or g.is_async for g in node.generators):
+        return "a comprehension has no `if`: choose with where(mask, a, b), or by the bounds of its range"
+    return None
 
 
 def _nodes(node: ast.AST, place: ast.AST):

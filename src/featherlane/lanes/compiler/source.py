@@ -36,7 +36,8 @@ class Source:
         name, file, first_line: of its function.
         body: its statements; of a lambda, the return of its expression.
         parameters: their names.
-        switches: places of parameters that a condition names: a constant given there is part of the signature.
+        switches: places of parameters that a condition or an unrolled range names: a constant given there is part of
+            the signature.
 
     Raises:
         KernelLanguageError: the text cannot be read, is not that of the function, or says what no kernel may.
@@ -92,14 +93,29 @@ class Source:
         return [x.arg for x in a.args]
 
     def _switches(self) -> Iterator[int]:
-        """Parameters whose first value some condition asks for by name."""
+        """Parameters whose first value some condition or some unrolled range asks for by name."""
         places = {self.webs.of_parameter(p): k for k, p in enumerate(self.parameters) if self.webs.is_constant(p)}
         for statement in self.body:
             for node in ast.walk(statement):
-                if isinstance(node, (ast.If, ast.IfExp, ast.While)):
-                    for name in ast.walk(node.test):
-                        if isinstance(name, ast.Name) and getattr(name, "web", None) in places:
-                            yield places[name.web]
+                for name in _names_to_know(node):
+                    if isinstance(name, ast.Name) and getattr(name, "web", None) in places:
+                        yield places[name.web]
+
+
+def _names_to_know(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a condition, or of a range that is unrolled."""
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)):
+        return ast.walk(node.test)
+    if isinstance(node, ast.comprehension) and is_call(node.iter, "range"):
+        return ast.walk(node.iter)
+    if isinstance(node, ast.For) and is_call(node.iter, "unrolled"):
+        return ast.walk(node.iter)
+    return iter(())
+
+
+def is_call(node: ast.AST, name: str) -> bool:
+    """Is it a call of a function of that name?"""
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
 
 
 def _content(cell):

@@ -7,7 +7,9 @@ import ast
 from featherlane.lanes.compiler.expressions import binary, expression
 from featherlane.lanes.compiler.record_functions import load, store
 from featherlane.lanes.compiler.rules import UnknownYetError
-from featherlane.lanes.compiler.types import INT, Number, Tuple, View
+from featherlane.lanes.compiler.source import is_call
+from featherlane.lanes.compiler.types import INT, Number
+from featherlane.lanes.compiler.unrolled import bind, bounds, rows_of, turns
 from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
@@ -42,29 +44,6 @@ def _assign(w: Writer, s: ast.Assign) -> None:
         bind(w, target, thing)
 
 
-def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
-    """Give a target a value: a name, a tuple of targets, a row of a field."""
-    if isinstance(target, ast.Name):
-        w.bind(target.id, target.web, thing, target)
-    elif isinstance(target, ast.Tuple):
-        if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(target.elts):
-            raise w.broken(target, f"{thing.type.says} for {len(target.elts)} names")
-        for part, value in zip(target.elts, w.parts(thing), strict=True):
-            bind(w, part, value)
-    elif isinstance(target, ast.Subscript):
-        rows, index = _rows(w, target)
-        store(w, rows, index, thing, target)
-    else:
-        raise w.broken(target, "only names, and rows of fields as in d.qpos[i], can be given a value")
-
-
-def _rows(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
-    rows, index = expression(w, target.value), expression(w, target.slice)
-    if not isinstance(rows.type, View):
-        raise w.broken(target, f"{rows.type.says} has no rows that can be set; a field of a record has")
-    return rows, index
-
-
 def _augmented(w: Writer, s: ast.AugAssign) -> None:
     """x += y, d.x[i] += y: the field and its index are found once."""
     op = type(s.op)
@@ -74,7 +53,7 @@ def _augmented(w: Writer, s: ast.AugAssign) -> None:
         return
     if not isinstance(s.target, ast.Subscript):
         raise w.broken(s, "only names, and rows of fields as in d.qpos[i], can be given a value")
-    rows, index = _rows(w, s.target)
+    rows, index = rows_of(w, s.target)
     store(w, rows, index, binary(w, s, op, load(w, rows, index, s.target), expression(w, s.value)), s)
 
 
@@ -119,14 +98,14 @@ def _body(w: Writer, s: ast.For | ast.While, head: str, end: str) -> None:
 
 
 def _for(w: Writer, s: ast.For) -> None:
-    if isinstance(s.iter, ast.Call) and isinstance(s.iter.func, ast.Name) and s.iter.func.id == "range":
+    if is_call(s.iter, "range"):
         _count(w, s, s.iter)
         return
-    things = expression(w, s.iter)
-    if not isinstance(things.type, Tuple):
-        raise w.broken(s.iter, f"`for` goes over range(...) or a tuple, not over {things.type.says}")
+    over = s.iter
+    if is_call(over, "unrolled") and len(over.args) == 1 and not over.keywords:
+        over = over.args[0]
     end = w.label()
-    for part in w.parts(things):
+    for part in turns(w, over):
         again = w.label()
         w.loops.append((end, again))
         bind(w, s.target, part)
@@ -138,13 +117,7 @@ def _for(w: Writer, s: ast.For) -> None:
 
 def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
     """for i in range(start, stop, step): the count is the loop's own, whatever the body does with i."""
-    if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
-        raise w.broken(ranged, f"range takes one to three arguments, {len(ranged.args)} given")
-    numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
-    zero, one = w.constant(0, ranged), w.constant(1, ranged)
-    start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
-    if step.constant == 0:
-        raise w.broken(ranged, "a step of 0 never ends")
+    start, stop, step = bounds(w, ranged)
     ((count, _),) = w.slot("count", INT)
     head, body, end = w.label(), w.label(), w.label()
     w.write(f"store i64 {start.operand}, ptr {count}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from featherlane.lanes import values
 
-BUILTINS = {"min": min, "max": max, "abs": abs}
+BUILTINS = {"min": min, "max": max, "abs": abs, "tuple": tuple}
 
 
 class Function(NamedTuple):

@@ -15,6 +15,7 @@ from featherlane.lanes.compiler.types import (
     Mask,
     Number,
     Record,
+    Tuple,
     Type,
     Value,
     common_mask,
@@ -27,6 +28,7 @@ from featherlane.lanes.compiler.types import (
 from featherlane.lanes.compiler.writer import Thing, Writer
 
 OF_VALUES = Table()
+UNROLLED = "unrolled(range(...)) stands in a `for` alone"
 function = OF_VALUES.function
 
 
@@ -192,6 +194,19 @@ def has(w: Writer, node, arguments):
     return Thing(BOOL, (w.register(f"trunc i64 {x} to i1"),))
 
 
+# ---- tuples ---------------------------------------------------------------------------------------------------------
+@function("tuple", 1)
+def tuple_(w: Writer, node, arguments):
+    if not isinstance(arguments[0].type, Tuple):
+        raise refuse(w, node, "tuple", arguments, "a comprehension, as in tuple(x[i] for i in range(3)), or a tuple")
+    return arguments[0]
+
+
+@function("unrolled", 1)
+def unrolled(w: Writer, node, arguments):
+    raise w.broken(node, UNROLLED)
+
+
 # ---- bits and lanes ------------------------------------------------------------------------------------------------
 def _format(t: Value) -> tuple[str, int, int]:
     """(LLVM's type of the bits, bits of the significand, bias of the exponent)"""
@@ -245,6 +260,24 @@ def real(w: Writer, node, arguments):
     if not isinstance(record.type, Record) or not isinstance(x.type, (Value, Number)):
         raise refuse(w, node, "real", arguments, "a record and a number")
     return w.convert(x, record.type.value, node)
+
+
+@function("zero", 1)
+def zero(w: Writer, node, arguments):
+    t = _record(w, node, "zero", arguments).value
+    return Thing(t, (literal(0.0, t),))
+
+
+def _constant_mask(name: str, truth: bool) -> None:
+    @function(name, 1)
+    def write(w: Writer, node, arguments):
+        record = _record(w, node, name, arguments)
+        t = mask(record.width, record.base)
+        return Thing(t, (literal(truth, t),))
+
+
+_constant_mask("true_mask", True)
+_constant_mask("false_mask", False)
 
 
 @function("width", 1)

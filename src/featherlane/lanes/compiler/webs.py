@@ -8,7 +8,7 @@ Design and Implementation, sec. 16.3 (webs); reaching definitions over structure
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from featherlane.lanes.compiler.rules import broken
 
@@ -139,10 +139,28 @@ class Webs:
     # ---- expressions ------------------------------------------------------------------------------------------
     def _read(self, e: ast.expr, now: Reaching, final: bool) -> None:
         if e not in self._names:  # a loop is walked more than once
-            names = (node for node in ast.walk(e) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-            self._names[e] = [node for node in names if node.id in self._locals]
+            self._names[e] = list(self._names_in(e, {}))
         for node in self._names[e]:
             self._read_name(node, node.id, now, final)
+
+    def _names_in(self, e: ast.AST, own: dict[str, int]) -> Iterator[ast.Name]:
+        """Local names that an expression reads, but those that a comprehension binds: `own` are these."""
+        todo = [e]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                if node.id in own:
+                    self._reads[node] = own[node.id]
+                elif node.id in self._locals:
+                    yield node
+            elif isinstance(node, ast.GeneratorExp):
+                within = dict(own)
+                for g in node.generators:
+                    yield from self._names_in(g.iter, within)
+                    within |= {name.id: self._binding(name) for name in _bound_nodes([g.target])}
+                yield from self._names_in(node.elt, within)
+            else:
+                todo += ast.iter_child_nodes(node)
 
     def _read_name(self, node, name: str, now: Reaching, final: bool) -> None:
         reaching = sorted(now[name])
@@ -161,5 +179,12 @@ def _meet(a: Reaching | None, b: Reaching | None) -> Reaching | None:
 
 
 def _bound_names(body: list[ast.stmt]) -> set[str]:
-    nodes = (node for s in body for node in ast.walk(s))
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    """Names that a kernel binds outside of comprehensions."""
+    loops = (node for s in body for node in ast.walk(s) if isinstance(node, ast.comprehension))
+    within = set(_bound_nodes([g.target for g in loops]))
+    return {node.id for node in _bound_nodes(body) if node not in within}
+
+
+def _bound_nodes(trees: Iterable[ast.AST]) -> list[ast.Name]:
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return [node for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from featherlane.lanes.compiler.rules import UnknownYetError, broken
 from featherlane.lanes.compiler.types import (
     BITS,
@@ -34,6 +36,18 @@ class Thing:
     def operand(self) -> str:
         """The one that holds a number, a value or a mask."""
         return self.operands[0]
+
+
+class Stored(NamedTuple):
+    """A variable in memory, or a part of one: its type, and (pointer, LLVM type) of each operand."""
+
+    type: Type
+    room: list[tuple[str, str]]
+
+    def part(self, k: int) -> Stored:
+        """Part k of a tuple."""
+        start = sum(len(t.operands) for t in self.type.items[:k])
+        return Stored(self.type.items[k], self.room[start : start + len(self.type.items[k].operands)])
 
 
 NO_THING = Thing(NOTHING, ())
@@ -224,7 +238,16 @@ class Writer:
         if t is None:
             self.unsettled = True
             raise UnknownYetError(name)
-        return Thing(t, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in self._room(web, t)])
+        return self.loaded(Stored(t, self._room(web, t)))
+
+    def stored(self, web) -> Stored | None:
+        """Where a variable is, if it is in memory and its type is known."""
+        t = None if web in self._bound else self.variables.get(web)
+        return None if t is None else Stored(t, self._room(web, t))
+
+    def loaded(self, place: Stored) -> Thing:
+        """What is stored."""
+        return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.room])
 
     def _settle(self, web, old: Type | None, t: Type) -> None:
         """Note a variable's type; another pass is needed where it was used as something else."""
@@ -362,7 +385,7 @@ def _advice(given: Type, needed: Type) -> str:
 def _advice_on_kinds(a: Type, b: Type) -> str:
     kinds = {INT if t is BOOL else REAL if isinstance(t, Value) else t for t in (a, b)}
     if kinds == {INT, REAL}:
-        return ".  Start a sum with real(d, 0.0); a whole number that may become a real is written 0.0"
+        return ".  Start a sum with zero(d); a whole number that may become a real is written 0.0"
     if isinstance(a, Tuple) and isinstance(b, Tuple):
         return ".  A tuple keeps its length, and each of its parts its kind"
     return ".  Use a name for each"

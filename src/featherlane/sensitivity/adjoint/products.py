@@ -86,11 +86,11 @@ def solve_costate(m, d, p, damped):
     pull_tangent(m, d, p.next_qvel, h, p.by_q, p.by_v)
     for i in range(m.nv):
         p.solved[i] = h * p.by_v[i]
-        d.qacc_step[i] = real(d, 0.0)
+        d.qacc_step[i] = zero(d)
     if is_implicit(m):
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.solved[i]
-            d.qfrc_constraint[i] = real(d, 0.0)
+            d.qfrc_constraint[i] = zero(d)
         implicit_rates(m, d, d.qfrc_smooth, p.solved, damped)
         inertia_times(m, d, d.qacc_step, p.product)
         for i in range(m.nv):
@@ -119,7 +119,7 @@ def reach(m, d, c):
 @kernel
 def product(m, d, p, c):
     """l_c: the gradient by coordinate c, of which dg, dp and dact have the rates."""
-    x = real(d, 0.0)
+    x = zero(d)
     for i in range(m.nv):
         x = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], x))
     if c < m.nv:
@@ -168,9 +168,9 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
                 give(b, p, thread, tile, W, k + c, product(m, d, p, c))
         else:
             p.report[KNOWN] = real(d, -1.0)
-            p.report[NEAREST] = real(d, 0.0)
+            p.report[NEAREST] = zero(d)
             for c in range(n):
-                give(b, p, thread, tile, W, k + c, real(d, 0.0))
+                give(b, p, thread, tile, W, k + c, zero(d))
         known, nearest = p.report[KNOWN], p.report[NEAREST]
         give(b, p, thread, tile, W, k + n, known)
         give(b, p, thread, tile, W, k + n + 1, nearest)

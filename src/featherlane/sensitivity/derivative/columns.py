@@ -51,7 +51,7 @@ def accelerate(m, d, p):
             block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
     overflow = place(m, d)
-    p.report[FITS], p.report[NEAREST] = real(d, 0.0), real(d, 0.0)
+    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if overflow == 0:
         forward_velocity(m, d)
         control_and_actuate(m, d)
@@ -61,7 +61,7 @@ def accelerate(m, d, p):
         solve(m, d)
         if d.con_overflow[0] == 0:
             turn_free_bodies(m, d)
-            constraint_forces(m, d, 0)
+            constraint_forces(m, d, store=0)
             p.report[FITS], p.report[NEAREST] = real(d, 1.0), switching_distance(m, d)
             release_metric(m, d)
             implicit_acceleration_of(m, d, d.qacc)
@@ -215,7 +215,7 @@ def step_column(m, d, p, at, damped):
         inertia_times(m, d, p.da, p.product)
         for i in range(m.nv):
             d.qfrc_smooth[i] = p.product[i] + p.dp[i]
-            d.qfrc_constraint[i] = real(d, 0.0)
+            d.qfrc_constraint[i] = zero(d)
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
         for i in range(m.nv):
@@ -245,7 +245,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     if d.con_overflow[0] == 0:
         factor_hessian(m, d)
     if d.con_overflow[0]:
-        p.report[FITS] = real(d, 0.0)
+        p.report[FITS] = zero(d)
         write_records(b, thread, tile, W, 0)
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])

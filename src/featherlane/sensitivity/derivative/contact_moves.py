@@ -37,12 +37,11 @@ def _keep_poses(m, d, p):
 @kernel
 def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, moved by `step` of a twist: three rotations, three translations."""
-    zero = real(d, 0.0)
     for g in range(m.ngeom):
         b = m.geom_bodyid[g]
-        s = zero + step * share(m, b)
-        w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
-        u = (s if axis == 3 else zero, s if axis == 4 else zero, s if axis == 5 else zero)
+        s = zero(d) + step * share(m, b)
+        w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
+        u = (s if axis == 3 else zero(d), s if axis == 4 else zero(d), s if axis == 5 else zero(d))
         x = load3(p.geom_pos, 3 * g)
         arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
         store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
@@ -56,9 +55,8 @@ def _displace(m, d, p, axis, step):
 @kernel
 def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, all turned about one axis through the com of the first tree."""
-    zero = real(d, 0.0)
-    s, centre = zero + step, load3(d.subtree_com, 3 * m.body_rootid[1])
-    w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
+    s, centre = zero(d) + step, load3(d.subtree_com, 3 * m.body_rootid[1])
+    w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
     for g in range(m.ngeom):
         x = load3(p.geom_pos, 3 * g)
         store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
@@ -117,7 +115,7 @@ def _find_slots(d, p, n):
     else:
         for s in range(d.ncon_slot[0]):
             p.slot_taken[s] = 0
-        first, touching = 0, real(d, 0.0)
+        first, touching = 0, zero(d)
         for k in range(n):
             at, ends = _find(d, p, k, first), p.slot_present[k] > 0.0
             touching = touching + p.slot_present[k]
@@ -210,9 +208,9 @@ def _keep_geometry(d, p, k, to):
     world by world.  Others may stand for a face than those at the world's own pose: where none is near it is the
     geometry there, and 1 is returned.
     """
-    at, lost = p.slot_at[k], real(d, 0.0)
+    at, lost = p.slot_at[k], zero(d)
     for e in range(13 * k, 13 * k + 13):
-        to[e] = real(d, 0.0)
+        to[e] = zero(d)
     if at >= 0:
         far, present = _from_own(d, p, at, k), p.slot_present[k] > 0.0
         _choose(d, k, at, far == far, to)
@@ -253,8 +251,7 @@ def _keep_lower(d, p, k):
 @kernel
 def _frame_turn(d, p, k, scale):
     """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
-    zero = real(d, 0.0)
-    turned = (zero, zero, zero)
+    turned = zeros(d, 3)
     for c in range(3):
         e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
         turned = add3(turned, scale3(0.5 * scale, cross(e, sub3(f, e))))
@@ -288,8 +285,7 @@ def _spins(m, d, p, n):
     """slot_spin: how frames between moving bodies spin about their normals, more than all else, while all is turned."""
     strays = 0
     for k in range(n):
-        zero = real(d, 0.0)
-        spin = (zero, zero, zero)
+        spin = zeros(d, 3)
         if _pair_moves(m, p, k):
             normal, tangent = load3(p.slot_own, 13 * k + 4), load3(p.slot_own, 13 * k + 7)
             if p.slot_cand[k] != NO_CANDIDATE:
@@ -326,7 +322,7 @@ def _difference(m, d, p, k, axis, scale):
     pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
     turned = _frame_turn(d, p, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
-    one_s, two_s = real(d, 0.0) + c1, real(d, 0.0) + c2
+    one_s, two_s = zero(d) + c1, zero(d) + c2
     w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
     _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
     pos, turned = sub3(pos, u1), sub3(turned, w1)
@@ -337,8 +333,7 @@ def _difference(m, d, p, k, axis, scale):
     if axis < 3:
         turned = axpy3(-c1 * p.slot_spin[3 * k + axis], _normal(p, k), turned)
         # the translations' part is known by now
-        zero = real(d, 0.0)
-        known, moved, turn_of = moved_by_translation(p, k, u, zero)
+        known, moved, turn_of = moved_by_translation(p, k, u, zero(d))
         dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
     _store_move(p, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
 
@@ -371,15 +366,15 @@ def contact_moves(m, d, p):
     slot_near: 1 where other contacts are at one, in worlds that have some; slot_jumps: 1 where a point is nowhere near
     at both poses of a twist.
     """
-    n, zero = d.ncon_slot[0], real(d, 0.0)
-    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero, zero
+    n = d.ncon_slot[0]
+    p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)
     if n > 0:
         _keep_poses(m, d, p)
         for k in range(n):
             p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):
                 p.slot_geom[e], p.slot_carrier[e] = d.con_geom[e], d.con_carrier[e]
-            p.slot_present[k], p.slot_gone[k] = d.con_present[k], zero
+            p.slot_present[k], p.slot_gone[k] = d.con_present[k], zero(d)
             _choose(d, k, k, p.slot_present[k] == p.slot_present[k], p.slot_own)
         _spins(m, d, p, n)
         for turn_of_axis in range(6):
@@ -393,6 +388,6 @@ def contact_moves(m, d, p):
                 if p.slot_at[k] >= 0:
                     _difference(m, d, p, k, axis, _keep_lower(d, p, k))
                 else:
-                    _store_move(p, k, axis, zero, (zero, zero, zero), (zero, zero, zero))
+                    _store_move(p, k, axis, zero(d), zeros(d, 3), zeros(d, 3))
         _displace(m, d, p, 0, 0.0)
         collision(m, d)

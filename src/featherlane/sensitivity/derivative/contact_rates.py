@@ -102,7 +102,7 @@ def contact_laws(m, d, p, shortest):
     """Of each contact: force, curvature, slopes by distance, motions; its wrenches are taken off the bodies' forces."""
     for k in range(d.ncon_slot[0]):
         for e in range(36 * k, 36 * k + 36):
-            p.slot_curvature[e] = real(d, 0.0)
+            p.slot_curvature[e] = zero(d)
         if d.con_dim[k] == 1:
             _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
         elif m.opt_cone == PYRAMIDAL:
@@ -110,7 +110,7 @@ def contact_laws(m, d, p, shortest):
         else:
             _cone_curvature(d, p, k)
         f, g = contact_push(m, d, k)
-        force, moment = _along(d, k, f), scale3(real(d, 0.0), f)
+        force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:
             moment = _along_turns(d, k, g)
         store3(p.slot_force, 6 * k, moment)
@@ -153,10 +153,10 @@ def _before_joint(m, d, k, w, v):
 @kernel
 def _push_by(d, p, k, y, turns):
     """Change of force and moment of contact k by changes of y along its basis and turns, frame and distance aside."""
-    o, zero = 36 * k, real(d, 0.0)
-    C, g = p.slot_curvature, (zero, zero, zero)
+    o = 36 * k
+    C, g = p.slot_curvature, zeros(d, 3)
     if d.con_dim[k] == 1:
-        f = (-(C[o] * y[0]), zero, zero)
+        f = (-(C[o] * y[0]), zero(d), zero(d))
     else:
         f = (
             -dot3((C[o], C[o + 1], C[o + 2]), y),
@@ -180,11 +180,10 @@ def _push_by(d, p, k, y, turns):
 @kernel
 def _along_basis(d, k, n, p, a):
     """Components of n along the normal, of u along the tangents, of a along the turns."""
-    zero = real(d, 0.0)
-    y = (dot3(load3(d.con_basis, 9 * k), n), zero, zero)
+    y = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d))
     if d.con_dim[k] > 1:
         y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
-    turns = (zero, zero, zero)
+    turns = zeros(d, 3)
     if d.con_dim[k] > 3:
         o = 9 * turn(d, k)
         turns = (
@@ -322,7 +321,7 @@ def add_velocity_column(m, d, p, j, accelerates):
                 B, friction = real(d, sign), real(d, sign)
             y, z = _along_basis(d, k, scale3(B, u), scale3(friction, u), scale3(friction, w))
             f, g = _push_by(d, p, k, y, z)
-            moment = scale3(real(d, 0.0), u)
+            moment = scale3(zero(d), u)
             if d.con_dim[k] > 3:
                 moment = _along_turns(d, k, g)
             _spread(d, k, _along(d, k, f), moment)

@@ -80,10 +80,10 @@ def dof_rates(m, d, p):
     Of limits and dry friction alone where all else goes by differences.
     """
     for i in range(m.nv):
-        p.dof_stiffness[i] = real(d, 0.0)
-        p.dof_friction[i] = real(d, 0.0)
-        p.dof_lag_friction[i] = real(d, 0.0)
-        p.dof_curvature[i] = real(d, 0.0)
+        p.dof_stiffness[i] = zero(d)
+        p.dof_friction[i] = zero(d)
+        p.dof_lag_friction[i] = zero(d)
+        p.dof_curvature[i] = zero(d)
     if not (p.rate_rest or m.opt_disableflags & DISABLE_SPRING):
         _springs(m, d, p)
     if not (p.rate_rest or m.opt_disableflags & DISABLE_DAMPER):

@@ -29,7 +29,7 @@ def add_general_rows(m, d, g):
     """g -= J^T f of the general rows at qacc."""
     make_general_rows(m, d)
     for k in range(d.ngenrow[0]):
-        o, x = d.genrow_dofadr[k], real(d, 0.0)
+        o, x = d.genrow_dofadr[k], zero(d)
         for e in range(o, o + d.genrow_dofnum[k]):
             x = fma(d.genrow_J[e], d.qacc[d.genrow_dof[e]], x)
         f, _ = bounded_force(d.genrow_D[k], x - d.genrow_aref[k], d.genrow_lo[k], d.genrow_hi[k])
@@ -51,7 +51,7 @@ def _forces(m, d, b, thread, tile, W, at, step, q):
     com_vel(m, d)
     tendon_velocity(m, d)
     for i in range(m.nv):
-        q[i] = real(d, 0.0)
+        q[i] = zero(d)
     add_general_rows(m, d, q)
 
 

@@ -136,11 +136,11 @@ def _numbers_serve(m, d, p):
 
     Where there are differences besides these are in them, and tendons have no armature.
     """
-    pushed = real(d, 0.0)
+    pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if p.rate_rest:
-        return not_(adds_inertia(m)) & (pushed == pushed)
+        return not_(adds_inertia(m)) & true_mask(d)
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
@@ -186,7 +186,7 @@ def velocity_rates(m, d, p, k):
     """dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_friction[k]
-    add_velocity_column(m, d, p, k, 0)
+    add_velocity_column(m, d, p, k, accelerates=0)
     if is_implicit(m) and not p.rate_rest:
         p.dp[k] = -(timestep(m) * p.dof_lag_friction[k])
 
@@ -250,11 +250,11 @@ def _control(m, d, p, i, c):
 def clear_rates(m, d, p):
     """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
     for i in range(m.nv):
-        p.dg[i] = real(d, 0.0)
-        p.dp[i] = real(d, 0.0)
+        p.dg[i] = zero(d)
+        p.dp[i] = zero(d)
     if not p.rate_rest:
         for a in range(m.na):
-            p.dact[a] = real(d, 0.0)
+            p.dact[a] = zero(d)
 
 
 @kernel
@@ -337,7 +337,7 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
             _next_column(m, d, b, p, thread, tile, W, s)
             write_records(b, thread, tile, W, s)
     else:
-        p.report[KNOWN] = real(d, 0.0)
+        p.report[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 
@@ -371,7 +371,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
                 take_column(m, d, p, c, damped)
                 write_records(b, thread, tile, W, first + c)
     else:
-        p.report[KNOWN] = real(d, 0.0)
+        p.report[KNOWN] = zero(d)
         write_records(b, thread, tile, W, 0)
 
 

@@ -110,7 +110,7 @@ def _column(m, d, p, c):
         k = c - 2 * m.nv
         acceleration_column(m, d, p, k)
         p.dg[k] = p.dg[k] + (m.dof_armature[k] + reflected_armature(m, d, k)) + p.dof_curvature[k]
-        add_velocity_column(m, d, p, k, 1)
+        add_velocity_column(m, d, p, k, accelerates=1)
     add_brought(m, d, p)
 
 
@@ -132,7 +132,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
         mark_touched(m, d)
         for i in range(m.nv):
             d.qacc_step[i] = d.qacc[i]
-        constraint_forces(m, d, 0)
+        constraint_forces(m, d, store=0)
         prepare_rates(m, d, p)
         for s in range(b.nstep):
             read_controls(b, thread, tile, W, s)

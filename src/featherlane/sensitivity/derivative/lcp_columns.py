@@ -91,8 +91,8 @@ def _find_first_forces(m, d, p):
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
-                d.lcp.hi[r] = real(d, 0.0)
-                d.lcp.add[r] = real(d, 0.0)
+                d.lcp.hi[r] = zero(d)
+                d.lcp.add[r] = zero(d)
         find_forces(m, d)
     for r in range(n):
         p.row_first[r] = d.lcp.x[r]
@@ -156,7 +156,7 @@ def _at_point(m, d, b, p, thread, tile, W, c, step):
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, p, step)
-    _evaluate(m, d, p, 0)
+    _evaluate(m, d, p, store=0)
 
 
 @kernel
@@ -214,8 +214,8 @@ def _back_to_world(m, d, b, p, thread, tile, W):
     load_worlds(b, thread, tile, W)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
-    place_contacts(d, p, real(d, 0.0))
-    _evaluate(m, d, p, 0)
+    place_contacts(d, p, zero(d))
+    _evaluate(m, d, p, store=0)
 
 
 @kernel
@@ -265,8 +265,8 @@ def _closer(d, r, change, size, present, least):
 def _first_forces(m, d, b, p):
     """col_first <- rates of the forces that hold without friction, row by row."""
     n = d.lcp.n[0]
-    sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, 0)
-    form_system(m, d, p, 0, 0)
+    sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
+    form_system(m, d, p, follows=0, cones=0)
     factor_system(d, p)
     for s in range(b.nstep):
         for r in range(n):
@@ -339,7 +339,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
     W, fits = width(d), _solve_world(m, d, p)
-    p.report[FITS], p.report[NEAREST] = real(d, 0.0), real(d, 0.0)
+    p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if fits:
         known = not_(p.slot_known[0] < 0.0)
         p.rows_same[0] = where(known, 1.0, 0.0)
@@ -348,8 +348,8 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         rows = d.lcp.n[0]
         load_worlds(b, thread, tile, W)
         find_shifts(m, d, p, -1)
-        place_contacts(d, p, real(d, 0.0))
-        _evaluate(m, d, p, 1)
+        place_contacts(d, p, zero(d))
+        _evaluate(m, d, p, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
@@ -361,7 +361,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         p.report[NEAREST] = _nearest(m, d, p)
         if freezes(m):
             _first_forces(m, d, b, p)
-        sort_rows(d, p, p.row_x, _first(m, p), d.lcp.w, 1)
+        sort_rows(d, p, p.row_x, _first(m, p), d.lcp.w, friction=1)
         if has_cones(m):
             sort_cones(d, p, p.row_x, d.lcp.w)
         form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))

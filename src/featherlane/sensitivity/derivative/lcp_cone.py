@@ -15,7 +15,7 @@ from featherlane.solver.lcp.sweep.projection import cone_offset, friction_count,
 @kernel
 def _step(d, k, count):
     """1 / sum of mu_i^2 A_ii: a step of s that is shorter than any that overshoots."""
-    s = real(d, 0.0)
+    s = zero(d)
     for c in range(count):
         i = k + 1 + c
         s = fma(mu_of(d, i) * mu_of(d, i), d.lcp.diag[i], s)
@@ -37,12 +37,12 @@ def _reach(d, x, w, k, count):
 def sort_cones(d, p, x, w):
     """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
     for k in range(d.lcp.n[0]):
-        p.row_cone[k] = real(d, 0.0)
+        p.row_cone[k] = zero(d)
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             length, aim, radius = _reach(d, x, w, k, count)
             slips = (aim >= radius) & (radius > 0.0)
-            inverse, pull = 1.0 / where(length > 0.0, length, 1.0), real(d, 0.0)
+            inverse, pull = 1.0 / where(length > 0.0, length, 1.0), zero(d)
             for c in range(count):
                 i = k + 1 + c
                 rough = mu_of(d, i) > 0.0
@@ -63,7 +63,7 @@ def nearest_on_cones(d, x, w, size, least):
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
             _, aim, radius = _reach(d, x, w, k, count)
-            far, most = where(aim > radius, aim - radius, radius - aim), real(d, 0.0)
+            far, most = where(aim > radius, aim - radius, radius - aim), zero(d)
             for c in range(count):
                 most = where(mu_of(d, k + 1 + c) > most, mu_of(d, k + 1 + c), most)
             least = where((radius > 0.0) & (most > 0.0), fmin(least, most * far / size), least)
@@ -75,7 +75,7 @@ def _project_rows(d, p, k, count, slips):
     """Rows of the block <- those of mu w, less what is along t, and with columns that move along the cone."""
     n = d.lcp.n[0]
     for col in range(n):
-        along = real(d, 0.0)
+        along = zero(d)
         for c in range(count):
             i = k + 1 + c
             along = fma(p.row_unit[i] * mu_of(d, i), p.row_matrix[i * n + col], along)
@@ -92,7 +92,7 @@ def _project_columns(d, p, k, count, slips):
     n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), p.row_pull[k]
     for c in range(count):
         i = k + 1 + c
-        rough, along, a = slips & (mu_of(d, i) > 0.0), real(d, 0.0), i * n
+        rough, along, a = slips & (mu_of(d, i) > 0.0), zero(d), i * n
         for e in range(count):
             j = k + 1 + e
             along = fma(p.row_matrix[a + j] * mu_of(d, j), p.row_unit[j], along)
@@ -124,7 +124,7 @@ def turn_side(d, p):
     for k in range(d.lcp.n[0]):
         count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
         if count > 0:
-            slips, along = p.row_cone[k] > 0.0, real(d, 0.0)
+            slips, along = p.row_cone[k] > 0.0, zero(d)
             for c in range(count):
                 i = k + 1 + c
                 along = fma(p.row_unit[i] * mu_of(d, i), p.row_dx[i], along)

@@ -43,7 +43,7 @@ def keep_contacts(m, d, p):
     for i in range(6 * m.nv):
         p.dof_axis[i] = d.cdof[i]
     for k in range(d.ncon_slot[0]):
-        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], real(d, 0.0)
+        p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], zero(d)
         for c in range(3):
             p.slot_pos[3 * k + c] = d.con_pos[3 * k + c]
             p.slot_belt[3 * k + c] = d.con_belt[3 * k + c]
@@ -71,9 +71,9 @@ def _shift(m, d, p, k, j):
     """(distance, position, turn) of contact k by a displacement of dof j."""
     one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
-    zero, S = real(d, 0.0), load6(p.dof_axis, 6 * j)
-    w, dist = (S[0], S[1], S[2]), zero
-    pos, turned = (zero, zero, zero), (zero, zero, zero)
+    S = load6(p.dof_axis, 6 * j)
+    w, dist = (S[0], S[1], S[2]), zero(d)
+    pos, turned = zeros(d, 3), zeros(d, 3)
     if second and not first:
         x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k + 3)))
         dist, pos, turned = _moved(p, k, w, x)
@@ -93,7 +93,7 @@ def find_shifts(m, d, p, j):
     """slot_shift of all contacts by dof j; -1: nothing moves."""
     for k in range(d.ncon_slot[0]):
         for c in range(7):
-            p.slot_shift[7 * k + c] = real(d, 0.0)
+            p.slot_shift[7 * k + c] = zero(d)
         if j >= 0:
             dist, pos, turned = _shift(m, d, p, k, j)
             p.slot_shift[7 * k] = dist
@@ -143,7 +143,7 @@ def _limit_again(m, d, p, k, store):
         # beyond its range there is no row at all
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
     c = where(p.dof_bounces[k] > 0.0, back, c)
-    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
     return r
 
 
@@ -184,12 +184,12 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
 @kernel
 def _contact_again(m, d, p, k, start, n, present, store):
     """All rows of contact k on its branch."""
-    spin, zero = set_parameters(m, d, k), real(d, 0.0)
+    spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_row(m, d, start, n)
     c = _velocity_on_branch(m, d, p, k, E, v, store)
-    set_row(m, d, normal, v, a, present, c, C, zero, real(d, INFINITE))
+    set_row(m, d, normal, v, a, present, c, C, zero(d), real(d, INFINITE))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 
@@ -238,10 +238,9 @@ def keep_rows(d, p):
 @kernel
 def compare_rows(d, p):
     """rows_same <- 0 in worlds whose rows are others now: limits of balls and tendons, motors at stops."""
-    zero = real(d, 0.0)
     if d.lcp.n[0] != p.row_count[0]:
-        p.rows_same[0] = zero
+        p.rows_same[0] = zero(d)
     else:
         for r in range(d.lcp.n[0]):
             other = not_(where(is_present(d, r), 1.0, 0.0) == p.row_present[r])
-            p.rows_same[0] = where(other, zero, p.rows_same[0])
+            p.rows_same[0] = where(other, zero(d), p.rows_same[0])

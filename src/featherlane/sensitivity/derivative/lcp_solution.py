@@ -52,9 +52,9 @@ def sort_rows(d, p, x, loads, w, friction):
         aim = _target(d, x, w, i)
         moves, above, below = lo < hi, aim >= hi, aim <= lo
         if k >= 0 and friction == 0:
-            moves = moves & not_(moves)
+            moves = false_mask(d)
         p.row_free[i] = where(moves & not_(above | below), 1.0, 0.0)
-        slope = real(d, 0.0)
+        slope = zero(d)
         if k >= 0:
             mu = where(moves, d.lcp.hi[i], 0.0)
             slope = where(above, mu, where(below, -mu, 0.0))
@@ -86,11 +86,11 @@ def _row_of_delassus(m, d, p, i):
     """Row i of A, without softness, into row_matrix."""
     n = d.lcp.n[0]
     for v in range(m.nv):
-        p.row_entries[v] = real(d, 0.0)
+        p.row_entries[v] = zero(d)
     for c in range(d.lcp.colnum[i]):
         p.row_entries[d.lcp.col[d.lcp.coladr[i] + c]] = d.lcp.Y[d.lcp.rowadr[i] + c]
     for j in range(n):
-        o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], real(d, 0.0)
+        o, e, s = d.lcp.coladr[j], d.lcp.rowadr[j], zero(d)
         for c in range(d.lcp.colnum[j]):
             s = fma(d.lcp.Y[e + c], p.row_entries[d.lcp.col[o + c]], s)
         p.row_matrix[i * n + j] = s

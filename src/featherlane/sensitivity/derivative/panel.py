@@ -31,8 +31,8 @@ def put_column(m, d, p, c, at):
 def leave_column(m, d, p, c):
     """No coordinate is left for column c."""
     for i in range(m.nv):
-        p.panel_acceleration[PANEL * i + c] = real(d, 0.0)
-        p.panel_lag[PANEL * i + c] = real(d, 0.0)
+        p.panel_acceleration[PANEL * i + c] = zero(d)
+        p.panel_lag[PANEL * i + c] = zero(d)
 
 
 @kernel
@@ -79,7 +79,7 @@ def solve_panel(m, d, p, damped):
 @kernel
 def _unit(d, at, i):
     """1 where coordinate `at` is number i, else 0."""
-    return real(d, 1.0) if at == i else real(d, 0.0)
+    return real(d, 1.0) if at == i else zero(d)
 
 
 @kernel

@@ -21,7 +21,7 @@ def move(x, n, at, step, first):
 @kernel
 def move_pos(m, d, at, step):
     """qpos <- qpos (+) step along one dof."""
-    zero, one = real(d, 0.0), real(d, 1.0)
+    one = real(d, 1.0)
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
@@ -31,7 +31,7 @@ def move_pos(m, d, at, step):
         if has_quaternion(kind):
             q = load4(d.qpos, a)
             x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
-            turned = quat_integrate(q, (where(x, step, zero), where(y, step, zero), where(z, step, zero)), one)
+            turned = quat_integrate(q, (where(x, step, zero(d)), where(y, step, zero(d)), where(z, step, zero(d))), one)
             for c in range(4):
                 d.qpos[a + c] = where(x | y | z, turned[c], q[c])
         else:

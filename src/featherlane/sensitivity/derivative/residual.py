@@ -114,7 +114,7 @@ def push(m, d, overflow):
     if has_metric(m):
         discrete_metric(m, d)
     d.con_overflow[0], d.con_fresh[0] = overflow, 1
-    inverse_constraint(m, d, 0)
+    inverse_constraint(m, d, store=0)
     inverse_force(m, d)
 
 
@@ -126,7 +126,7 @@ def store_residual(m, d, p, g, lag):
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = d.qfrc_inverse[i] - p.force[i]
-        lag[i] = real(d, 0.0)
+        lag[i] = zero(d)
     if is_implicit(m):
         inertia_times(m, d, d.qacc, p.product)
         other = implicit_product(m, d, d.qacc_step, p.force)

@@ -63,7 +63,7 @@ def _evaluate(m, d, p, g, lag):
     control_and_actuate(m, d)
     for i in range(m.nv):
         p.force[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
-        lag[i] = real(d, 0.0)
+        lag[i] = zero(d)
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = -p.force[i]

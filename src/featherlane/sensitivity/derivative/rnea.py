@@ -84,8 +84,8 @@ def rnea_derivatives(
 def _column(m, d, p, c):
     """dg <- rates by coordinate c: positions, velocities, accelerations."""
     for i in range(m.nv):
-        p.dg[i] = real(d, 0.0)
-        p.dp[i] = real(d, 0.0)
+        p.dg[i] = zero(d)
+        p.dp[i] = zero(d)
     if c < m.nv:
         position_column(m, d, p, c)
     elif c < 2 * m.nv:
@@ -107,7 +107,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     if not needs_inertia(m, d):
         crb(m, d)
     for i in range(m.nv):
-        p.taken_off[i] = real(d, 0.0)
+        p.taken_off[i] = zero(d)
     outwards(m, d, p, p.taken_off)
     inwards(m, d, p)
     for s in range(b.nstep):

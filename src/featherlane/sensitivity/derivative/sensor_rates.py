@@ -43,7 +43,7 @@ def _measure(m, d):
     control_and_actuate(m, d)
     sensor_vel(m, d)
     smooth_acceleration(m, d)
-    inverse_constraint(m, d, 1)
+    inverse_constraint(m, d, store=1)
     if needs_energy(m, d):
         energy(m, d)
     sensor_acc(m, d)

@@ -29,8 +29,7 @@ from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_o
 @kernel
 def none6(d):
     """No motion, no force."""
-    zero = real(d, 0.0)
-    return zero, zero, zero, zero, zero, zero
+    return zeros(d, 6)
 
 
 @kernel
@@ -44,7 +43,7 @@ def _still(d, p, v):
     """The translations of a free joint, whose axes nothing carries along and before which nothing moves."""
     for k in range(v, v + 3):
         store6(p.dof_carried, 6 * k, none6(d))
-        store3(p.dof_turned, 3 * k, (real(d, 0.0), real(d, 0.0), real(d, 0.0)))
+        store3(p.dof_turned, 3 * k, (zero(d), zero(d), zero(d)))
         store6(p.dof_rate, 6 * k, none6(d))
         store6(p.dof_lag, 6 * k, none6(d))
 

@@ -47,8 +47,8 @@ def linear_jacobian(r, x):
 @kernel
 def quaternion_tangent(m, d, r):
     """Columns of J(r), of exp(-r)."""
-    zero, one = real(d, 0.0), real(d, 1.0)
-    x, y, z = (one, zero, zero), (zero, one, zero), (zero, zero, one)
+    one = real(d, 1.0)
+    x, y, z = (one, zero(d), zero(d)), (zero(d), one, zero(d)), (zero(d), zero(d), one)
     if m.opt_rotation == INFINITESIMAL:
         p = quat_conj(quat_normalize((one, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
         J = (linear_jacobian(r, x), linear_jacobian(r, y), linear_jacobian(r, z))

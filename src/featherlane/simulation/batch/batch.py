@@ -7,7 +7,7 @@ a result, so worlds with alike contacts are put together for speed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,9 @@ from featherlane.lanes import Kernel
 from featherlane.model.assignment import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.running import Running
-from featherlane.simulation.batch.worlds import LASTING, count
+from featherlane.simulation.batch.worlds import LASTING, check_bindable, count, keyframe_numbers
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
@@ -105,13 +106,13 @@ class Batch(Running):
             ModelError: no such keyframe; `forward` is no switch.
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
-        keys = self._keyframes(keyframe, len(chosen))
+        keys = keyframe_numbers(self.model, keyframe, len(chosen))
         hold((self._turn,), self._reset, chosen, keys)
         if forward:
-            self._forward_bound(chosen)
+            self.forward_bound(chosen)
 
-    def _forward_bound(self, ids: np.ndarray) -> None:
-        """Compute bound outputs of worlds that were set; the other outputs have no values from now on."""
+    def forward_bound(self, ids=None) -> None:
+        """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
         self.__dict__["_computed"] = True
         if self._bound:
             self.forward(ids)
@@ -129,7 +130,9 @@ class Batch(Running):
                 values.append((self._arrays[name], at, getattr(model, key)[k].reshape(shape)))
         set_all(values)
 
-    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None) -> dict[str, np.ndarray]:
+    def rollout(
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+    ) -> dict[str, np.ndarray]:
         """Advance worlds by nstep steps and record fields after each.
 
         An interrupt leaves worlds as one of `step` does; what was recorded until then is in `out`.
@@ -143,10 +146,12 @@ class Batch(Running):
             record: names of state or derived fields.
             ids: the worlds; None for all.
             out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
+            reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
             name -> (n, nstep, ...), of a single number (`time`, `ncon`) (n, nstep).  State is that after the step,
-            derived fields those of the state before it.
+            derived fields those of the state before it.  With `reduce`, name -> (nstep, ...), of a histogram
+            (nstep, ..., nbin).
 
         Raises:
             ModelError: shapes, names or counts that do not fit; a kernel that cannot be compiled, or fails in a trial
@@ -156,24 +161,26 @@ class Batch(Running):
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as there).
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
-        n, names = len(chosen), field_names("record", record)
-        if not isinstance(out, Mapping | None):
-            raise ModelError(f"out: got {type(out).__name__}, allowed is a dict of arrays by name")
-        result = self._recordings(names, (n, nstep), out or {})
+        names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
+        for name in names:
+            check_bindable(self.model, "record", name)
+        dims = lambda name: DATA[name].dims(self._sizes)  # noqa: E731
+        result = recordings(names, (len(chosen), nstep), out, dims, self.dtype)
         if callable(control) and not isinstance(control, Kernel):
-            return self._driven(control, nstep, chosen, result)
-        share, reads = self._share(nstep, chosen, control, result)
-        self._run(nstep, chosen, share.extra, share.control)
-        self._measure_recorded(chosen, reads, result)
-        return result
+            self._driven(control, nstep, chosen, result)
+        else:
+            share, reads = self._share(nstep, chosen, control, result)
+            self._run(nstep, chosen, share.extra, share.control)
+            self._measure_recorded(chosen, reads, result)
+        return result if how is None else over_worlds(how, result, chosen)
 
     def _share(self, nstep: int, chosen: np.ndarray, control, result) -> tuple[Share, dict[str, np.ndarray]]:
         """A rollout's share of a call, and what sensors of the user read in it, by name."""
         transfers, kernel = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}, None
         if isinstance(control, Kernel):
-            kernel = self._control_kernel(control)
+            kernel = self.control_kernel(control)
             for name in kernel.sets():
-                self._rows_of(name)
+                self.row_memory(name)
         elif control is not None:
             transfers["control"].append(
                 Transfer(
@@ -191,39 +198,20 @@ class Batch(Running):
             cutoffs = self._expanded.shared_or_own("sensor_cutoff", chosen)
             fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
-    def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
-        """Arrays to record into, checked where they are given."""
-        spare, result = sorted(set(out) - set(names)), {}
-        if spare:
-            raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
-        for name in names:
-            self._check_bindable("record", name)
-            field, given = DATA[name], out.get(name)
-            shape = lead if field.is_number else (*lead, *field.dims(self._sizes))
-            dtype = field.stored_as(self.dtype)
-            result[name] = np.empty(shape, dtype) if given is None else _recordable(name, given, shape, dtype)
-        return result
-
-    def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> dict[str, np.ndarray]:
+    def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> None:
         """A rollout of one step after the other, with controls that a function computes between them."""
         shape = (len(chosen), self.model.nu)
         for k in range(nstep):
             values = control_of_step(control(self, k), k, shape, self.dtype)
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
-        return result
 
-    def _control_kernel(self, control: Kernel) -> UserFunction:
+    def control_kernel(self, control: Kernel) -> UserFunction:
         """The kernel, checked when it is first used with the model as it is now."""
         known = self._controls.get(control)
         if known is None:
             known = self._controls[control] = control_function(self.model, control)
         return known
-
-    def _rows_of(self, name: str) -> np.ndarray:
-        """Return the rows of an input, allocated at the first use."""
-        getattr(self, name)
-        return self._arrays[name]
 
     def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
         """Arrays for what the user's sensors read in a rollout that records sensordata."""
@@ -247,7 +235,7 @@ class Batch(Running):
         """
         check_inverse(self.model)
         chosen = self._ids(ids)
-        return self._ask(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)
+        return self.query(Accelerations(self.model, len(chosen), self.dtype, qacc), chosen)
 
     def ray(
         self,
@@ -282,7 +270,7 @@ class Batch(Running):
         chosen = self._ids(ids)
         check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
-        return self._ask(rays, chosen)
+        return self.query(rays, chosen)
 
     def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
         """Signed distances of pairs of geoms and their nearest points, in each world's present state.
@@ -302,7 +290,7 @@ class Batch(Running):
             ModelError, UnknownNameError: as `fl.geom_distance` does.
         """
         chosen = self._ids(ids)
-        return self._ask(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
+        return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
     def get_data(self, world: int):
         """One world as an `fl.Data` in float64, forward computed."""
@@ -326,6 +314,20 @@ def field_names(call: str, given) -> list[str]:
             raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
         names.append(name)
     return names
+
+
+def recordings(
+    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
+) -> dict[str, np.ndarray]:
+    """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
+    spare, result = sorted(set(out or ()) - set(names)), {}
+    if spare:
+        raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
+    for name in names:
+        field, given = DATA[name], (out or {}).get(name)
+        shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
+        result[name] = np.empty(shape, kind) if given is None else _recordable(name, given, shape, kind)
+    return result
 
 
 def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from featherlane.model.fields import MODEL
@@ -71,15 +73,9 @@ class Expanded(dict[str, np.ndarray]):
         """
         return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
-    def dependent(self) -> list[str]:
-        """Fields that follow from those that differ."""
-        # most models have no geom for a medium: their worlds need no coefficients of their own
-        media = "geom_fluid" in self or self.model.geom_fluid.any()
-        return [name for name in DEPENDENT_REALS if name != "geom_fluid" or media]
-
     def set_const(self, chosen: np.ndarray, inputs: list[str]) -> None:
         """Recompute the dependent fields of these worlds, which have rows by now, from their own inputs."""
-        constants, targets = Constants(self.model), {name: self[name] for name in self.dependent()}
+        constants, targets = Constants(self.model), {name: self[name] for name in dependent(self.model, self)}
         for w in chosen:
             values = constants({name: self[name][w].astype(np.float64) for name in inputs})
             for name, rows in targets.items():
@@ -88,3 +84,10 @@ class Expanded(dict[str, np.ndarray]):
     def inputs(self) -> list[str]:
         """Fields that differ and do not follow from others alone."""
         return [name for name in self if name not in DEPENDENT_REALS or name in BOTH]
+
+
+def dependent(model: Model, differing: Container[str]) -> list[str]:
+    """Fields of a model that follow from those that differ by world."""
+    # most models have no geom for a fluid: their worlds need no separate coefficients
+    fluid = "geom_fluid" in differing or model.geom_fluid.any()
+    return [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
+from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.failure_file import save
+from featherlane.simulation.batch.protocol import Worlds
 from featherlane.simulation.steps import step
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.world.data import Data
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from featherlane.model.model import Model
-    from featherlane.simulation.batch.batch import Batch
 
 SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
 MADE = ("_model", "_data", "_function")  # when they are first asked for
@@ -64,7 +62,7 @@ class Failure:
         states: dict[str, np.ndarray],
         model: Model,
         own: dict[str, np.ndarray],
-        kind: type[Batch],
+        kind: Callable[..., Any],
         given_contacts: int = 0,
         control: Kernel | None = None,
     ):
@@ -151,7 +149,7 @@ class Failure:
             self._enter(data, stop, edits)
         return data
 
-    def replay_batch(self, stop: int | None = None) -> Batch:
+    def replay_batch(self, stop: int | None = None) -> Worlds:
         """The same in a batch of one world and of the dtype of the batch that failed: equal bits in float32, too.
 
         Args:
@@ -217,9 +215,9 @@ class Failure:
     def _made_model(self) -> Model:
         return model_of_world(self._common, self._own)
 
-    def _made_batch(self, model: Model) -> Batch:
+    def _made_batch(self, model: Model) -> Worlds:
         batch = self._kind(model, 1, 1, self.dtype, self._given_contacts)
-        batch.__dict__["_told"] = True
+        batch.mute()
         return batch
 
     def _control_address(self, data: Data, model: Model) -> int:
@@ -239,7 +237,7 @@ class Failure:
             for k in range(self.nstep - 1):
                 self._enter_batch(batch, k, edits)
                 batch.rollout(1, self.control, ())
-                came = {name: batch._arrays.get(name) for name in self.states if name not in GIVEN}
+                came = {name: batch.rows.get(name) for name in self.states if name not in GIVEN}
                 edits.append(
                     [n for n, a in came.items() if a is None or a[0].tobytes() != self.states[n][k + 1].tobytes()]
                 )
@@ -256,8 +254,7 @@ class Failure:
             value = self.states[name][k]
             data.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
 
-    def _enter_batch(self, batch: Batch, k: int, edits: list[list[str]]) -> None:
+    def _enter_batch(self, batch: Worlds, k: int, edits: list[list[str]]) -> None:
         """State or inputs of step k into the batch's world."""
         for name in self._set_names(k, edits):
-            getattr(batch, name)  # rows that are kept on demand
-            batch._arrays[name][0] = self.states[name][k]
+            batch.row_memory(name)[0] = self.states[name][k]

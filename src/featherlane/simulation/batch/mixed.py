@@ -13,6 +13,7 @@ so none waits where one model's worlds are done.  Each world has the bits that i
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,11 +24,20 @@ from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeEr
 from featherlane.lanes import Kernel
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names
+from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names, recordings
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.room import Room, Rooms
-from featherlane.simulation.batch.worlds import REPORTS, STATE, chosen_worlds, count
+from featherlane.simulation.batch.worlds import (
+    BINDABLE,
+    REPORTS,
+    STATE,
+    check_field_name,
+    chosen_worlds,
+    count,
+    keyframe_numbers,
+)
 from featherlane.simulation.tile.fields import DATA, STATUS
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
@@ -54,7 +64,7 @@ class MixedBatch:
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
         group: (nworld,) which group each world is in.
         status, nbad, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
-        failures: with record_bad, pairs (group, `Failure`), whose worlds are numbered within the group.
+        failures: with record_bad, copies of the groups' failures, whose worlds are numbered among all.
 
     Raises:
         TypeError: what is no pair of a Model and a number.
@@ -100,12 +110,11 @@ class MixedBatch:
             raise UnknownAttributeError(f"mixed batch has no {name!r}")
         if name in STATE or name in REPORTS:
             return self._of_all(name)
-        if name in DATA and DATA[name].traits.shown:
+        if name in BINDABLE:
             for group in self.groups:
                 getattr(group, name)  # or its error
             return self.bind(name)
-        allowed = [n for n in DATA.index if DATA[n].traits.shown]
-        raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, allowed)}; see also batch.groups")
+        raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, BINDABLE)}; see also batch.groups")
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
@@ -135,17 +144,7 @@ class MixedBatch:
         return DATA[name].public(self._rooms.array(name))
 
     def bind(self, name: str) -> np.ndarray:
-        """A live array over a field of all worlds: state itself, or an output that each call refreshes.
-
-        Args:
-            name: as of `Batch.bind`.
-
-        Returns:
-            (nworld, n, ...) array, as wide as the widest model needs; outputs are read-only.
-
-        Raises:
-            ModelError, UnsupportedFeatureError: as `Batch.bind` does.
-        """
+        """A live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
         arrays = [group.bind(name) for group in self.groups]
         view = DATA[name].public(self._rooms.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
@@ -163,14 +162,8 @@ class MixedBatch:
         Raises:
             ModelError: no such field.
         """
-        self._check_field("mask", name)
+        check_field_name("mask", name)
         return self._rooms.mask(name)
-
-    def _check_field(self, call: str, name: str) -> None:
-        """Raise for what is no field of a world."""
-        if not isinstance(name, str) or name not in DATA or not DATA[name].traits.shown:
-            allowed = [n for n in DATA.index if DATA[n].traits.shown]
-            raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
 
     @property
     def status(self) -> dict[str, np.ndarray]:
@@ -179,19 +172,17 @@ class MixedBatch:
         return {name: np.concatenate([one[name] for one in told]) for name in STATUS}
 
     @property
-    def failures(self) -> list[tuple[int, Failure]]:
-        """What went wrong, by group."""
-        return [(k, failure) for k, group in enumerate(self.groups) for failure in group.failures]
+    def failures(self) -> list[Failure]:
+        """With record_bad, what went wrong, as of `Batch`: copies, in the order of steps."""
+        found = []
+        for start, group in zip(self.starts.tolist(), self.groups, strict=False):
+            for failure in map(copy.copy, group.failures):
+                failure.world += start
+                found.append(failure)
+        return sorted(found, key=lambda failure: (failure.step, failure.world))
 
     def expand(self, name: str) -> tuple[np.ndarray, ...]:
-        """Give a real model field its own values in each world, see `Batch.expand`.
-
-        Returns:
-            For each group a live array (worlds, ...), at first its model's values.
-
-        Raises:
-            ModelError: no such real field.
-        """
+        """Give a real model field its own values in each world, as `Batch.expand`; a live array for each group."""
         return tuple(group.expand(name) for group in self.groups)
 
     def set_const(self, ids=None) -> None:
@@ -201,16 +192,10 @@ class MixedBatch:
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps of their models.
-
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, as `Batch.step` does.
-
-        Args:
-            nstep: time steps, at least 1.
-            ids: the worlds, by number or as a mask; None for all.
+        """Advance worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
+            ModelError: as there.
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
         self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
@@ -219,53 +204,58 @@ class MixedBatch:
         """Compute all derived fields of the present state, without a step."""
         self._run(0, self._shares(self._ids(ids)))
 
-    def reset(self, ids=None, keyframe: int | str = -1, forward: bool = True) -> None:
-        """Worlds to their models' defaults, or to a keyframe that all these models have; bound outputs follow.
-
-        Args:
-            ids: the worlds; None for all.
-            keyframe: its name, or its number; -1 for the defaults.
-            forward: False leaves bound outputs as they are, for a caller that sets the state next.
+    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+        """Worlds to their models' defaults, or to keyframes, as `Batch.reset`.
 
         Raises:
             ModelError: a model has no such keyframe, or `forward` is no switch; no world is reset then.
         """
-        chosen, forward = self._split(self._ids(ids)), flag("forward", forward)
-        for k, worlds in chosen:
-            self.groups[k]._keyframes(keyframe, len(worlds))
-        for k, worlds in chosen:
-            self.groups[k].reset(worlds, keyframe, forward)
+        chosen, forward = self._ids(ids), flag("forward", forward)
+        each = isinstance(keyframe, list | tuple | np.ndarray) and np.shape(keyframe) == chosen.shape
+        resets = [
+            (self.groups[k], worlds, np.asarray(keyframe)[self.group[chosen] == k] if each else keyframe)
+            for k, worlds in self._split(chosen)
+        ]
+        for group, worlds, key in resets:
+            keyframe_numbers(group.model, key, len(worlds))
+        for group, worlds, key in resets:
+            group.reset(worlds, key, forward)
 
-    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None) -> dict[str, np.ndarray]:
-        """Advance worlds by nstep steps and record fields after each.
+    def rollout(
+        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+    ) -> dict[str, np.ndarray]:
+        """Advance worlds and record fields after each step, as `Batch.rollout`.
 
         Args:
-            nstep: time steps, at least 1.
-            control: (n, nstep, m) controls for the n worlds of the call, or (nstep, m) for all of them, where m is the
-                width of `ctrl`; a function `control(batch, step)`, called between steps, that gives what broadcasts to
-                (n, m); a kernel, as in `Batch.rollout`; or None to leave `ctrl` as it is.
-            record: names of state or derived fields.
+            nstep, record, out: as there.
+            control: as there, with the width of `ctrl` in place of nu.
             ids: the worlds, ascending; None for all.
+            reduce: as there; numbers that a world does not have count as zero.
 
         Returns:
-            name -> (n, nstep, k, ...), padded as the fields themselves; of a single number (n, nstep).
+            name -> (n, nstep, k, ...), padded as the fields themselves; of a single number (n, nstep).  With `reduce`,
+            as there.
 
         Raises:
-            ModelError, InstallationError: as `Batch.rollout` does.
+            ModelError, InstallationError: as there.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
             raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
         for name in names:
-            self._check_field("record", name)
-        out = {name: self._rooms.zeros(name, (len(chosen), nstep)) for name in names}
+            check_field_name("record", name)
+        how = check_rollout(reduce, out, len(chosen))
+        result = recordings(names, (len(chosen), nstep), out, self._rooms.padded, self.dtype)
+        padded = {name: rows[..., None] if DATA[name].is_number else rows for name, rows in result.items()}
+        for rows in padded.values():
+            rows[...] = 0
         if callable(control) and not isinstance(control, Kernel):
-            self._driven(control, nstep, chosen, out)
+            self._driven(control, nstep, chosen, padded)
         else:
             if not isinstance(control, Kernel | None):
                 control = controls_of_rollout(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
-            self._roll(nstep, chosen, control, out)
-        return {name: DATA[name].public(rows) for name, rows in out.items()}
+            self._roll(nstep, chosen, control, padded)
+        return result if how is None else over_worlds(how, result, chosen)
 
     def _roll(self, nstep: int, chosen: np.ndarray, control, out: dict[str, np.ndarray]) -> None:
         """Steps under given controls, padded, or under a kernel; what is recorded goes into parts of padded arrays."""
@@ -335,12 +325,7 @@ class MixedBatch:
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
     def restore(self, kept) -> None:
-        """Take over a checkpoint; the worlds go on bit for bit.
-
-        Raises:
-            ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
-            RuntimeError: another thread is in a call of this batch; nothing is taken over then.
-        """
+        """Take over a checkpoint, as `Batch.restore`; the worlds go on bit for bit."""
         if not isinstance(kept, Mapping):
             raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]

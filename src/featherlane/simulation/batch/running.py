@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -25,14 +26,14 @@ from featherlane.simulation.batch.worlds import (
     MOCAP,
     REPORTS,
     SLEEP_ROWS,
-    Worlds,
+    WorldRows,
     count,
 )
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import STATUS, WANTED
 from featherlane.simulation.tile.team import Team
-from featherlane.simulation.tile.transfer import Plan, Transfer
+from featherlane.simulation.tile.transfer import Plan, Transfer, transfers
 from featherlane.simulation.tile.turn import Turn, hold
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
@@ -44,7 +45,7 @@ MOST_THREADS = 1024  # each has memory of its own
 NAMED = 8  # worlds that a warning names
 
 
-class Running(Worlds):
+class Running(WorldRows):
     """Worlds that go through tiles, one call at a time; the arguments are those of `Batch`."""
 
     nthread: int
@@ -104,9 +105,33 @@ class Running(Worlds):
         if recorder is not None:
             recorder.forget(worlds)
 
+    # ---- for programs that show or run a batch of a user -------------------------------------------------------------
+    @property
+    def is_busy(self) -> bool:
+        """Is a call under way?"""
+        return self._turn.is_held
+
+    def mute(self) -> None:
+        """Emits no BadNumberWarning from now on: the caller reports what `status` counts."""
+        self.__dict__["_told"] = True
+
+    def watch(self, function: Callable[[], None] | None) -> None:
+        """Calls a function at the end of each call, in the thread of that call; None for no function."""
+        self.__dict__["_watcher"] = function
+
+    @property
+    def pair_memory(self) -> np.ndarray:
+        """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
+        return self._remembered()
+
     # ---- a call ------------------------------------------------------------------------------------------------------
-    def _ask(self, question: Question, chosen: np.ndarray):
-        """The answer of the chosen worlds in their present states, which stay as they are."""
+    def query(self, question: Question, chosen: np.ndarray) -> Any:
+        """Returns the answer to a question about the present states of worlds, which stay as they are.
+
+        Args:
+            question: of `featherlane.simulation.query`, for as many worlds.
+            chosen: (n,) numbers of the worlds.
+        """
         if len(chosen):
             hold((self._turn,), self._compute, question, chosen)
         return question.answer()
@@ -116,8 +141,9 @@ class Running(Worlds):
         workspaces = self._prepare()
         for workspace in workspaces:
             question.enter(workspace)
-        transfers = {"load": self._load(question.reads), **question.transfers()}
-        plan = Plan(workspaces, transfers, self.nworld, self._wanted(set()), question.loop)
+        kinds = {"load": self._load(question.reads), "control": transfers(question.loop, question.brought())}
+        kinds["record"] = transfers(question.loop, question.taken())
+        plan = Plan(workspaces, kinds, self.nworld, self._wanted(set()), question.loop)
         work([self._begun(plan, question.number, chosen)], self._team)
 
     def _run(self, nstep: int, chosen: np.ndarray, extra, control: UserFunction | None = None) -> None:
@@ -252,7 +278,6 @@ class Running(Worlds):
         return plan
 
     def _remembered(self) -> np.ndarray:
-        """What each world remembers of its pairs, (nworld, n): it saves time, and changes no result."""
         memory = self._memory
         if memory is None:
             memory = aligned((self.nworld, Workspace.sizes_of(self.model, self.ngiven, self.width)["nmemory"]))
@@ -260,16 +285,7 @@ class Running(Worlds):
         return memory
 
     def _wanted(self, asked: set[str]) -> dict[str, int]:
-        """What a step computes for the outputs that are asked for, and for histories of sensors, which are state."""
-        sensors = "sensordata" in asked or bool((self.model.sensor_history[:, 0] > 0).any())
-        asked = asked | fields_called_for(self.model, sensors)
-        by_sensors = sensors and bool(np.isin(self.model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
-        wanted = {size: not asked.isdisjoint(names) for size, names in WANTED.items()}
-        wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
-        wanted["want_all"] |= by_sensors
-        wanted["keeps_list"] = self.nworld == 1
-        # `_begin` sets the address of a control
-        return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
+        return sizes_wanted(self.model, self.nworld, asked)
 
     def _load(self, names) -> list[Transfer]:
         """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
@@ -287,3 +303,38 @@ class Running(Worlds):
     def __setstate__(self, state):
         self.__dict__.update(state)
         self._start()
+
+
+def sizes_wanted(model: Model, nworld: int, asked: Set[str] = frozenset()) -> dict[str, int]:
+    """Returns what a step computes, as sizes of its record: outputs that are read, and histories of sensors (state)."""
+    sensors = "sensordata" in asked or bool((model.sensor_history[:, 0] > 0).any())
+    asked = asked | fields_called_for(model, sensors)
+    by_sensors = sensors and bool(np.isin(model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
+    wanted = {size: not asked.isdisjoint(names) for size, names in WANTED.items()}
+    wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
+    wanted["want_all"] |= by_sensors
+    wanted["keeps_list"] = nworld == 1
+    # `_begin` sets the address of a control
+    return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
+
+
+def tiles(batch: Running) -> list[tuple[int, np.ndarray]]:
+    """Returns the widths of a batch's tiles, each with the worlds in the order in which they fill such tiles."""
+    return [(width, batch._arrange(part, width, 0)) for width, part in batch._parts(np.arange(batch.nworld))]
+
+
+def begun_rollout(batch: Running, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:
+    """Returns the plan of a rollout of all worlds, begun, for a caller that runs its loop over the tiles.
+
+    Args:
+        batch: the worlds.
+        control: (nworld, nstep, nu) controls.
+        record: field -> (nworld, nstep, n) array to record into.
+    """
+    every, nstep = np.arange(batch.nworld), control.shape[1]
+    recorded = [Transfer(name, rows) for name, rows in record.items() if rows.size]
+    batch._prepare(batch.width)
+    plan = batch._plan(nstep, {"control": [Transfer("ctrl", control)], "record": recorded}, batch.width)
+    plan.workspaces[0].calls.require(plan.loop)
+    plan.begin(nstep, every, every)
+    return plan

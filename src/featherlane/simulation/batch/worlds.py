@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.set_const import model_of_world
 from featherlane.model.sleep import AWAKE
-from featherlane.simulation.batch.expanded import Expanded
+from featherlane.simulation.batch.expanded import Expanded, dependent
 from featherlane.simulation.batch.room import Room
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.turn import Turn, hold
@@ -39,9 +40,10 @@ LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
 SLEEPS = int(Enable.SLEEP)  # flags of Python's take a microsecond
 MOST = 2**31 - 1  # of steps, worlds
+BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
 
 
-class Worlds(NamedAccess):
+class WorldRows(NamedAccess):
     """The rows of nworld worlds of one model, `(nworld, ...)` in C order, with checks of what is written to them.
 
     Raises:
@@ -68,7 +70,7 @@ class Worlds(NamedAccess):
                 f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
             )
         own = self.__dict__
-        own["model"], own["dtype"], own["nworld"] = model, _precision(dtype), count("nworld", nworld, 1)
+        own["model"], own["dtype"], own["nworld"] = model, precision(dtype), count("nworld", nworld, 1)
         own["ngiven"], own["_room"] = room_for(given_contacts), None
         own["_arrays"], own["_bound"], own["_expanded"] = {}, {}, Expanded(model, self.nworld, self.dtype)
         given = GIVEN_ROWS if self.ngiven else ()
@@ -112,11 +114,11 @@ class Worlds(NamedAccess):
         if name in SLEEP_ROWS:
             self._add_sleep()
             return arrays[name]
-        if name in DATA and self._bindable(name):
+        if name in BINDABLE:
             return self._read(name)
         if name == "failures":
             return self._found_failures()
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, [n for n in DATA.index if self._bindable(n)])}")
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
 
     def __setattr__(self, name: str, value):
         if name in STATE:
@@ -126,20 +128,28 @@ class Worlds(NamedAccess):
         else:
             raise UnknownAttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
 
-    @staticmethod
-    def _bindable(name: str) -> bool:
-        return DATA[name].traits.shown
+    # ---- memory ------------------------------------------------------------------------------------------------------
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Memory of what lasts (state, inputs in use, reports) by field, (nworld, ...); writes to it are unchecked."""
+        return MappingProxyType(self._arrays)
 
-    def _check_bindable(self, call: str, name: str) -> None:
-        """A field that each world has, or an error of the call that asks for it."""
-        if isinstance(name, str) and name == "sensordata":
-            from featherlane.model.features import refuse_sensors
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """Memory of the bound outputs by field, (nworld, ...)."""
+        return MappingProxyType(self._bound)
 
-            refuse_sensors(self.model)
-        if not isinstance(name, str) or name not in DATA or not self._bindable(name):
-            allowed = [n for n in DATA.index if self._bindable(n)]
-            raise ModelError(f"{call}: {name!r} is no field of a world{near(name, allowed)}")
+    @property
+    def expanded_fields(self) -> Mapping[str, np.ndarray]:
+        """Memory of the model fields that differ by world, (nworld, ...); `expanded` gives arrays with checks."""
+        return MappingProxyType(self._expanded)
 
+    def row_memory(self, name: str) -> np.ndarray:
+        """Returns the memory of a state field, allocated at the first use."""
+        getattr(self, name)
+        return self._arrays[name]
+
+    # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:
         """A live array over a field: state itself, or an output that each call refreshes.
 
@@ -157,7 +167,7 @@ class Worlds(NamedAccess):
             ModelError: no such field, or one that belongs to a tile and not to a world.
             UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
         """
-        self._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         if name in LASTING or name in self._arrays:
             return getattr(self, name)
         return self._bind(name)
@@ -178,7 +188,7 @@ class Worlds(NamedAccess):
 
     def _read(self, name: str) -> np.ndarray:
         """An output of the last call, bound from now on."""
-        self._check_bindable("bind", name)
+        check_bindable(self.model, "bind", name)
         self._check_kept(name)
         return self._bind(name)
 
@@ -263,7 +273,7 @@ class Worlds(NamedAccess):
     def _set_const(self, chosen: np.ndarray) -> None:
         inputs = self._expanded.inputs()
         self._check_edits()
-        for name in self._expanded.dependent():
+        for name in dependent(self.model, self._expanded):
             self._expand(name)
         self._expanded.set_const(chosen, inputs)
 
@@ -342,21 +352,6 @@ class Worlds(NamedAccess):
         if count("world", world, 0) >= self.nworld:
             raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
         return int(world)
-
-    def _keyframes(self, keyframe, n: int) -> np.ndarray:
-        """A keyframe's number for each of n worlds, checked; none for the defaults of all, the common case."""
-        if type(keyframe) is int and keyframe == -1:
-            return np.zeros(0, np.int64)
-        if isinstance(keyframe, str):
-            keyframe = self.model.keyframe(keyframe).id
-        given = regular("keyframe", keyframe)
-        try:
-            keys = np.broadcast_to(given, (n,))
-        except ValueError:
-            raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
-        if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= self.model.nkey)).any():
-            raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {self.model.nkey - 1}, or a name")
-        return keys
 
     def _defaults(self, at: np.ndarray) -> list[Assignment]:
         """The model's default state and inputs, with what each world has for itself where fields are expanded."""
@@ -475,6 +470,37 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
     return flat.view(row)[:, 0], np.zeros((), row)[()]
 
 
+def check_bindable(model: Model, call: str, name: Any) -> None:
+    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
+    if isinstance(name, str) and name == "sensordata":
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(model)
+    check_field_name(call, name)
+
+
+def check_field_name(call: str, name: Any) -> None:
+    """Refuses what is no name of a field of a world."""
+    if not isinstance(name, str) or name not in BINDABLE:
+        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
+
+
+def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
+    """A keyframe's number for each of n worlds, checked; none for the defaults of all, the common case."""
+    if type(keyframe) is int and keyframe == -1:
+        return np.zeros(0, np.int64)
+    if isinstance(keyframe, str):
+        keyframe = model.keyframe(keyframe).id
+    given = regular("keyframe", keyframe)
+    try:
+        keys = np.broadcast_to(given, (n,))
+    except ValueError:
+        raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
+    if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= model.nkey)).any():
+        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
+    return keys
+
+
 def not_kept(name: str) -> ModelError:
     """The error of reading an output that was not bound before the last call."""
     return ModelError(
@@ -483,7 +509,7 @@ def not_kept(name: str) -> ModelError:
     )
 
 
-def _precision(dtype) -> np.dtype:
+def precision(dtype) -> np.dtype:
     """A dtype that kernels compute in, checked."""
     try:
         processor.base_of(dtype)

@@ -16,8 +16,6 @@ from featherlane.model.model import Model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.transfer import Transfer
-from featherlane.simulation.tile.workspace import Workspace
 
 
 class Arcs(NamedTuple):
@@ -81,12 +79,9 @@ class ArcsRoundGeoms(Question):
         self.ends = np.empty((nworld, self.number, 6), dtype)
         self.length = np.empty((nworld, self.number, 1), dtype)
 
-    def enter(self, workspace: Workspace) -> None:
-        """Nothing is asked of all worlds alike."""
-
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """What `arc_tiles` takes: a step is a geom on a path."""
-        return {"record": [Transfer("distance.fromto", self.ends), Transfer("distance.dist", self.length)]}
+    def taken(self) -> dict[str, np.ndarray]:
+        """A step is a geom on a path."""
+        return {"distance.fromto": self.ends, "distance.dist": self.length}
 
     def answer(self) -> Arcs:
         """The arcs."""

@@ -16,7 +16,6 @@ from featherlane.model.model import Model, check_model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
@@ -110,15 +109,13 @@ class Pairs(Question):
         """Tell a tile the limit."""
         workspace.arrays["distance.limit"][0] = self.distmax
 
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """What `distance_tiles` takes: a step is a pair."""
-        return {
-            "control": [Transfer("distance.geom", self.geom)],
-            "record": [
-                Transfer("distance.dist", self.distance.reshape(*self.shape, 1)),
-                Transfer("distance.fromto", self.fromto),
-            ],
-        }
+    def brought(self) -> dict[str, np.ndarray]:
+        """A step is a pair."""
+        return {"distance.geom": self.geom}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """Distance and nearest points of each pair."""
+        return {"distance.dist": self.distance.reshape(*self.shape, 1), "distance.fromto": self.fromto}
 
     def answer(self) -> Distances:
         """The results; of one pair in one world the distance is a number."""

@@ -10,8 +10,6 @@ from featherlane.model.model import Model
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.tiles import inverse_tiles
-from featherlane.simulation.tile.transfer import Transfer
-from featherlane.simulation.tile.workspace import Workspace
 
 
 class Accelerations(Question):
@@ -37,13 +35,13 @@ class Accelerations(Question):
                 raise ModelError(f"qacc: got {given}, allowed is what broadcasts to ({nworld}, {model.nv})") from None
             self.qacc = np.ascontiguousarray(rows).reshape(nworld, 1, model.nv)
 
-    def enter(self, workspace: Workspace) -> None:
-        """Nothing is asked of all worlds alike."""
+    def brought(self) -> dict[str, np.ndarray]:
+        """The accelerations, where they are given."""
+        return {"qacc": self.qacc} if self.number else {}
 
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """What `inverse_tiles` takes."""
-        control = [Transfer("qacc", self.qacc)] if self.number else []
-        return {"control": control, "record": [Transfer("qfrc_inverse", self.force)]}
+    def taken(self) -> dict[str, np.ndarray]:
+        """The forces."""
+        return {"qfrc_inverse": self.force}
 
     def answer(self) -> np.ndarray:
         """The forces, (nworld, nv)."""

@@ -12,8 +12,6 @@ from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.transfer import Transfer
-from featherlane.simulation.tile.workspace import Workspace
 
 
 @over_tiles
@@ -48,12 +46,9 @@ class Poses(Question):
             name: np.empty((nworld, 1, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype)) for name in fields
         }
 
-    def enter(self, workspace: Workspace) -> None:
-        """Nothing is asked of all worlds alike."""
-
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """What `pose_tiles` takes."""
-        return {"record": [Transfer(name, rows) for name, rows in self.rows.items()]}
+    def taken(self) -> dict[str, np.ndarray]:
+        """The fields."""
+        return self.rows
 
     def answer(self) -> dict[str, np.ndarray]:
         """The fields by name, (nworld, ...)."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from featherlane.lanes import Stage
-from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.workspace import Workspace
 
 
@@ -27,16 +26,19 @@ class Question(ABC):
     number: int
     single: bool = False
 
+    def brought(self) -> dict[str, np.ndarray]:
+        """Field -> rows (n, number, ...) of what n worlds are asked."""
+        return {}
+
     @abstractmethod
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """Rows of what is asked (`control`) and of answers (`record`), (n, number, ...) for n worlds."""
+    def taken(self) -> dict[str, np.ndarray]:
+        """Field -> rows (n, number, ...) of their answers."""
 
     @abstractmethod
     def answer(self) -> Any:
         """The answers, as a user gets them."""
 
-    @abstractmethod
-    def enter(self, workspace: Workspace) -> None:
+    def enter(self, workspace: Workspace) -> None:  # noqa: B027
         """Tell a tile what all worlds are asked alike."""
 
     def shaped(self, rows: np.ndarray) -> Any:

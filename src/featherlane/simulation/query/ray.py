@@ -21,7 +21,6 @@ from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
@@ -206,15 +205,15 @@ class Rays(Question):
         """What `cast_many` takes."""
         return [address(a) for a in (self.point, self.direction, self.exclude, self.distance, self.geom, self.normal)]
 
-    def transfers(self) -> dict[str, list[Transfer]]:
-        """What `cast_tiles` takes: a step is a ray."""
-        single = (*self.shape, 1)
-        control = {"point": self.point, "direction": self.direction, "exclude": self.exclude.reshape(single)}
-        record = {"distance": self.distance.reshape(single), "geom": self.geom.reshape(single), "normal": self.normal}
-        return {
-            "control": [Transfer(f"ray.{name}", a) for name, a in control.items()],
-            "record": [Transfer(f"ray.{name}", a) for name, a in record.items()],
-        }
+    def brought(self) -> dict[str, np.ndarray]:
+        """A step is a ray."""
+        exclude = self.exclude.reshape(*self.shape, 1)
+        return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
+
+    def taken(self) -> dict[str, np.ndarray]:
+        """What each ray meets."""
+        distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
+        return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
 
     def answer(self) -> Hits:
         """Results, distances in lengths of the rays' directions."""

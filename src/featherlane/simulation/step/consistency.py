@@ -72,19 +72,19 @@ def compare_forward_inverse(m, d):
             qfrc_constraint and warning, which stay; in_stage, primal.*, primal.* for itself.
     Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
     """
-    full, rows_full, unconverged = d.warning[0], d.warning[1], d.warning[3]
+    full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
         d.primal.search[i] = d.qfrc_constraint[i]
     d.in_stage[0] = 1
-    inverse_constraint(m, d, 0)
+    inverse_constraint(m, d, store=0)
     d.in_stage[0] = 0
     # what does not fit was counted when forward met it
-    d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
+    d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
     inverse_force(m, d)
     for i in range(m.nv):
         d.primal.grad[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, d.primal.grad)
-    constraint, force = real(d, 0.0), real(d, 0.0)
+    constraint, force = zero(d), zero(d)
     for i in range(m.nv):
         x, y = d.primal.search[i] - d.qfrc_constraint[i], d.primal.grad[i] - d.qfrc_inverse[i]
         constraint, force = fma(x, x, constraint), fma(y, y, force)

@@ -37,10 +37,10 @@ def _take_from_parts(m, d, _purpose):
 @kernel
 def _take_in_parts(m, d):
     """The same of a tile that does not fit; the overflow stands, for the rows have to go by parts as well."""
-    full = d.warning[0]
+    full = d.warning[CONTACTS_FULL]
     _take_from_parts(m, d, 0)
     # contacts that were dropped are counted when the rows are made
-    d.warning[0] = full
+    d.warning[CONTACTS_FULL] = full
     d.con_overflow[0] = 1
 
 

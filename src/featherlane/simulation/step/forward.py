@@ -41,7 +41,6 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.health import (
     bad_acceleration,
     bad_state,
-    count,
     infinite_outputs,
     load_counts,
     reset_bad,
@@ -220,7 +219,7 @@ def forward_pass(m, d):
     Reads:  what `forward` reads.   Writes: every field down to qacc, warning (bad number).
     """
     forward(m, d)
-    count(d, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+    warn(d, BAD_NUMBER, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
 
 
 @stage
@@ -289,12 +288,12 @@ def step(m, d):
     Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning; all else as `forward` left
             it at the old state.
     """
-    reset_bad(m, d, 0)
+    reset_bad(m, d, acceleration=0)
     counts = load_counts(d)
     forward(m, d)
     if any_(bad_acceleration(m, d)):
         take_back_counts(m, d, counts)
-        reset_bad(m, d, 1)
+        reset_bad(m, d, acceleration=1)
         forward(m, d)
     if m.opt_enableflags & ENABLE_FWDINV:
         compare_forward_inverse(m, d)
@@ -305,7 +304,7 @@ def step(m, d):
     else:
         integrate(m, d)
     if needs_energy(m, d) or measures(m, d):
-        count(d, infinite_outputs(m, d))
+        warn(d, BAD_NUMBER, infinite_outputs(m, d))
 
 
 @stage

@@ -37,11 +37,16 @@ def by_halves(function: Callable) -> Kernel:
     def halved(m, d, purpose):
         """Halve the parts until all fit."""
         d.lane_active[0] = d.active[0]
-        size, full, rows_full, unconverged = width(d) // 2, d.warning[0], d.warning[1], d.warning[3]
+        size, full, rows_full, unconverged = (
+            width(d) // 2,
+            d.warning[CONTACTS_FULL],
+            d.warning[ROWS_FULL],
+            d.warning[NOT_CONVERGED],
+        )
         while size > 1 and parts_fit(m, d, size, purpose) == 0:
             size = size // 2
             # what a part said before the next one failed to fit is said again by the smaller parts
-            d.warning[0], d.warning[1], d.warning[3] = full, rows_full, unconverged
+            d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
         if size <= 1:
             parts_fit(m, d, 1, purpose)
         d.active[0] = d.lane_active[0]

@@ -11,12 +11,13 @@ from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
 
 LARGEST = 1e10  # beyond it a number is bad, as is NaN
+REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a pass that may be computed again
 
 
 @kernel
 def bad(d, x, n):
     """Where any of the n values of a field is NaN or beyond LARGEST."""
-    found = real(d, 0.0)
+    found = zero(d)
     for i in range(n):
         found = where(fabs(x[i]) <= LARGEST, found, 1.0)
     return found > 0.0
@@ -112,23 +113,21 @@ def restart_sleep(m, d, mask):
 @kernel
 def load_counts(d):
     """Counts of contacts full, rows full, not converged and bad controls."""
-    return d.warning[0], d.warning[1], d.warning[3], d.warning[4]
+    return tuple(d.warning[k] for k in REPEATED)
 
 
 @kernel
 def take_back_counts(m, d, counts):
     """The counts before a pass that is computed again, but for the worlds on account of which it is."""
     bad = bad_acceleration(m, d)
-    d.warning[0] = where(bad, d.warning[0], counts[0])
-    d.warning[1] = where(bad, d.warning[1], counts[1])
-    d.warning[3] = where(bad, d.warning[3], counts[2])
-    d.warning[4] = where(bad, d.warning[4], counts[3])
+    for i in unrolled(range(4)):
+        d.warning[REPEATED[i]] = where(bad, d.warning[REPEATED[i]], counts[i])
 
 
 @kernel
 def infinite(d, x, n):
     """Where any of the n values of a field is infinite or NaN."""
-    found = real(d, 0.0)
+    found = zero(d)
     for i in range(n):
         found = where(x[i] - x[i] == 0.0, found, 1.0)
     return found > 0.0
@@ -137,21 +136,12 @@ def infinite(d, x, n):
 @kernel
 def infinite_outputs(m, d):
     """Worlds with an infinite or NaN energy or sensor value, of those that are computed."""
-    found = real(d, 1.0) < 0.0
+    found = false_mask(d)
     if needs_energy(m, d):
         found = infinite(d, d.energy, 2)
     if measures(m, d):
         found = found | infinite(d, d.sensordata, m.nsensordata)
     return found
-
-
-@kernel
-def count(d, mask):
-    """Count a bad number where the mask holds.
-
-    Writes: warning (bad number).
-    """
-    d.warning[2] = where(mask, d.warning[2] + 1.0, d.warning[2])
 
 
 @stage
@@ -172,7 +162,7 @@ def reset_bad(m, d, acceleration):
     else:
         mask = bad_state(m, d)
     if any_(mask):
-        count(d, mask)
+        warn(d, BAD_NUMBER, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
             d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
             reset_worlds(m, d, mask)

@@ -54,7 +54,7 @@ def inverse(m, d):
     elif has_metric(m):
         actuation(m, d)
         discrete_metric(m, d)
-    inverse_constraint(m, d, 1)
+    inverse_constraint(m, d, store=1)
     inverse_force(m, d)
     if needs_energy(m, d):
         energy(m, d)

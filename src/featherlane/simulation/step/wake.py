@@ -135,7 +135,7 @@ def perturbed(m, d, t):
 @kernel
 def note_mocap(m, d):
     """Where mocap bodies are; returns whether one of them has moved."""
-    moved = real(d, 0.0)
+    moved = zero(d)
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
         for c in range(3):
@@ -322,14 +322,14 @@ def wake_touched(m, d):
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; what `collision` writes;
             active, lane_active, warning, which are put back.
     """
-    full = d.warning[0]
+    full = d.warning[CONTACTS_FULL]
     if wake_tied(m, d):
         mark_awake(m, d)
     collide_and_wake(m, d)
     d.con_fresh[0] = 1 - d.con_overflow[0]
     if d.con_overflow[0]:
         collide_and_wake_parts(m, d, 0)
-        d.warning[0] = full
+        d.warning[CONTACTS_FULL] = full
     wake_fastened(m, d)
 
 

@@ -15,6 +15,7 @@ from featherlane.dynamics.integrator import fields as integrator
 from featherlane.dynamics.passive import fields as passive
 from featherlane.dynamics.tendon import fields as tendon
 from featherlane.lanes.layout import Layout
+from featherlane.model.status import STATUS as STATUS  # the entries of `warning`
 from featherlane.sensor import fields as sensor
 from featherlane.simulation.step import fields as step
 from featherlane.solver import fields as solver
@@ -29,7 +30,6 @@ from featherlane.solver.rows import fields as rows
 ROOMS = (state, step, body, inertia, tendon, actuator, passive, integrator, collision, constraint)
 ROOMS += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
 
-STATUS = ("contacts_full", "rows_full", "bad_number", "not_converged", "bad_control")  # the entries of `warning`
 DATA = Layout("Data", tuple(field for room in ROOMS for field in room.FIELDS))
 
 # what each size has a step compute, where it is not 0

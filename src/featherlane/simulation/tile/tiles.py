@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import overload
 
 from featherlane.prelude import *
 from featherlane.lanes import Layout, Stage
@@ -21,6 +22,14 @@ def load_tile(m, d, b, thread, tile, W):
     find_memory(d, b, tile, W)
     d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
     unsettle(m, d)
+
+
+@overload
+def over_tiles(function: Callable) -> Stage: ...
+
+
+@overload
+def over_tiles(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
 def over_tiles(function: Callable | None = None, **records: Layout):
@@ -88,7 +97,7 @@ def sign_contacts(m, d):
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
     for k in range(d.nsignature):
-        d.signature[k] = real(d, 0.0)
+        d.signature[k] = zero(d)
     bits, last = SIGNATURE_BITS * d.nsignature, -1
     for k in range(d.ncon_slot[0]):
         p = d.con_cand[k]

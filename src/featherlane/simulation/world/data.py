@@ -89,6 +89,11 @@ class Data(NamedAccess):
         # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
 
+    @property
+    def is_busy(self) -> bool:
+        """Is a call under way?"""
+        return self._turns[0].is_held
+
     def use(self, model: Model) -> None:
         """Work with this model as it is now; every stage does so before it runs.
 

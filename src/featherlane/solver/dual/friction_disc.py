@@ -66,7 +66,7 @@ def solve_disc(d, n, x):
 @kernel
 def product(d, n, x, y):
     """Scalar product of two vectors of the room."""
-    s = real(d, 0.0)
+    s = zero(d)
     for c in range(n):
         s = fma(d.dual.room[x + c], d.dual.room[y + c], s)
     return s
@@ -78,7 +78,7 @@ def solve_on_disc(d, n, r):
 
     Reads:  dual.room at A and B.   Writes: dual.room at T; W and L for itself.   Cost: O(n^3) a round.
     """
-    trace, multiplier = real(d, 0.0), real(d, 0.0)
+    trace, multiplier = zero(d), zero(d)
     for c in range(n):
         trace = trace + d.dual.room[A + entry(c, c)]
     slack = real(d, 1e-13)

@@ -70,9 +70,9 @@ def free_cone(d, q, dim, live):
     """The forces across the normal of an elliptic contact."""
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
-    zero, fall = real(d, 0.0), slide_across(d, q, dim, real(d, 0.0), real(d, 0.0), live)
+    fall = slide_across(d, q, dim, zero(d), zero(d), live)
     for c in range(1, dim):
-        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + zero
+        d.dual.f[10 * q + c] = d.dual.room[FORCE + c] + zero(d)
     return fall
 
 
@@ -88,7 +88,7 @@ def pushes(m, d, k, q):
 @kernel
 def free_contact(m, d, k, q, live):
     """The friction of contact k; returns the cost's fall."""
-    dim, fall = d.con_dim[k], real(d, 0.0)
+    dim, fall = d.con_dim[k], zero(d)
     load_contact(m, d, k, q)
     if has_edges(m, d, k):
         for i in range(1, dim):
@@ -102,7 +102,7 @@ def free_contact(m, d, k, q, live):
 @kernel
 def regularisation_cost(m, d):
     """1/2 f^T R f: what the cost loses as R is left out."""
-    s, first = real(d, 0.0), d.ndofrow[0]
+    s, first = zero(d), d.ndofrow[0]
     for k in range(first):
         f = d.dual.f[10 * k]
         s = fma(f * regularisation(d.dofrow_D[k]), f, s)
@@ -120,7 +120,7 @@ def regularisation_cost(m, d):
 @kernel
 def sweep_friction(m, d, live):
     """One sweep over all friction; returns the cost's fall."""
-    fall, joint = real(d, 0.0), d.ndofrow[0] + d.ngenrow[0]
+    fall, joint = zero(d), d.ndofrow[0] + d.ngenrow[0]
     for k in range(d.nfrictionrow[0]):
         fall = fall + free_row(d, k, d.primal.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
     for k in range(d.ngenrow[0]):
@@ -157,7 +157,7 @@ def noslip(m, d):
         if not any_(live):
             break
         fall = sweep_friction(m, d, live) + first
-        first = real(d, 0.0)
+        first = zero(d)
         live = live & (scale * fall >= m.opt_noslip_tolerance[0])
     accelerate(m, d)
     store_dual_forces(m, d)

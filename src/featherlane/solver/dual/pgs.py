@@ -89,7 +89,7 @@ def load_contact(m, d, k, q):
     for c in range(first, dim):
         d.dual.room[Y + c] = d.primal.con_warm[place(d, k, c)] + row_dot(d, q, c)
     for c in range(dim):
-        d.dual.room[CHANGE + c] = real(d, 0.0)
+        d.dual.room[CHANGE + c] = zero(d)
 
 
 @kernel
@@ -133,7 +133,7 @@ def visit_pyramid(m, d, k, q, sweep, live):
     load_contact(m, d, k, q)
     for e in range(n):
         d.dual.room[FORCE + e] = d.dual.f[10 * q + e]
-    fall, against = real(d, 0.0), real(d, 0.0)
+    fall, against = zero(d), zero(d)
     for turn in range(ROUNDS):
         for at in range(n):
             e = at if (sweep + turn) % 2 == 0 else n - 1 - at
@@ -168,7 +168,7 @@ def set_ray(d, q, dim, R, Rt, held):
     At the tip the normal alone would be stuck: an acceleration of the contact away from the surface and fast along it
     asks for friction, and friction for a normal force.
     """
-    s, up = real(d, 0.0), cone_row(d, q, 0, R, Rt)
+    s, up = zero(d), cone_row(d, q, 0, R, Rt)
     for c in range(1, dim):
         y = cone_row(d, q, c, R, Rt)
         s = fma(y, y, s)
@@ -181,9 +181,9 @@ def set_ray(d, q, dim, R, Rt, held):
 @kernel
 def ray_length(d, q, dim, R, Rt):
     """How far to go along the ray to the minimum of the cost."""
-    up, curvature = real(d, 0.0), real(d, 0.0)
+    up, curvature = zero(d), zero(d)
     for c in range(dim):
-        v, s = d.dual.room[RAY + c], real(d, 0.0)
+        v, s = d.dual.room[RAY + c], zero(d)
         up = fma(v, cone_row(d, q, c, R, Rt), up)
         for e in range(dim):
             s = fma(d.dual.A[21 * q + packed(c, e)], d.dual.room[RAY + e], s)
@@ -195,7 +195,7 @@ def ray_length(d, q, dim, R, Rt):
 @kernel
 def push_along(d, q, dim, R, Rt, live):
     """The force along its ray, not beyond the tip of the cone; returns the cost's fall."""
-    held, fall = d.dual.room[FORCE] > TOUCHING, real(d, 0.0)
+    held, fall = d.dual.room[FORCE] > TOUCHING, zero(d)
     set_ray(d, q, dim, R, Rt, held)
     x = ray_length(d, q, dim, R, Rt)
     x = fmax(x, where(held, -1.0, 0.0))
@@ -219,7 +219,7 @@ def slide_across(d, q, dim, R, Rt, live):
             d.dual.room[DISC_A + entry(c, e)] = a + Rt if c == e else a
     r = d.dual.room[FORCE]
     solve_on_disc(d, n, where(r > TOUCHING, r, 0.0))
-    fall = real(d, 0.0)
+    fall = zero(d)
     for c in range(n):
         fall = fall + move_on_cone(d, q, dim, c + 1, d.dual.room[DISC_T + c], R, Rt, live)
     return fall
@@ -232,7 +232,7 @@ def visit_cone(m, d, k, q, live):
     load_contact(m, d, k, q)
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
-    fall, against = real(d, 0.0), real(d, 0.0)
+    fall, against = zero(d), zero(d)
     for _ in range(ROUNDS):
         fall = fall + push_along(d, q, dim, R, Rt, live)
         fall = fall + slide_across(d, q, dim, R, Rt, live)
@@ -251,15 +251,15 @@ def visit_contact(m, d, k, q, sweep, live):
     elif d.con_dim[k] > 1:
         fall, against = visit_cone(m, d, k, q, live)
     else:
-        zero, most = real(d, 0.0), real(d, UNBOUNDED)
-        fall, against = visit_row(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero, most, live)
+        most = real(d, UNBOUNDED)
+        fall, against = visit_row(d, q, d.primal.con_warm[3 * k], d.con_D[k], zero(d), most, live)
     return fall, against
 
 
 @kernel
 def sweep_blocks(m, d, sweep, live):
     """One sweep; returns the cost's fall and the drift of all forces."""
-    fall, against = real(d, 0.0), real(d, 0.0)
+    fall, against = zero(d), zero(d)
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     if is_scrambled(sweep):
         order_blocks(d, sweep)
@@ -295,7 +295,7 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(n):
             d.dual.f[10 * q + e] = fmax(d.dual.f[10 * q + e], 0.0)
     else:
-        s, r = real(d, 0.0), fmax(d.dual.f[10 * q], 0.0)
+        s, r = zero(d), fmax(d.dual.f[10 * q], 0.0)
         for e in range(1, n):
             s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
         length = sqrt(s)
@@ -331,7 +331,7 @@ def row_cost(f, b, D):
 @kernel
 def dual_cost(m, d):
     """1/2 f^T (A + R) f + f^T b, f^T A f = z^T z."""
-    s, first, joint = real(d, 0.0), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
+    s, first, joint = zero(d), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for i in range(m.nv):
         s = fma(d.dual.z[i], d.dual.z[i], s)
     s = 0.5 * s
@@ -346,7 +346,7 @@ def dual_cost(m, d):
                 s = fma(basis_force(m, d, k, c), d.primal.con_warm[place(d, k, c)], s)
             for e in range(force_count(m, d, k)):
                 D = d.con_Dt[k] if e > 0 and not has_edges(m, d, k) else d.con_D[k]
-                s = s + row_cost(d.dual.f[10 * q + e], real(d, 0.0), D)
+                s = s + row_cost(d.dual.f[10 * q + e], zero(d), D)
     return s
 
 
@@ -355,7 +355,7 @@ def start_forces(m, d):
     """b = J a0 - aref, and forces: those of the last acceleration where their cost is negative, else none."""
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
-    blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], real(d, 0.0) > 0.0
+    blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
         subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
@@ -391,13 +391,12 @@ def pgs(m, d):
     """
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     start_forces(m, d)
-    zero = real(d, 0.0)
-    record_forces(m, d, 0, scale, zero, zero)
+    record_forces(m, d, 0, scale, zero(d), zero(d))
     # a sweep's gain goes with the square of what forces change by: this is rounding, squared
     noise = real(d, 1e-28)
     if single_precision(d):
         noise = real(d, 1e-12)
-    niter, k, total, idle, cost = zero, zero, zero, zero, dual_cost(m, d)
+    niter, k, total, idle, cost = zero(d), zero(d), zero(d), zero(d), dual_cost(m, d)
     live = d.active[0] > 0.0
     for sweep in range(m.opt_iterations):
         if not any_(live):
@@ -424,5 +423,5 @@ def pgs(m, d):
         left = left & not_(is_rounding(m, d, gradient, left))
         # that moved some: back to where the forces lead
         accelerate(m, d)
-    d.warning[3] = where(live | left, d.warning[3] + 1.0, d.warning[3])
+    warn(d, NOT_CONVERGED, live | left)
     store_dual_forces(m, d)

@@ -137,7 +137,7 @@ def translation_entries(d, k, i):
 def contact_entries(d, k, i, e, n, dim):
     """Column of dof i in the Jacobian of contact k: at dual.Y[e] along the first basis vector, then each n further."""
     for c in range(dim):
-        d.dual.Y[e + c * n] = real(d, 0.0)
+        d.dual.Y[e + c * n] = zero(d)
     if d.dual.mark[i] != BOTH:
         s = real(d, 1.0)
         if d.dual.mark[i] != FIRST:
@@ -197,18 +197,15 @@ def whiten_row(m, d, start, n, row):
 def reduce_three_pairs(m, d, i, j, row, n, o):
     """`reduce_pair` in three rows of n at once."""
     a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
-    link = -LD[a + above]
-    x0, x1, x2 = d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n]
-    y0, y1, y2 = d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1]
-    y0, y1, y2 = fma(link, x0, y0), fma(link, x1, y1), fma(link, x2, y2)
+    link, s, t = -LD[a + above], d.primal.search[i], d.primal.search[j]
+    x = tuple(d.dual.Y[o + r * n] for r in range(3))
+    y = tuple(fma(link, x[r], d.dual.Y[o + r * n + 1]) for r in range(3))
     for c in range(above):
         e, K, L = row + d.dual.place[m.M_colind[a + c]], -LD[a + c], -LD[b + c]
-        d.dual.Y[e] = fma(L, y0, fma(K, x0, d.dual.Y[e]))
-        d.dual.Y[e + n] = fma(L, y1, fma(K, x1, d.dual.Y[e + n]))
-        d.dual.Y[e + 2 * n] = fma(L, y2, fma(K, x2, d.dual.Y[e + 2 * n]))
-    s, t = d.primal.search[i], d.primal.search[j]
-    d.dual.Y[o], d.dual.Y[o + n], d.dual.Y[o + 2 * n] = x0 * s, x1 * s, x2 * s
-    d.dual.Y[o + 1], d.dual.Y[o + n + 1], d.dual.Y[o + 2 * n + 1] = y0 * t, y1 * t, y2 * t
+        for r in unrolled(range(3)):
+            d.dual.Y[e + r * n] = fma(L, y[r], fma(K, x[r], d.dual.Y[e + r * n]))
+    for r in unrolled(range(3)):
+        d.dual.Y[o + r * n], d.dual.Y[o + r * n + 1] = x[r] * s, y[r] * t
 
 
 @kernel
@@ -246,7 +243,7 @@ def block_matrix(d, q, dim):
     n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
-            s = real(d, 0.0)
+            s = zero(d)
             for p in range(n):
                 s = fma(d.dual.Y[row + c * n + p], d.dual.Y[row + e * n + p], s)
             d.dual.A[21 * q + packed(c, e)] = s
@@ -274,7 +271,7 @@ def dof_row_block(m, d, k, start, row):
     clear_marks(d, start, n)
     set_block(d, k, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = real(d, 0.0)
+        d.dual.Y[row + p] = zero(d)
     d.dual.Y[row] = d.dofrow_J[k]
     whiten(m, d, start, n, row, 1)
     block_matrix(d, k, 1)
@@ -291,7 +288,7 @@ def general_row_block(m, d, k, start, row):
     sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
     for p in range(n):
-        d.dual.Y[row + p] = real(d, 0.0)
+        d.dual.Y[row + p] = zero(d)
         d.dual.place[d.dual.dof[start + p]] = p
     for e in range(o, o + d.genrow_dofnum[k]):
         d.dual.Y[row + d.dual.place[d.genrow_dof[e]]] = d.genrow_J[e]
@@ -374,4 +371,4 @@ def report_full(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:
-        d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])
+        warn(d, ROWS_FULL, d.active[0] > 0.0)

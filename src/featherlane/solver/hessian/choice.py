@@ -64,7 +64,7 @@ def choose_way(m, d):
             d.hessian.pattern[0] = 0
         elif d.con_overflow[0]:
             d.con_overflow[0] = 0
-            d.ordered[0] = real(d, 0.0)
+            d.ordered[0] = zero(d)
             take_tree(m, d, APART)
             own_all_contacts(m, d)
     elif d.hessian.pattern[0] != TREE:

@@ -143,9 +143,8 @@ def keep_factor(m, d):
     Writes: hessian.H, hessian.dinv; aba_axis, hessian.dof_K; hessian.kept; primal.search.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
-    zero = real(d, 0.0)
     for i in range(m.nv):
-        d.primal.search[i] = zero
+        d.primal.search[i] = zero(d)
     if takes_recursion(m, d):
         factor_articulated(m, d)
     if takes_matrix(m, d):

@@ -39,7 +39,7 @@ def copy_out(p, at, first, count):
 @kernel
 def is_doubtful(p):
     """Has a world a dense A that is not finite, or not symmetric?"""
-    n, none, gap, size = p.lcp.n[0], real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    n, none, gap, size = p.lcp.n[0], zero(p), zero(p), zero(p)
     for i in range(n):
         for j in range(i + 1):
             x, y = p.lcp.A[i * n + j], p.lcp.A[j * n + i]

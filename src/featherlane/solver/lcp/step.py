@@ -19,15 +19,14 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 @kernel
 def store_forces(d):
     """Forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
-    zero = real(d, 0.0)
     for k in range(d.ndofrow[0]):
-        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero
+        d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero(d)
     for k in range(d.ngenrow[0]):
-        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else zero
+        d.genrow_force[k] = d.lcp.x[d.genrow_lcprow[k]] if d.genrow_lcprow[k] >= 0 else zero(d)
     for k in range(d.ncon_slot[0]):
         r = d.con_lcprow[k]
         for c in range(6):
-            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else zero
+            d.con_force[6 * k + c] = d.lcp.x[r + c] if r >= 0 and c < d.con_dim[k] else zero(d)
 
 
 @stage
@@ -42,29 +41,28 @@ def iterate(m, d):
     if m.opt_lcp_solver == APGD:
         apgd(d, m.opt_lcp_iterations, m.opt_lcp_cone)
     else:
-        pgs(d, m.opt_lcp_iterations, 0, m.opt_lcp_cone)
+        pgs(d, m.opt_lcp_iterations, quickstep=0, cone=m.opt_lcp_cone)
 
 
 @kernel
 def find_forces(m, d):
     """lcp_x, and how its solver ended."""
-    zero = real(d, 0.0)
     for r in range(d.lcp.n[0]):
-        d.lcp.x[r] = zero
-    d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zero, zero, zero
+        d.lcp.x[r] = zero(d)
+    d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)
     if d.lcp.n[0] > 0:
         if m.opt_lcp_solver != DANTZIG or d.lcp.n[0] > d.nlcpone:
             iterate(m, d)
         if m.opt_lcp_solver == DANTZIG:
             solve_islands(m, d)
     else:
-        record_residual(d, 0, zero)
+        record_residual(d, 0, zero(d))
 
 
 @kernel
 def has_rows(d):
     """Mask: has the world a row at all?"""
-    found = real(d, 0.0)
+    found = zero(d)
     for r in range(d.lcp.n[0]):
         found = where(is_present(d, r), 1.0, found)
     return found > 0.0
@@ -76,15 +74,14 @@ def report(m, d):
 
     A world without rows had nothing to solve: sweeps were those of its mates.
     """
-    zero = real(d, 0.0)
     d.solver_niter[0] = where(has_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0
-    d.solver_gap[0] = zero
+    d.solver_gap[0] = zero(d)
     unsettled, tolerance = d.lcp.status[0] == 1.0 * UNSETTLED, m.opt_lcp_tolerance[0] + 0.0
     if single_precision(d):
         tolerance = fmax(tolerance, ROUNDING32)
     failed = (d.lcp.status[0] > 0.0) & (unsettled | not_(d.lcp.residual[0] <= tolerance)) & (d.active[0] > 0.0)
-    d.warning[3] = where(failed, d.warning[3] + 1.0, d.warning[3])
+    warn(d, NOT_CONVERGED, failed)
 
 
 @stage

@@ -138,7 +138,7 @@ def find_contested(m, d):
     Reads:  the rows, cdof.   Writes: hessian.pair_J, hessian.pair_dof for itself.   Cost: O(entries of J).
     """
     for i in range(m.nv):
-        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = real(d, 0.0), real(d, 0.0) + metric_diagonal(m, d, i)
+        d.primal.Mgrad[i], d.primal.Mgrad_old[i] = zero(d), zero(d) + metric_diagonal(m, d, i)
     for k in range(d.ndofrow[0]):
         f, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         add_row(d, d.dofrow_dof[k], d.dofrow_J[k], d.dofrow_D[k], f)
@@ -148,7 +148,7 @@ def find_contested(m, d):
             add_row(d, d.genrow_dof[e], d.genrow_J[e], d.genrow_D[k], f)
     for k in range(d.ncon_slot[0]):
         add_contact(m, d, k)
-    stiffest = real(d, 0.0)
+    stiffest = zero(d)
     for i in range(m.nv):
         inertia = metric_diagonal(m, d, i)
         stiffest = fmax(stiffest, d.primal.Mgrad_old[i] / inertia)
@@ -160,7 +160,7 @@ def find_contested(m, d):
 @kernel
 def size_from_acceleration(m, d):
     """max(|f0|, |M a - f0|), or what float32 can square, if that is less."""
-    smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
+    smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         x = d.primal.Ma[i] - f0[i]
         smooth, constraint = fma(f0[i], f0[i], smooth), fma(x, x, constraint)
@@ -177,7 +177,7 @@ def is_right(m, d, gradient, promise, fall, stiffest):
 
     It is given what the step promises to gain and how steeply the cost falls along it, too.
     """
-    small, rounding, above, beyond = real(d, SMALL), one_rounding(d), real(d, 0.0), real(d, 0.0)
+    small, rounding, above, beyond = real(d, SMALL), one_rounding(d), zero(d), zero(d)
     if single_precision(d):
         small = real(d, SMALL32)
     forces, lost = size_from_acceleration(m, d), 1.0 + SLACK * (rounding * stiffest)
@@ -198,8 +198,8 @@ def is_well_known(m, d, chosen):
     Reads:  the rows, cdof.
     Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
     """
-    rounding, above = one_rounding(d), real(d, 0.0)
-    d.primal.live[0] = where(chosen, 1.0, real(d, 0.0))
+    rounding, above = one_rounding(d), zero(d)
+    d.primal.live[0] = where(chosen, 1.0, zero(d))
     assemble_hessian(m, d)
     for pattern in range(2):
         find_contested(m, d)
@@ -231,7 +231,7 @@ def refine(m, d, left, gradient, niter, n):
     Cost:   a product with J, and two or three of Newton's steps.
     """
     tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
-    right, todo = left & not_(left), left
+    right, todo = false_mask(d), left
     sure = right
     make_rows_anew(m, d, left)
     cost, again = evaluate(m, d)

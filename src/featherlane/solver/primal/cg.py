@@ -45,8 +45,7 @@ def precondition(m, d):
 @kernel
 def conjugation(m, d):
     """beta of Hager and Zhang."""
-    zero = real(d, 0.0)
-    py, yMy, yMg, pg, pp, gg = zero, zero, zero, zero, zero, zero
+    py, yMy, yMg, pg, pp, gg = zeros(d, 6)
     for i in range(m.nv):
         p, g, Mg = d.primal.search[i], d.primal.grad[i], d.primal.Mgrad[i]
         y, My = g - d.primal.grad_old[i], Mg - d.primal.Mgrad_old[i]
@@ -85,13 +84,12 @@ def cg(m, d):
     noise, patience = real(d, 1e-15), real(d, PATIENCE)
     if single_precision(d):
         noise, patience = real(d, 5e-7), real(d, SHORT_PATIENCE)
-    zero = real(d, 0.0)
     cost, gradient = evaluate(m, d)
-    record(d, 0, scale * cost, scale * gradient, zero, zero)
+    record(d, 0, scale * cost, scale * gradient, zero(d), zero(d))
     precondition(m, d)
     for i in range(m.nv):
-        d.primal.search[i] = zero
-    gap, beta, niter, idle = half_product(m, d), zero, zero, zero
+        d.primal.search[i] = zero(d)
+    gap, beta, niter, idle = half_product(m, d), zero(d), zero(d), zero(d)
     least = gap
     live = (scale * gradient > tolerance) & not_(scale * gap < tolerance) & (d.active[0] > 0.0)
     for iteration in range(m.opt_iterations):
@@ -119,5 +117,5 @@ def cg(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * gap
-    d.warning[3] = where(live | unexplained(m, d, gradient, scale * gap), d.warning[3] + 1.0, d.warning[3])
+    warn(d, NOT_CONVERGED, live | unexplained(m, d, gradient, scale * gap))
     store_forces(m, d)

@@ -18,13 +18,13 @@ def search_direction(m, d):
         d.primal.search[i] = -d.primal.grad[i]
     assemble_hessian(m, d)
     solve_first(m, d)
-    descent = real(d, 0.0)
+    descent = zero(d)
     for i in range(m.nv):
         descent = fma(d.primal.search[i], d.primal.grad[i], descent)
     # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
-        s = real(d, 0.0)
+        s = zero(d)
         for i in range(m.nv):
             d.primal.search[i] = where(lost, -d.primal.grad[i] / metric_diagonal(m, d, i), d.primal.search[i])
             s = fma(d.primal.search[i], d.primal.grad[i], s)

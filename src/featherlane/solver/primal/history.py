@@ -23,7 +23,7 @@ def half_product(m, d):
 
     An inertia that no body has makes it negative, by more than rounding, and bounds nothing: FAR.
     """
-    s, size = real(d, 0.0), real(d, 0.0)
+    s, size = zero(d), zero(d)
     for i in range(m.nv):
         x = d.primal.grad[i] * d.primal.Mgrad[i]
         s, size = s + x, size + fabs(x)

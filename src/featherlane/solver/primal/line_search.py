@@ -44,8 +44,8 @@ def slope(m, d, a, q1, q2):
 @kernel
 def line_terms(m, d):
     """(q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
-    zero, f0 = real(d, 0.0), metric_force(m, d)
-    q1, q2, length = zero, zero, zero
+    f0 = metric_force(m, d)
+    q1, q2, length = zeros(d, 3)
     for i in range(m.nv):
         p = d.primal.search[i]
         q1 = fma(p, d.primal.Ma[i] - f0[i], q1)
@@ -63,7 +63,7 @@ def bounded_rounding(D, x, v, reach, lo, hi):
 @kernel
 def line_rounding(m, d, reach):
     """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
-    s, f0 = real(d, 0.0), metric_force(m, d)
+    s, f0 = zero(d), metric_force(m, d)
     for i in range(m.nv):
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
         s = fma(fabs(d.primal.search[i]), size, s)
@@ -86,7 +86,7 @@ def line_rounding(m, d, reach):
 @kernel
 def line_search(m, d, q1, q2, enough, live):
     """Step length: root of the slope, see `step_length`."""
-    return step_length(m, d, q1, q2, enough, real(d, 0.0), live)
+    return step_length(m, d, q1, q2, enough, zero(d), live)
 
 
 @kernel
@@ -101,7 +101,7 @@ def step_length(m, d, q1, q2, enough, good, live):
     A search that runs out of evaluations returns the lower end of its bracket, at which the cost is below that at 0,
     and goes on until there is one.  A line that rises from its start, since its direction is rounding, has none: 0.
     """
-    lo, hi, a, before = real(d, 0.0), real(d, FAR), real(d, 1.0), real(d, FAR)
+    lo, hi, a, before = zero(d), real(d, FAR), real(d, 1.0), real(d, FAR)
     resolution, late = real(d, 1e-15), LATE
     if single_precision(d):
         resolution, late = real(d, 1e-7), 0
@@ -114,7 +114,7 @@ def step_length(m, d, q1, q2, enough, good, live):
         lo = where(todo & (g < 0.0), a, lo)
         hi = where(todo & (g > 0.0), a, hi)
         if k == UPHILL and any_(todo & (lo == 0.0)):
-            rise, _ = slope(m, d, real(d, 0.0), q1, q2)
+            rise, _ = slope(m, d, zero(d), q1, q2)
             uphill = todo & (lo == 0.0) & (rise > enough)
             a, todo = where(uphill, 0.0, a), todo & not_(uphill)
         if k >= m.opt_ls_iterations:

@@ -53,9 +53,9 @@ def newton(m, d):
         noise, small, large = real(d, 5e-7), real(d, SMALL32), real(d, LARGE32)
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
-    unsettled, slow = live, live & not_(live)
+    unsettled, slow = live, false_mask(d)
     careful = slow if m.opt_cone == PYRAMIDAL else live
-    n, niter, idle, least = 0, real(d, 0.0), real(d, 0.0), gradient
+    n, niter, idle, least = 0, zero(d), zero(d), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):
         if not any_(live):
@@ -64,7 +64,7 @@ def newton(m, d):
         promise, fall = search_direction(m, d)
         if any_(slow):
             # a gradient that is rounding makes a slope that is no more
-            done = live & slow & (2.0 * promise <= line_rounding(m, d, real(d, 0.0)))
+            done = live & slow & (2.0 * promise <= line_rounding(m, d, zero(d)))
             live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
             if not any_(live):
                 break
@@ -95,7 +95,7 @@ def newton(m, d):
             balanced = gradient <= EXACT * size_of_forces(m, d)
             exact = (exact | still) & balanced
             unclear = live & not_(exact) & (balanced | still | not_(switched))
-            rounded = live & not_(live)
+            rounded = false_mask(d)
             if any_(unclear):
                 rounded = unclear & is_rounding_of_terms(m, d)
             exact = exact | rounded
@@ -108,7 +108,7 @@ def newton(m, d):
     # where rows push against each other the acceleration may be right, though their forces do not balance
     forces, active = size_of_forces(m, d), d.active[0] > 0.0
     left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
-    right = live & not_(live)
+    right = false_mask(d)
     if any_(left):
         right, gradient, niter = refine(m, d, left, gradient, niter, n)
         forces = size_of_forces(m, d)
@@ -119,5 +119,5 @@ def newton(m, d):
     d.solver_niter[0] = niter
     d.solver_residual[0] = scale * gradient
     d.solver_gap[0] = scale * primal_gap(m, d)
-    d.warning[3] = where(told, d.warning[3] + 1.0, d.warning[3])
+    warn(d, NOT_CONVERGED, told)
     store_forces(m, d)

@@ -40,7 +40,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
     for k in range(d.ndofrow[0]):
         dof_x[k] = d.dofrow_J[k] * v[d.dofrow_dof[k]]
     for k in range(d.ngenrow[0]):
-        x = real(d, 0.0)
+        x = zero(d)
         o = d.genrow_dofadr[k]
         for c in range(o, o + d.genrow_dofnum[k]):
             x = fma(d.genrow_J[c], v[d.genrow_dof[c]], x)
@@ -96,7 +96,7 @@ def bounded_force(D, x, lo, hi):
 @kernel
 def row_cost(m, d, dof_x, gen_x, con_y):
     """Sum of the rows' costs."""
-    cost = real(d, 0.0)
+    cost = zero(d)
     for k in range(d.nfrictionrow[0]):
         _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
@@ -112,7 +112,7 @@ def row_cost(m, d, dof_x, gen_x, con_y):
 @kernel
 def gauss_cost(m, d):
     """1/2 (M a - f0) . (a - a0)."""
-    c = real(d, 0.0)
+    c = zero(d)
     f0 = metric_force(m, d)
     for i in range(m.nv):
         c = fma(d.primal.Ma[i] - f0[i], d.qacc[i] - d.qacc_smooth[i], c)
@@ -122,9 +122,9 @@ def gauss_cost(m, d):
 @kernel
 def push_rows(m, d):
     """qfrc_constraint = J^T f at the current rows; returns their cost."""
-    cost = real(d, 0.0)
+    cost = zero(d)
     for i in range(m.nv):
-        d.qfrc_constraint[i] = real(d, 0.0)
+        d.qfrc_constraint[i] = zero(d)
     for k in range(d.nfrictionrow[0]):
         f, c = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
         cost = cost + c
@@ -151,7 +151,7 @@ def push_rows(m, d):
 @kernel
 def evaluate(m, d):
     """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
-    cost, s, f0 = push_rows(m, d), real(d, 0.0), metric_force(m, d)
+    cost, s, f0 = push_rows(m, d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         x = (d.primal.Ma[i] - f0[i]) - d.qfrc_constraint[i]
         d.primal.grad[i] = x
@@ -172,7 +172,7 @@ def row_switches(D, x, v, a, lo, hi):
 @kernel
 def set_switches(m, d, a):
     """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
-    n = real(d, 0.0)
+    n = zero(d)
     for k in range(d.ndofrow[0]):
         D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
         n = n + row_switches(D, x, v, a, d.dofrow_lo[k], d.dofrow_hi[k])
@@ -222,7 +222,7 @@ def store_forces(m, d):
 @kernel
 def trace_of_inertia(m, d):
     """Sum of the diagonal of M, where M is not computed that of the model's inertia: the scale of cost and gradient."""
-    s = real(d, 0.0)
+    s = zero(d)
     if uses_articulated(m):
         s = m.stat_meaninertia[0] * m.nv
     else:

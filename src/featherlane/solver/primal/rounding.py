@@ -42,7 +42,7 @@ def one_rounding(d):
 @kernel
 def size_of_forces(m, d):
     """max(|f0|, |J^T f|), or what float32 can square, if that is less."""
-    smooth, constraint, f0 = real(d, 0.0), real(d, 0.0), metric_force(m, d)
+    smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
         constraint = fma(d.qfrc_constraint[i], d.qfrc_constraint[i], constraint)
@@ -57,11 +57,7 @@ def size_of_forces(m, d):
 def spread_over(f, n, u, v):
     """|f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
     x, y, z = fabs(f[0]), fabs(f[1]), fabs(f[2])
-    return (
-        fma(x, fabs(n[0]), fma(y, fabs(u[0]), z * fabs(v[0]))),
-        fma(x, fabs(n[1]), fma(y, fabs(u[1]), z * fabs(v[1]))),
-        fma(x, fabs(n[2]), fma(y, fabs(u[2]), z * fabs(v[2]))),
-    )
+    return tuple(fma(x, fabs(n[i]), fma(y, fabs(u[i]), z * fabs(v[i]))) for i in range(3))
 
 
 @kernel
@@ -79,8 +75,7 @@ def sizes_of_contact(m, d, k):
 
     The edges of a pyramid push against each other across the normal, by no more than along it.
     """
-    zero = real(d, 0.0)
-    t = (zero, zero, zero)
+    t = zeros(d, 3)
     if m.opt_cone == PYRAMIDAL:
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
@@ -141,7 +136,7 @@ def is_rounding_of_terms(m, d):
                 for j in range(6):
                     x = fma(fabs(d.cdof[6 * i + j]), d.con_wrench[6 * b + j], x)
                 d.primal.Mgrad[i] = x
-    rounding, above = TERMS * one_rounding(d), real(d, 0.0)
+    rounding, above = TERMS * one_rounding(d), zero(d)
     for i in range(m.nv):
         above = where(fabs(d.primal.grad[i]) <= rounding * d.primal.Mgrad[i], above, 1.0)
     return above == 0.0
@@ -160,14 +155,14 @@ def is_small(m, d, gradient, gap):
 @kernel
 def change_by_rounding(m, d, chosen):
     """|g(a + e) - g| of the chosen worlds, after `evaluate`; these stay at a + e, with their rows and forces."""
-    change = real(d, 0.0)
+    change = zero(d)
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
         d.primal.search[i] = where(chosen, e if (i + i // 2) % 2 == 0 else -e, 0.0)
         d.primal.Mgrad[i] = d.primal.grad[i]
     metric_times(m, d, d.primal.search, d.primal.Mv)
     place_rows(m, d, d.primal.search, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_z)
-    advance_rows(m, d, where(chosen, 1.0, real(d, 0.0)))
+    advance_rows(m, d, where(chosen, 1.0, zero(d)))
     evaluate(m, d)
     for i in range(m.nv):
         x = d.primal.grad[i] - d.primal.Mgrad[i]

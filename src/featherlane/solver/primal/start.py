@@ -43,7 +43,7 @@ def last_is_cheaper(m, d):
     place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
-    gauss = real(d, 0.0)
+    gauss = zero(d)
     for i in range(m.nv):
         gauss = fma(d.primal.Mv[i] - f0[i], d.qacc_warmstart[i] - d.qacc_smooth[i], gauss)
     return fma(0.5, gauss, row_cost(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)) < free
@@ -80,7 +80,7 @@ def lowest(m, d):
 
     Where evaluations run out it is the last point before the lowest one.
     """
-    a, lo, hi = real(d, 0.0), real(d, -1.0), real(d, 1.0)
+    a, lo, hi = zero(d), real(d, -1.0), real(d, 1.0)
     q1, q2, _ = line_terms(m, d)
     todo = d.active[0] > 0.0
     for _ in range(EVALUATIONS):

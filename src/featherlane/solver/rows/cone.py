@@ -117,13 +117,13 @@ def cone_weights(d, k):
     I is over the directions other than n; e and q are 0 where the contact does not slip.
     """
     y, T = d.primal.con_y[3 * k], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-    D, E, zero = d.con_D[k], d.con_slip[k], real(d, 0.0)
+    D, E = d.con_D[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
     inverse = 1.0 / where(slips, T, 1.0)
     part = E * y * inverse
-    w = where(slips, E, where(sticks, D, zero))
-    b = where(slips, E - part, where(sticks, d.con_Dt[k], zero))
-    return (w, where(slips, E, zero), where(slips, part, zero), b), inverse
+    w = where(slips, E, where(sticks, D, zero(d)))
+    b = where(slips, E - part, where(sticks, d.con_Dt[k], zero(d)))
+    return (w, where(slips, E, zero(d)), where(slips, part, zero(d)), b), inverse
 
 
 @kernel

@@ -26,8 +26,7 @@ def pyramid_push(d, k, con_y):
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
         g, c = push(d.con_D[k], con_y[3 * k])
-        zero = real(d, 0.0)
-        f = (g, zero, zero)
+        f = (g, zero(d), zero(d))
     return f, c
 
 
@@ -39,7 +38,7 @@ def cone_push(d, k, con_y):
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
         g, c = push(d.con_D[k], con_y[3 * k])
-        s = real(d, 0.0)
+        s = zero(d)
         f = (g, s, s)
     return f, s, c
 
@@ -107,8 +106,7 @@ def push_contacts(m, d, cost):
 @kernel
 def contact_push(m, d, k):
     """(forces along the basis, moments along its turns) of contact k."""
-    zero = real(d, 0.0)
-    t = (zero, zero, zero)
+    t = zeros(d, 3)
     if m.opt_cone == PYRAMIDAL:
         f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
@@ -137,17 +135,16 @@ def store_contact_forces(m, d):
 @kernel
 def pyramid_slope(d, k, a):
     """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
-    zero = real(d, 0.0)
     y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
     if d.con_dim[k] > 1:
         v1, v2 = d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
         y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
-        s, t = push_slope(y + y1, v + v1, zero, zero)
+        s, t = push_slope(y + y1, v + v1, zero(d), zero(d))
         s, t = push_slope(y - y1, v - v1, s, t)
         s, t = push_slope(y + y2, v + v2, s, t)
         s, t = push_slope(y - y2, v - v2, s, t)
     else:
-        s, t = push_slope(y, v, zero, zero)
+        s, t = push_slope(y, v, zero(d), zero(d))
     return s, t
 
 
@@ -180,7 +177,7 @@ def contact_rounding(m, d, reach, s):
     """
     for k in range(d.ncon_slot[0]):
         v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
-        across, tangents, moved = real(d, 0.0), real(d, 0.0), real(d, 0.0)
+        across, tangents, moved = zero(d), zero(d), zero(d)
         if d.con_dim[k] > 1:
             for i in range(3 * k + 1, 3 * k + 3):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
@@ -201,7 +198,7 @@ def contact_rounding(m, d, reach, s):
 @kernel
 def contact_switches(m, d, a):
     """Positive where a contact's edge starts or ceases to push along the step, or its cone is left or bends; else 0."""
-    n = real(d, 0.0)
+    n = zero(d)
     for k in range(d.ncon_slot[0]):
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
         if d.con_dim[k] == 1:

@@ -50,14 +50,14 @@ def turn(d, k):
 @kernel
 def store_turns(d, k, sign):
     """The basis of contact k's turns; dimension 4 has the spin about the normal alone."""
-    o, zero = 9 * turn(d, k), real(d, 0.0)
+    o = 9 * turn(d, k)
     store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
     if d.con_dim[k] > 4:
         store3(d.con_basis, o + 3, scale3(sign * d.con_friction[5 * k + 3], load3(d.con_frame, 9 * k + 3)))
         store3(d.con_basis, o + 6, scale3(sign * d.con_friction[5 * k + 4], load3(d.con_frame, 9 * k + 6)))
     else:
-        store3(d.con_basis, o + 3, (zero, zero, zero))
-        store3(d.con_basis, o + 6, (zero, zero, zero))
+        store3(d.con_basis, o + 3, zeros(d, 3))
+        store3(d.con_basis, o + 6, zeros(d, 3))
 
 
 @kernel
@@ -94,21 +94,15 @@ def prepare_contacts(m, d):
 @kernel
 def body_motion(m, d, v, out):
     """w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
-    zero = real(d, 0.0)
-    store6(out, 0, (zero, zero, zero, zero, zero, zero))
+    store6(out, 0, zeros(d, 6))
     for b in range(1, m.nbody):
         if d.body_reached[b]:
-            w0, w1, w2, w3, w4, w5 = load6(out, 6 * m.body_parentid[b])
+            w = load6(out, 6 * m.body_parentid[b])
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 x = v[i]
-                w0 = fma(d.cdof[6 * i], x, w0)
-                w1 = fma(d.cdof[6 * i + 1], x, w1)
-                w2 = fma(d.cdof[6 * i + 2], x, w2)
-                w3 = fma(d.cdof[6 * i + 3], x, w3)
-                w4 = fma(d.cdof[6 * i + 4], x, w4)
-                w5 = fma(d.cdof[6 * i + 5], x, w5)
-            store6(out, 6 * b, (w0, w1, w2, w3, w4, w5))
+                w = tuple(fma(d.cdof[6 * i + c], x, w[c]) for c in range(6))
+            store6(out, 6 * b, w)
 
 
 @kernel
@@ -157,10 +151,9 @@ def contact_rows(d, k, w, out):
 @kernel
 def clear_body_forces(m, d):
     """No contact force on any body."""
-    zero = real(d, 0.0)
     for b in range(m.nbody):
         if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, (zero, zero, zero, zero, zero, zero))
+            store6(d.con_wrench, 6 * b, zeros(d, 6))
 
 
 @kernel
@@ -197,9 +190,7 @@ def body_forces_to_dofs(m, d, out):
             i0 = m.body_dofadr[b]
             for i in range(i0, i0 + m.body_dofnum[b]):
                 s = load6(d.cdof, 6 * i)
-                x = fma(s[0], f[0], out[i])
-                x = fma(s[1], f[1], x)
-                x = fma(s[2], f[2], x)
-                x = fma(s[3], f[3], x)
-                x = fma(s[4], f[4], x)
-                out[i] = fma(s[5], f[5], x)
+                x = out[i]
+                for c in unrolled(range(6)):
+                    x = fma(s[c], f[c], x)
+                out[i] = x

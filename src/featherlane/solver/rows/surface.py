@@ -15,8 +15,7 @@ from featherlane.solver.rows.rows import turn
 @kernel
 def surface_velocity(m, d, g, p):
     """(sigma(p), R w) of geom g, -1: none."""
-    zero = real(d, 0.0)
-    v, w = (zero, zero, zero), (zero, zero, zero)
+    v, w = zeros(d, 3), zeros(d, 3)
     if g >= 0:
         R = load9(d.geom_xmat, 9 * g)
         w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * g + 3))

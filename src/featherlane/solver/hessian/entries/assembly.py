@@ -82,9 +82,8 @@ def is_full(m, i):
 def clear_row(m, d, i):
     """Row i of H is zero, where not all of its entries are those of M."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
-        zero = real(d, 0.0)
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
-            d.hessian.H[e] = zero
+            d.hessian.H[e] = zero(d)
 
 
 @kernel
@@ -108,11 +107,8 @@ def stiffness_row(m, d, i):
     start = translations(m, a, n)
     if start > 0:
         u = h + d.hessian.rownnz[m.chain_colind[a]]
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
-            f[3] + d.hessian.H[u],
-            f[4] + d.hessian.H[u + 1],
-            f[5] + d.hessian.H[u + 2],
-        )
+        for c in unrolled(range(3)):
+            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
     for e in range(start, n):
         j = m.chain_colind[a + e]
         u = h + d.hessian.rownnz[j]
@@ -132,8 +128,8 @@ def row_pair(m, d, A, i):
     if start > 0:
         c = d.hessian.rownnz[m.chain_colind[a]]
         u, v = h + c, k + c
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = f[3] + A[p], f[4] + A[p + 1], f[5] + A[p + 2]
-        d.hessian.H[v], d.hessian.H[v + 1], d.hessian.H[v + 2] = g[3] + A[q], g[4] + A[q + 1], g[5] + A[q + 2]
+        for r in unrolled(range(3)):
+            d.hessian.H[u + r], d.hessian.H[v + r] = f[3 + r] + A[p + r], g[3 + r] + A[q + r]
     for e in range(start, n - 1):
         j = m.chain_colind[a + e]
         s, c = load6(d.cdof, 6 * j), d.hessian.rownnz[j]
@@ -165,11 +161,8 @@ def stiffness_columns(m, d, u, first, n, f):
     """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
     start = 0
     if is_translation(m, first):
-        d.hessian.H[u], d.hessian.H[u + 1], d.hessian.H[u + 2] = (
-            f[3] + d.hessian.H[u],
-            f[4] + d.hessian.H[u + 1],
-            f[5] + d.hessian.H[u + 2],
-        )
+        for c in unrolled(range(3)):
+            d.hessian.H[u + c] = f[3 + c] + d.hessian.H[u + c]
         start = 3
     for c in range(start, n):
         d.hessian.H[u + c] = entry(d, first + c, f, d.hessian.H[u + c])
@@ -178,10 +171,10 @@ def stiffness_columns(m, d, u, first, n, f):
 @kernel
 def block_row(m, d, A, i):
     """Row i of A + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
-    b, zero = m.dof_blockid[i], real(d, 0.0)
+    b = m.dof_blockid[i]
     h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
-        d.hessian.H[e] = zero
+        d.hessian.H[e] = zero(d)
     stiff, full = has_stiffness(d, m.dof_bodyid[i]), is_full(m, i)
     f = load6(d.cdof, 6 * i)
     if stiff:
@@ -264,10 +257,10 @@ def free_weight(d, k):
 @kernel
 def add_general_rows(m, d):
     """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
-    k, zero = 0, real(d, 0.0)
+    k = 0
     while k < d.ngenrow[0]:
         o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
-        w, step, rows = (free_weight(d, k), zero, zero), 0, 1
+        w, step, rows = (free_weight(d, k), zero(d), zero(d)), 0, 1
         if d.genrow_rownum[k] >= 3:
             w, step, rows = (w[0], free_weight(d, k + 1), free_weight(d, k + 2)), n, 3
         for a in range(n):

@@ -16,6 +16,7 @@ cancel.
 from featherlane.prelude import *
 from featherlane.solver.hessian.entries.couplings import coupling_tips
 from featherlane.solver.hessian.entries.pattern import block_place
+from featherlane.solver.hessian.entries.stiffness import symmetric
 
 
 @kernel
@@ -27,12 +28,11 @@ def within_tree(m, d, k):
 @kernel
 def clear_couplings(m, d):
     """No stiffness between any two bodies of two trees."""
-    zero = real(d, 0.0)
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         if m.dof_treeid[tip] != m.dof_treeid[other]:
             for c in range(36 * k, 36 * k + 36):
-                d.hessian.coupling_K[c] = zero
+                d.hessian.coupling_K[c] = zero(d)
 
 
 @kernel
@@ -45,31 +45,25 @@ def arms(m, d, k):
 
 
 @kernel
-def add_to_block(K, o, x, y, z):
-    """Add three rows to the 3x3 block at o of a 6x6 matrix."""
-    for i in range(3):
-        K[o + i] = K[o + i] + x[i]
-        K[o + 6 + i] = K[o + 6 + i] + y[i]
-        K[o + 12 + i] = K[o + 12 + i] + z[i]
+def add_to_block(K, o, x):
+    """Adds three rows to the 3x3 block at o of a 6x6 matrix."""
+    for r in unrolled(range(3)):
+        for c in unrolled(range(3)):
+            K[o + 6 * r + c] = K[o + 6 * r + c] + x[r][c]
 
 
 @kernel
 def add_point_stiffness(m, d, k, F):
     """K += q F q'^T for a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) of contact k's point."""
     r, t = arms(m, d, k)
-    o = 36 * d.hessian.con_coupling[k]
-    fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
-    gx, gy, gz = cross(t, fx), cross(t, fy), cross(t, fz)  # rows of F [r']^T
-    a0, a1, a2 = (
-        cross(r, (gx[0], gy[0], gz[0])),
-        cross(r, (gx[1], gy[1], gz[1])),
-        cross(r, (gx[2], gy[2], gz[2])),
-    )
-    c0, c1, c2 = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of [r] F
-    add_to_block(d.hessian.coupling_K, o, (a0[0], a1[0], a2[0]), (a0[1], a1[1], a2[1]), (a0[2], a1[2], a2[2]))
-    add_to_block(d.hessian.coupling_K, o + 3, (c0[0], c1[0], c2[0]), (c0[1], c1[1], c2[1]), (c0[2], c1[2], c2[2]))
-    add_to_block(d.hessian.coupling_K, o + 18, gx, gy, gz)
-    add_to_block(d.hessian.coupling_K, o + 21, fx, fy, fz)
+    K, o, f = d.hessian.coupling_K, 36 * d.hessian.con_coupling[k], symmetric(F)
+    g = tuple(cross(t, f[i]) for i in range(3))  # rows of F [r']^T
+    a = tuple(cross(r, tuple(g[i][c] for i in range(3))) for c in range(3))
+    columns = tuple(cross(r, f[i]) for i in range(3))  # of [r] F
+    add_to_block(K, o, tuple(tuple(a[c][i] for c in range(3)) for i in range(3)))
+    add_to_block(K, o + 3, tuple(tuple(columns[c][i] for c in range(3)) for i in range(3)))
+    add_to_block(K, o + 18, g)
+    add_to_block(K, o + 21, f)
 
 
 @kernel
@@ -77,7 +71,7 @@ def add_turning_stiffness(m, d, k, A, p, s):
     """K += what the turns of contact k add: A on the rotations, p s^T between rotation and translation."""
     r, t = arms(m, d, k)
     o, x, y = 36 * d.hessian.con_coupling[k], cross(r, s), cross(t, s)
-    a = ((A[0], A[1], A[2]), (A[1], A[3], A[4]), (A[2], A[4], A[5]))
+    a = symmetric(A)
     for i in range(3):
         for j in range(3):
             e = o + 6 * i + j

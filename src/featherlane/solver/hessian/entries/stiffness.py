@@ -13,6 +13,8 @@ from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
 from featherlane.solver.rows.rows import REACHED, STIFF, turn
 
+UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # rows and columns of (xx, xy, xz, yy, yz, zz)
+
 
 @kernel
 def clear_stiffness(m, d):
@@ -33,43 +35,31 @@ def begin_stiffness(d, b):
     """K_b <- 0, before the first contact on body b."""
     if d.body_reached[b] != STIFF:
         d.body_reached[b] = STIFF
-        zero = real(d, 0.0)
         for c in range(21):
-            d.hessian.body_K[21 * b + c] = zero
+            d.hessian.body_K[21 * b + c] = zero(d)
+
+
+@kernel
+def symmetric(F):
+    """Rows of a symmetric 3x3 matrix (xx, xy, xz, yy, yz, zz)."""
+    return (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
 
 
 @kernel
 def add_stiffness(d, b, r, F):
     """K_b += the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
-    fx, fy, fz = (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
-    gx, gy, gz = cross(r, fx), cross(r, fy), cross(r, fz)  # columns of G = [r] F
-    a0 = cross(r, (gx[0], gy[0], gz[0]))
-    a1 = cross(r, (gx[1], gy[1], gz[1]))
-    a2 = cross(r, (gx[2], gy[2], gz[2]))
-    o = 21 * b
-    d.hessian.body_K[o] = d.hessian.body_K[o] + a0[0]
-    d.hessian.body_K[o + 1] = d.hessian.body_K[o + 1] + a0[1]
-    d.hessian.body_K[o + 2] = d.hessian.body_K[o + 2] + a0[2]
-    d.hessian.body_K[o + 3] = d.hessian.body_K[o + 3] + a1[1]
-    d.hessian.body_K[o + 4] = d.hessian.body_K[o + 4] + a1[2]
-    d.hessian.body_K[o + 5] = d.hessian.body_K[o + 5] + a2[2]
-    d.hessian.body_K[o + 6] = d.hessian.body_K[o + 6] + gx[0]
-    d.hessian.body_K[o + 7] = d.hessian.body_K[o + 7] + gy[0]
-    d.hessian.body_K[o + 8] = d.hessian.body_K[o + 8] + gz[0]
-    d.hessian.body_K[o + 9] = d.hessian.body_K[o + 9] + gx[1]
-    d.hessian.body_K[o + 10] = d.hessian.body_K[o + 10] + gy[1]
-    d.hessian.body_K[o + 11] = d.hessian.body_K[o + 11] + gz[1]
-    d.hessian.body_K[o + 12] = d.hessian.body_K[o + 12] + gx[2]
-    d.hessian.body_K[o + 13] = d.hessian.body_K[o + 13] + gy[2]
-    d.hessian.body_K[o + 14] = d.hessian.body_K[o + 14] + gz[2]
-    for c in range(6):
-        d.hessian.body_K[o + 15 + c] = d.hessian.body_K[o + 15 + c] + F[c]
+    f, o = symmetric(F), 21 * b
+    g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
+    a = tuple(cross(r, tuple(g[c][i] for c in range(3))) for i in range(3))
+    K = tuple(a[i][j] for i, j in UPPER) + tuple(g[c][i] for i in range(3) for c in range(3)) + F
+    for e in unrolled(range(21)):
+        d.hessian.body_K[o + e] = d.hessian.body_K[o + e] + K[e]
 
 
 @kernel
 def combine(s, a, t, b):
     """s a + t b for vectors."""
-    return fma(s, a[0], t * b[0]), fma(s, a[1], t * b[1]), fma(s, a[2], t * b[2])
+    return tuple(fma(s, a[i], t * b[i]) for i in range(3))
 
 
 @kernel
@@ -77,17 +67,9 @@ def contact_stiffness(d, k):
     """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
-    p1, p2 = combine(n1, n, w11, u), combine(n2, n, w22, v)
-    q = combine(n1, u, n2, v)
-    p = (fma(nn, n[0], q[0]), fma(nn, n[1], q[1]), fma(nn, n[2], q[2]))
-    return (
-        fma(p[0], n[0], fma(p1[0], u[0], p2[0] * v[0])),
-        fma(p[0], n[1], fma(p1[0], u[1], p2[0] * v[1])),
-        fma(p[0], n[2], fma(p1[0], u[2], p2[0] * v[2])),
-        fma(p[1], n[1], fma(p1[1], u[1], p2[1] * v[1])),
-        fma(p[1], n[2], fma(p1[1], u[2], p2[1] * v[2])),
-        fma(p[2], n[2], fma(p1[2], u[2], p2[2] * v[2])),
-    )
+    p1, p2, q = combine(n1, n, w11, u), combine(n2, n, w22, v), combine(n1, u, n2, v)
+    p = axpy3(nn, n, q)
+    return tuple(fma(p[i], n[j], fma(p1[i], u[j], p2[i] * v[j])) for i, j in UPPER)
 
 
 @kernel
@@ -95,7 +77,7 @@ def normal_stiffness(d, k):
     """The same for a contact without friction: w n n^T."""
     n = load3(d.con_basis, 9 * k)
     p = scale3(where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
-    return p[0] * n[0], p[0] * n[1], p[0] * n[2], p[1] * n[1], p[1] * n[2], p[2] * n[2]
+    return tuple(p[i] * n[j] for i, j in UPPER)
 
 
 @kernel
@@ -106,14 +88,7 @@ def cone_stiffness(d, k):
     t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
     c, s = combine(w, n, -e, t), combine(q, t, -e, n)
     x, y = scale3(b, u), scale3(b, v)
-    return (
-        fma(c[0], n[0], fma(s[0], t[0], fma(x[0], u[0], y[0] * v[0]))),
-        fma(c[0], n[1], fma(s[0], t[1], fma(x[0], u[1], y[0] * v[1]))),
-        fma(c[0], n[2], fma(s[0], t[2], fma(x[0], u[2], y[0] * v[2]))),
-        fma(c[1], n[1], fma(s[1], t[1], fma(x[1], u[1], y[1] * v[1]))),
-        fma(c[1], n[2], fma(s[1], t[2], fma(x[1], u[2], y[1] * v[2]))),
-        fma(c[2], n[2], fma(s[2], t[2], fma(x[2], u[2], y[2] * v[2]))),
-    )
+    return tuple(fma(c[i], n[j], fma(s[i], t[j], fma(x[i], u[j], y[i] * v[j]))) for i, j in UPPER)
 
 
 @stage
@@ -129,32 +104,25 @@ def add_cone(m, d, k, side):
 def outer(w, a, x):
     """x + w a a^T for a symmetric 3x3 x."""
     b = scale3(w, a)
-    return (
-        fma(b[0], a[0], x[0]),
-        fma(b[0], a[1], x[1]),
-        fma(b[0], a[2], x[2]),
-        fma(b[1], a[1], x[3]),
-        fma(b[1], a[2], x[4]),
-        fma(b[2], a[2], x[5]),
-    )
+    return tuple(fma(b[UPPER[e][0]], a[UPPER[e][1]], x[e]) for e in range(6))
 
 
 @kernel
 def turning_stiffness(m, d, k):
     """(A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T between them and translations."""
-    o, zero = 9 * turn(d, k), real(d, 0.0)
+    o = 9 * turn(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
     if m.opt_cone == PYRAMIDAL:
         c, w = turning_weights(d, k)
-        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero
+        p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
     else:
         (_, e, q, b), inverse = cone_weights(d, k)
         y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
         p, s, w = axpy3(y0, r0, combine(y1, r1, y2, r2)), combine(q, t, -e, n), (b, b, b)
-    A = outer(q, p, (zero, zero, zero, zero, zero, zero))
+    A = outer(q, p, zeros(d, 6))
     return outer(w[0], r0, outer(w[1], r1, outer(w[2], r2, A))), p, s
 
 
@@ -169,16 +137,13 @@ def turning_weight(d, k):
 def add_turning(d, b, r, A, p, s):
     """K_b += [[A + p x^T + x p^T, p s^T], [s p^T, 0]] with x = r x s."""
     x, o = cross(r, s), 21 * b
-    d.hessian.body_K[o] = d.hessian.body_K[o] + fma(2.0 * p[0], x[0], A[0])
-    d.hessian.body_K[o + 1] = d.hessian.body_K[o + 1] + fma(p[0], x[1], fma(x[0], p[1], A[1]))
-    d.hessian.body_K[o + 2] = d.hessian.body_K[o + 2] + fma(p[0], x[2], fma(x[0], p[2], A[2]))
-    d.hessian.body_K[o + 3] = d.hessian.body_K[o + 3] + fma(2.0 * p[1], x[1], A[3])
-    d.hessian.body_K[o + 4] = d.hessian.body_K[o + 4] + fma(p[1], x[2], fma(x[1], p[2], A[4]))
-    d.hessian.body_K[o + 5] = d.hessian.body_K[o + 5] + fma(2.0 * p[2], x[2], A[5])
+    for e in unrolled(range(6)):
+        i, j = UPPER[e]
+        K = fma(2.0 * p[i], x[i], A[e]) if i == j else fma(p[i], x[j], fma(x[i], p[j], A[e]))
+        d.hessian.body_K[o + e] = d.hessian.body_K[o + e] + K
     for i in range(3):
-        d.hessian.body_K[o + 6 + i] = fma(p[0], s[i], d.hessian.body_K[o + 6 + i])
-        d.hessian.body_K[o + 9 + i] = fma(p[1], s[i], d.hessian.body_K[o + 9 + i])
-        d.hessian.body_K[o + 12 + i] = fma(p[2], s[i], d.hessian.body_K[o + 12 + i])
+        for c in unrolled(range(3)):
+            d.hessian.body_K[o + 6 + 3 * c + i] = fma(p[c], s[i], d.hessian.body_K[o + 6 + 3 * c + i])
 
 
 @stage
@@ -189,8 +154,8 @@ def add_turns(m, d, k, side):
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     if m.opt_cone == PYRAMIDAL:
-        zero, n = real(d, 0.0), load3(d.con_basis, 9 * k)
-        add_stiffness(d, b, r, outer(turning_weight(d, k), n, (zero, zero, zero, zero, zero, zero)))
+        n = load3(d.con_basis, 9 * k)
+        add_stiffness(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
     A, p, s = turning_stiffness(m, d, k)
     add_turning(d, b, r, A, p, s)
 
@@ -214,18 +179,8 @@ def compose_stiffness(m, d):
 @kernel
 def stiffness_times(d, b, s):
     """K_b s for a motion vector s."""
-    o = 21 * b
-    k0, k1, k2, k3, k4, k5 = load6(d.hessian.body_K, o)
-    g0, g1, g2 = load3(d.hessian.body_K, o + 6)
-    g3, g4, g5 = load3(d.hessian.body_K, o + 9)
-    g6, g7, g8 = load3(d.hessian.body_K, o + 12)
-    f0, f1, f2, f3, f4, f5 = load6(d.hessian.body_K, o + 15)
+    K, o = d.hessian.body_K, 21 * b
+    k, g, f = symmetric(load6(K, o)), load9(K, o + 6), symmetric(load6(K, o + 15))
     a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])
-    return (
-        dot3((k0, k1, k2), a) + dot3((g0, g1, g2), l),
-        dot3((k1, k3, k4), a) + dot3((g3, g4, g5), l),
-        dot3((k2, k4, k5), a) + dot3((g6, g7, g8), l),
-        dot3((g0, g3, g6), a) + dot3((f0, f1, f2), l),
-        dot3((g1, g4, g7), a) + dot3((f1, f3, f4), l),
-        dot3((g2, g5, g8), a) + dot3((f2, f4, f5), l),
-    )
+    moment = tuple(dot3(k[i], a) + dot3(tuple(g[3 * i + c] for c in range(3)), l) for i in range(3))
+    return moment + tuple(dot3(tuple(g[i + 3 * c] for c in range(3)), a) + dot3(f[i], l) for i in range(3))

@@ -114,11 +114,11 @@ def add_wide_pair(m, d, k):
     Reads:  con_* of slot k, cdof, the pattern of hessian.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2]; hessian.pair_J, hessian.pair_dof for itself.
     """
-    count, blocks, zero = pair_jacobian(m, d, k), has_block_rows(d), real(d, 0.0)
+    count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
     for a in range(count):
         i = d.hessian.pair_dof[a]
         h, e = d.hessian.rowadr[i], last_block(m, d, i) if blocks else 0
-        x, y = load3(d.hessian.pair_J, 3 * a), (zero, zero, zero)
+        x, y = load3(d.hessian.pair_J, 3 * a), zeros(d, 3)
         if d.con_dim[k] > 3:
             y = load3(d.hessian.pair_J, 3 * (m.nv + a))
         if m.opt_cone == PYRAMIDAL:

@@ -44,7 +44,7 @@ def is_local(m, d, k):
 @kernel
 def mark_coupled(m, d):
     """coupled = 1 where the world has a row between two moving bodies or several joints."""
-    coupled = real(d, 0.0)
+    coupled = zero(d)
     if uses_articulated(m):
         for k in range(d.ncon_slot[0]):
             if d.con_body[2 * k + 1] > 0:
@@ -80,12 +80,11 @@ def assemble_world_contacts(m, d):
 @kernel
 def assemble_dofs(m, d):
     """E: the rows on one dof or one ball joint that are not at a bound."""
-    zero = real(d, 0.0)
     for k in range(3 * m.nv):
-        d.hessian.dof_K[k] = zero
+        d.hessian.dof_K[k] = zero(d)
     for k in range(d.ndofrow[0]):
         t = -(d.dofrow_D[k] * d.primal.dofrow_x[k])
-        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], zero)
+        w = where((t > d.dofrow_lo[k]) & (t < d.dofrow_hi[k]), d.dofrow_D[k], zero(d))
         i, J = d.dofrow_dof[k], d.dofrow_J[k]
         d.hessian.dof_K[3 * i] = fma(w * J, J, d.hessian.dof_K[3 * i])
     for k in range(d.ngenrow[0]):
@@ -184,9 +183,8 @@ def has_ball_limits(m, d, k):
 @kernel
 def clear_forces(m, d):
     """No force on any body."""
-    zero = real(d, 0.0)
     for i in range(1, m.nbody):
-        store6(d.cfrc, 6 * i, (zero, zero, zero, zero, zero, zero))
+        store6(d.cfrc, 6 * i, zeros(d, 6))
 
 
 @kernel
@@ -251,8 +249,8 @@ def expand_articulated(m, d):
 
     Reads:  aba_axis, hessian.dof_K, cdof.   Writes: primal.search (nv,); cacc.   Cost: O(nv).
     """
-    x, zero = d.primal.search, real(d, 0.0)
-    store6(d.cacc, 0, (zero, zero, zero, zero, zero, zero))
+    x = d.primal.search
+    store6(d.cacc, 0, zeros(d, 6))
     for i in range(1, m.nbody):
         acc, first = load6(d.cacc, 6 * m.body_parentid[i]), m.body_dofadr[i]
         for k in range(first, first + m.body_dofnum[i]):

@@ -13,63 +13,18 @@ Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Spar
 from featherlane.prelude import *
 
 
-# ---- rank-s updates: rows i and i + 1 of a target, at u and v, less multipliers at p times the source rows at e -----
+# ---- rank-s updates: rows of a target less multipliers at p times the source rows at e -------------------------------
 @kernel
-def update_two_by_six(A, P, u, v, e, stride, s, p, w):
-    """Six columns."""
-    x0, x1, x2, x3, x4, x5 = A[u], A[u + 1], A[u + 2], A[u + 3], A[u + 4], A[u + 5]
-    y0, y1, y2, y3, y4, y5 = A[v], A[v + 1], A[v + 2], A[v + 3], A[v + 4], A[v + 5]
+def update_tile(A, P, rows, e, stride, s, p, w, height, width):
+    """So many columns of the target's rows, in registers: their first entries are at `rows`."""
+    x = tuple(tuple(A[rows[r] + c] for c in range(width)) for r in range(height))
     for k in range(s - 1, -1, -1):
-        f, g, q = -P[p + k * w], -P[p + k * w + 1], e + k * stride
-        r0, r1, r2, r3, r4, r5 = A[q], A[q + 1], A[q + 2], A[q + 3], A[q + 4], A[q + 5]
-        x0, x1, x2, x3, x4, x5 = (
-            fma(f, r0, x0),
-            fma(f, r1, x1),
-            fma(f, r2, x2),
-            fma(f, r3, x3),
-            fma(f, r4, x4),
-            fma(f, r5, x5),
-        )
-        y0, y1, y2, y3, y4, y5 = (
-            fma(g, r0, y0),
-            fma(g, r1, y1),
-            fma(g, r2, y2),
-            fma(g, r3, y3),
-            fma(g, r4, y4),
-            fma(g, r5, y5),
-        )
-    A[u], A[u + 1], A[u + 2], A[u + 3], A[u + 4], A[u + 5] = x0, x1, x2, x3, x4, x5
-    A[v], A[v + 1], A[v + 2], A[v + 3], A[v + 4], A[v + 5] = y0, y1, y2, y3, y4, y5
-
-
-@kernel
-def update_two_by_two(A, P, u, v, e, stride, s, p, w):
-    """Two columns."""
-    x0, x1, y0, y1 = A[u], A[u + 1], A[v], A[v + 1]
-    for k in range(s - 1, -1, -1):
-        f, g, q = -P[p + k * w], -P[p + k * w + 1], e + k * stride
-        r0, r1 = A[q], A[q + 1]
-        x0, x1, y0, y1 = fma(f, r0, x0), fma(f, r1, x1), fma(g, r0, y0), fma(g, r1, y1)
-    A[u], A[u + 1], A[v], A[v + 1] = x0, x1, y0, y1
-
-
-@kernel
-def update_two_by_one(A, P, u, v, e, stride, s, p, w):
-    """One column."""
-    x, y = A[u], A[v]
-    for k in range(s - 1, -1, -1):
-        r = A[e + k * stride]
-        x, y = fma(-P[p + k * w], r, x), fma(-P[p + k * w + 1], r, y)
-    A[u], A[v] = x, y
-
-
-@kernel
-def update_one(A, P, u, e, stride, s, p, w):
-    """One entry."""
-    x = A[u]
-    for k in range(s - 1, -1, -1):
-        x = fma(-P[p + k * w], A[e + k * stride], x)
-    A[u] = x
+        q = e + k * stride
+        f, y = tuple(-P[p + k * w + r] for r in range(height)), tuple(A[q + c] for c in range(width))
+        x = tuple(tuple(fma(f[r], y[c], x[r][c]) for c in range(width)) for r in range(height))
+    for r in unrolled(range(height)):
+        for c in unrolled(range(width)):
+            A[rows[r] + c] = x[r][c]
 
 
 @kernel
@@ -77,20 +32,20 @@ def update_two_rows(A, P, u, v, e, stride, s, p, w, columns):
     """So many columns of two rows."""
     c = 0
     while c + 6 <= columns:
-        update_two_by_six(A, P, u + c, v + c, e + c, stride, s, p, w)
+        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=6)
         c += 6
     while c + 2 <= columns:
-        update_two_by_two(A, P, u + c, v + c, e + c, stride, s, p, w)
+        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=2)
         c += 2
     if c < columns:
-        update_two_by_one(A, P, u + c, v + c, e + c, stride, s, p, w)
+        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=1)
 
 
 @kernel
 def update_row(A, P, u, e, stride, s, p, w, columns):
     """So many columns of one row."""
     for c in range(columns):
-        update_one(A, P, u + c, e + c, stride, s, p, w)
+        update_tile(A, P, (u + c,), e + c, stride, s, p, w, height=1, width=1)
 
 
 # ---- one block ------------------------------------------------------------------------------------------------------
@@ -125,7 +80,7 @@ def finish_two_rows(A, P, inverse, first, size, a, above, x, i):
     multiply_column(A, P, inverse, first, size, a, above, x, i, k)
     multiply_column(A, P, inverse, first, size, a, above, x, j, k)
     update_two_rows(A, P, u, v, e, stride, size - k, k * size + j, size, above + i)
-    update_one(A, P, v + above + i, e + above + i, stride, size - k, k * size + i, size)
+    update_tile(A, P, (v + above + i,), e + above + i, stride, size - k, k * size + i, size, height=1, width=1)
     inv = 1.0 / A[v + above + i]
     s = A[v + above + j] * inv
     for c in range(above + i):
@@ -240,32 +195,19 @@ def run_of_blocks(m, d, at, last):
 
 
 @kernel
-def sum_three(m, d, L, x, b, r, a, stride):
-    """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for rows r to r + 2 of block b, whose sums overlap."""
+def sum_rows(m, d, L, x, b, r, a, stride, count):
+    """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from row r on: sums overlap."""
     k, at = m.block_dofadr[b] + r, d.hessian.blockadr[b]
     last = at + d.hessian.blocknum[b] - 1
-    y0, y1, y2 = x[k] * d.hessian.dinv[k], x[k + 1] * d.hessian.dinv[k + 1], x[k + 2] * d.hessian.dinv[k + 2]
+    y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
     while at < last:
         e, j = a + r * stride + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
         at, n = run_of_blocks(m, d, at, last)
         for i in range(n):
             v, q = x[j + i], e + i
-            y0, y1, y2 = fma(-L[q], v, y0), fma(-L[q + stride], v, y1), fma(-L[q + 2 * stride], v, y2)
-    x[k], x[k + 1], x[k + 2] = y0, y1, y2
-
-
-@kernel
-def sum_one(m, d, L, x, b, r, a, stride):
-    """The same for one row."""
-    k, at = m.block_dofadr[b] + r, d.hessian.blockadr[b]
-    last = at + d.hessian.blocknum[b] - 1
-    y = x[k] * d.hessian.dinv[k]
-    while at < last:
-        e, j = a + r * stride + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
-        at, n = run_of_blocks(m, d, at, last)
-        for i in range(n):
-            y = fma(-L[e + i], x[j + i], y)
-    x[k] = y
+            y = tuple(fma(-L[q + c * stride], v, y[c]) for c in range(count))
+    for c in unrolled(range(count)):
+        x[k + c] = y[c]
 
 
 @stage
@@ -301,10 +243,10 @@ def expand_blocks(m, d):
         above = d.hessian.rownnz[first] - 1
         stride, r = above + size, 0
         while r + 3 <= size:
-            sum_three(m, d, d.hessian.H, d.primal.search, b, r, a, stride)
+            sum_rows(m, d, d.hessian.H, d.primal.search, b, r, a, stride, count=3)
             r += 3
         while r < size:
-            sum_one(m, d, d.hessian.H, d.primal.search, b, r, a, stride)
+            sum_rows(m, d, d.hessian.H, d.primal.search, b, r, a, stride, count=1)
             r += 1
         for k in range(1, size):
             y, e = d.primal.search[first + k], a + k * stride + above

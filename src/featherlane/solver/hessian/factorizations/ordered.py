@@ -240,7 +240,7 @@ def factor_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             factor_world(m, d, lane)
-            move_factor(m, d, lane, 1)
+            move_factor(m, d, lane, out=1)
 
 
 @stage
@@ -253,7 +253,7 @@ def substitute_ordered(m, d):
     for lane in range(width(d)):
         if has(d.active[0] > 0.0, lane):
             place_world(m, d, lane)
-            move_factor(m, d, lane, 0)
+            move_factor(m, d, lane, out=0)
             take_vector(m, d, lane)
             reduce_panels(m, d)
             expand_panels(m, d)

@@ -81,22 +81,14 @@ def place_panels(m1, d1):
 def finish_free(d1, a, width, last):
     """`factor_tree` of a free body beyond its own columns: of all its rows at once, each read and written once."""
     P, d, E = d1.panel.values, d1.panel.inverse, eights(d1.panel.values)
-    o1, o2, o3, o4 = a + width, a + 2 * width, a + 3 * width, a + 4 * width
-    b0, b1, b2, b3, b4 = d[last], d[last - 1], d[last - 2], d[last - 3], d[last - 4]
-    s1, s2, s3, s4, s5 = -(P[a + 1] * b0), -(P[a + 2] * b0), -(P[a + 3] * b0), -(P[a + 4] * b0), -(P[a + 5] * b0)
-    t2, t3, t4, t5 = -(P[o1 + 2] * b1), -(P[o1 + 3] * b1), -(P[o1 + 4] * b1), -(P[o1 + 5] * b1)
-    u3, u4, u5 = -(P[o2 + 3] * b2), -(P[o2 + 4] * b2), -(P[o2 + 5] * b2)
-    v4, v5, w5 = -(P[o3 + 4] * b3), -(P[o3 + 5] * b3), -(P[o4 + 5] * b4)
+    s = tuple(tuple(-(P[a + k * width + r] * d[last - k]) for r in range(FREE)) for k in range(FREE))
     q, n = a // 8, width // 8
     for c in range(q + 1, q + n):
-        e0 = E[c]
-        e1 = fma(s1, e0, E[c + n])
-        e2 = fma(t2, e1, fma(s2, e0, E[c + 2 * n]))
-        e3 = fma(u3, e2, fma(t3, e1, fma(s3, e0, E[c + 3 * n])))
-        e4 = fma(v4, e3, fma(u4, e2, fma(t4, e1, fma(s4, e0, E[c + 4 * n]))))
-        e5 = fma(v5, e3, fma(u5, e2, fma(t5, e1, fma(s5, e0, E[c + 5 * n]))))
-        E[c + n], E[c + 2 * n], E[c + 3 * n], E[c + 4 * n] = e1, e2, e3, e4
-        E[c + 5 * n] = fma(w5, e4, e5)
+        e = tuple(E[c + r * n] for r in range(FREE))
+        for k in unrolled(range(FREE - 1)):
+            e = tuple(fma(s[k][r], e[k], e[r]) if r > k else e[r] for r in range(FREE))
+        for r in unrolled(range(1, FREE)):
+            E[c + r * n] = e[r]
 
 
 @kernel
@@ -140,8 +132,10 @@ def scale_free(m1, d1, t, u, column):
     for k in range(FREE):
         S[k] = -(E[(a + k * width) // 8] * d1.panel.inverse[last - k])
     for r in range(FREE):
-        y = fma(f[16 + r], x[last - 2], fma(f[8 + r], x[last - 1], fma(f[r], x[last], x[target - r])))
-        x[target - r] = fma(f[40 + r], x[last - 5], fma(f[32 + r], x[last - 4], fma(f[24 + r], x[last - 3], y)))
+        y = x[target - r]
+        for k in unrolled(range(FREE)):
+            y = fma(f[8 * k + r], x[last - k], y)
+        x[target - r] = y
 
 
 @kernel
@@ -149,12 +143,12 @@ def update_row(d1, q, o, width, size, f, count):
     """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
     E, s = eights(d1.panel.values), d1.panel.scale
     if size == FREE:
-        s0, s1, s2, s3, s4, s5 = s[f], s[f + 1], s[f + 2], s[f + 3], s[f + 4], s[f + 5]
-        o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
+        t = load6(s, f)
         for c in range(count):
-            y = fma(s1, E[o1 + c], fma(s0, E[o + c], E[q + c]))
-            y = fma(s3, E[o3 + c], fma(s2, E[o2 + c], y))
-            E[q + c] = fma(s5, E[o5 + c], fma(s4, E[o4 + c], y))
+            y = E[q + c]
+            for k in unrolled(range(FREE)):
+                y = fma(t[k], E[o + k * width + c], y)
+            E[q + c] = y
     else:
         for k in range(size):
             p = o + k * width
@@ -166,24 +160,14 @@ def update_row(d1, q, o, width, size, f, count):
 def update_three(d1, q, stride, o, width, f, count):
     """`update_row` of three rows of a free body, from row f on, a stride apart, by another: its runs are read once."""
     E, s = eights(d1.panel.values), d1.panel.scale
-    s0, s1, s2, s3, s4, s5 = s[f], s[f + 8], s[f + 16], s[f + 24], s[f + 32], s[f + 40]
-    t0, t1, t2, t3, t4, t5 = s[f + 1], s[f + 9], s[f + 17], s[f + 25], s[f + 33], s[f + 41]
-    u0, u1, u2, u3, u4, u5 = s[f + 2], s[f + 10], s[f + 18], s[f + 26], s[f + 34], s[f + 42]
-    o1, o2, o3, o4, o5 = o + width, o + 2 * width, o + 3 * width, o + 4 * width, o + 5 * width
-    p, r = q + stride, q + 2 * stride
+    t = tuple(tuple(s[f + 8 * k + r] for r in range(3)) for k in range(FREE))
     for c in range(count):
-        e, x, y, z = E[o + c], E[q + c], E[p + c], E[r + c]
-        x, y, z = fma(s0, e, x), fma(t0, e, y), fma(u0, e, z)
-        e = E[o1 + c]
-        x, y, z = fma(s1, e, x), fma(t1, e, y), fma(u1, e, z)
-        e = E[o2 + c]
-        x, y, z = fma(s2, e, x), fma(t2, e, y), fma(u2, e, z)
-        e = E[o3 + c]
-        x, y, z = fma(s3, e, x), fma(t3, e, y), fma(u3, e, z)
-        e = E[o4 + c]
-        x, y, z = fma(s4, e, x), fma(t4, e, y), fma(u4, e, z)
-        e = E[o5 + c]
-        E[q + c], E[p + c], E[r + c] = fma(s5, e, x), fma(t5, e, y), fma(u5, e, z)
+        y = tuple(E[q + r * stride + c] for r in range(3))
+        for k in unrolled(range(FREE)):
+            e = E[o + k * width + c]
+            y = tuple(fma(t[k][r], e, y[r]) for r in range(3))
+        for r in unrolled(range(3)):
+            E[q + r * stride + c] = y[r]
 
 
 @kernel
@@ -265,14 +249,18 @@ def reduce_tree(m1, d1, t):
 @kernel
 def sum_free(d1, a, width):
     """panel_scale[8 r ..] <- the products of row r of a free body with what follows, summed in eights."""
-    E, X, S, zero = eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.scale), eights(d1.panel.zero)[0]
+    E, X, S, nothing = (
+        eights(d1.panel.values),
+        eights(d1.panel.column),
+        eights(d1.panel.scale),
+        eights(d1.panel.zero)[0],
+    )
     q, n = a // 8, width // 8
-    y0, y1, y2, y3, y4, y5 = zero, zero, zero, zero, zero, zero
+    y = tuple(nothing for _ in range(FREE))
     for c in range(1, n):
         x, e = X[c], q + c
-        y0, y1, y2 = fma(E[e], x, y0), fma(E[e + n], x, y1), fma(E[e + 2 * n], x, y2)
-        y3, y4, y5 = fma(E[e + 3 * n], x, y3), fma(E[e + 4 * n], x, y4), fma(E[e + 5 * n], x, y5)
-    S[0], S[1], S[2], S[3], S[4], S[5] = y0, y1, y2, y3, y4, y5
+        y = tuple(fma(E[e + r * n], x, y[r]) for r in range(FREE))
+    store6(S, 0, y)
 
 
 @kernel

@@ -75,9 +75,9 @@ def factor_chains(m, d):
             d.hessian.H,
             d.hessian.H,
             d.hessian.dinv,
-            1,
-            1,
-            d.primal.search,
+            own=1,
+            reduce=1,
+            f=d.primal.search,
         )
 
 
@@ -113,10 +113,21 @@ def substitute_chains(m, d, X):
     if d.hessian.pattern[0] == PATHS:
         a, b = d.hessian.belowadr, d.hessian.belowrow
         reduce_panel(
-            m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.below, a, b, 1, d.hessian.H, X
+            m.nv,
+            d.hessian.rowadr,
+            d.hessian.rownnz,
+            d.hessian.colind,
+            d.hessian.below,
+            a,
+            b,
+            listed=1,
+            L=d.hessian.H,
+            X=X,
         )
         expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.hessian.dinv, X)
     else:
         below = d.hessian.below
-        reduce_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, below, below, below, 0, d.hessian.H, X)
+        reduce_panel(
+            m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, below, below, below, listed=0, L=d.hessian.H, X=X
+        )
         expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, d.hessian.H, d.hessian.dinv, X)

@@ -279,10 +279,10 @@ def principal_pivoting(r1, policy, passes, start):
     load_places(r1)
     clear_matrix(r1)
     solve_nothing(r1)
-    solve_from(r1, 0, start)
+    solve_from(r1, friction=0, start=start)
     if r1.one.count[3] < n:
         limit_friction(r1)
-        solve_from(r1, 1, start)
+        solve_from(r1, friction=1, start=start)
     most = 4 * n + 16
     used = improve(r1, most, 1.0)
     settled = 1

@@ -74,41 +74,23 @@ def gather_error(r1):
 
 @kernel
 def reduce_eight(U, o, w, t, b):
-    """L^-1 of eight numbers at b, in registers; the triangle's rows of L^T are w apart from o on."""
-    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
-    y0 = t[b]
-    y1 = fma(-U[o + 1], y0, t[b + 1])
-    y2 = fma(-U[p + 2], y1, fma(-U[o + 2], y0, t[b + 2]))
-    y3 = fma(-U[q + 3], y2, fma(-U[p + 3], y1, fma(-U[o + 3], y0, t[b + 3])))
-    y4 = fma(-U[q + 4], y2, fma(-U[p + 4], y1, fma(-U[o + 4], y0, t[b + 4])))
-    y4 = fma(-U[r + 4], y3, y4)
-    y5 = fma(-U[q + 5], y2, fma(-U[p + 5], y1, fma(-U[o + 5], y0, t[b + 5])))
-    y5 = fma(-U[s + 5], y4, fma(-U[r + 5], y3, y5))
-    y6 = fma(-U[q + 6], y2, fma(-U[p + 6], y1, fma(-U[o + 6], y0, t[b + 6])))
-    y6 = fma(-U[u + 6], y5, fma(-U[s + 6], y4, fma(-U[r + 6], y3, y6)))
-    y7 = fma(-U[q + 7], y2, fma(-U[p + 7], y1, fma(-U[o + 7], y0, t[b + 7])))
-    y7 = fma(-U[v + 7], y6, fma(-U[u + 7], y5, fma(-U[s + 7], y4, fma(-U[r + 7], y3, y7))))
-    t[b + 1], t[b + 2], t[b + 3], t[b + 4], t[b + 5], t[b + 6], t[b + 7] = y1, y2, y3, y4, y5, y6, y7
-    return -y0, -y1, -y2, -y3, -y4, -y5, -y6, -y7
+    """L^-1 of eight numbers at b, in registers, negated; the triangle's rows of L^T are w apart from o on."""
+    y = tuple(t[b + r] for r in range(8))
+    for k in unrolled(range(7)):
+        y = tuple(fma(-U[o + k * w + r], y[k], y[r]) if r > k else y[r] for r in range(8))
+    for r in unrolled(range(1, 8)):
+        t[b + r] = y[r]
+    return tuple(-y[r] for r in range(8))
 
 
 @kernel
 def expand_eight(U, o, w, y, b):
     """L^-T of eight numbers at b, in registers."""
-    p, q, r, s, u, v = o + w, o + 2 * w, o + 3 * w, o + 4 * w, o + 5 * w, o + 6 * w
-    y7 = y[b + 7]
-    y6 = fma(-U[v + 7], y7, y[b + 6])
-    y5 = fma(-U[u + 6], y6, fma(-U[u + 7], y7, y[b + 5]))
-    y4 = fma(-U[s + 5], y5, fma(-U[s + 6], y6, fma(-U[s + 7], y7, y[b + 4])))
-    y3 = fma(-U[r + 5], y5, fma(-U[r + 6], y6, fma(-U[r + 7], y7, y[b + 3])))
-    y3 = fma(-U[r + 4], y4, y3)
-    y2 = fma(-U[q + 5], y5, fma(-U[q + 6], y6, fma(-U[q + 7], y7, y[b + 2])))
-    y2 = fma(-U[q + 3], y3, fma(-U[q + 4], y4, y2))
-    y1 = fma(-U[p + 5], y5, fma(-U[p + 6], y6, fma(-U[p + 7], y7, y[b + 1])))
-    y1 = fma(-U[p + 2], y2, fma(-U[p + 3], y3, fma(-U[p + 4], y4, y1)))
-    y0 = fma(-U[o + 5], y5, fma(-U[o + 6], y6, fma(-U[o + 7], y7, y[b])))
-    y0 = fma(-U[o + 1], y1, fma(-U[o + 2], y2, fma(-U[o + 3], y3, fma(-U[o + 4], y4, y0))))
-    y[b], y[b + 1], y[b + 2], y[b + 3], y[b + 4], y[b + 5], y[b + 6] = y0, y1, y2, y3, y4, y5, y6
+    x = tuple(y[b + r] for r in range(8))
+    for k in unrolled(range(7, 0, -1)):
+        x = tuple(fma(-U[o + r * w + k], x[k], x[r]) if r < k else x[r] for r in range(8))
+    for r in unrolled(range(7)):
+        y[b + r] = x[r]
 
 
 @kernel
@@ -119,13 +101,12 @@ def reduce_forward(r1, t):
     last = (m + 7) // 8
     for c in range(last):
         b, o = 8 * c, 8 * c * width + c
-        y0, y1, y2, y3, y4, y5, y6, y7 = reduce_eight(U, 8 * o, 8 * width, t, b)
+        y = reduce_eight(U, 8 * o, 8 * width, t, b)
         for e in range(1, last - c):
-            q = o + e
-            v = fma(y1, E[q + width], fma(y0, E[q], T[c + e]))
-            v = fma(y3, E[q + 3 * width], fma(y2, E[q + 2 * width], v))
-            v = fma(y5, E[q + 5 * width], fma(y4, E[q + 4 * width], v))
-            T[c + e] = fma(y7, E[q + 7 * width], fma(y6, E[q + 6 * width], v))
+            v = T[c + e]
+            for k in unrolled(range(8)):
+                v = fma(y[k], E[o + e + k * width], v)
+            T[c + e] = v
 
 
 @kernel
@@ -141,16 +122,12 @@ def expand_backward(r1, t, y):
         Y[c] = T[c] * D[c]
         if back:
             v = Y[c + 1]
-            s0, s1, s2, s3 = E[o + 1] * v, E[o + width + 1] * v, E[o + 2 * width + 1] * v, E[o + 3 * width + 1] * v
-            s4, s5 = E[o + 4 * width + 1] * v, E[o + 5 * width + 1] * v
-            s6, s7 = E[o + 6 * width + 1] * v, E[o + 7 * width + 1] * v
+            s = tuple(E[o + k * width + 1] * v for k in range(8))
             for e in range(2, back + 1):
                 q, v = o + e, Y[c + e]
-                s0, s1 = fma(E[q], v, s0), fma(E[q + width], v, s1)
-                s2, s3 = fma(E[q + 2 * width], v, s2), fma(E[q + 3 * width], v, s3)
-                s4, s5 = fma(E[q + 4 * width], v, s4), fma(E[q + 5 * width], v, s5)
-                s6, s7 = fma(E[q + 6 * width], v, s6), fma(E[q + 7 * width], v, s7)
-            S[0], S[1], S[2], S[3], S[4], S[5], S[6], S[7] = s0, s1, s2, s3, s4, s5, s6, s7
+                s = tuple(fma(E[q + k * width], v, s[k]) for k in range(8))
+            for k in unrolled(range(8)):
+                S[k] = s[k]
             for k in range(8):
                 y[b + k] = y[b + k] - sum_of_eight(r1.one.sum, 8 * k)
         expand_eight(U, 8 * o, 8 * width, y, b)

@@ -38,7 +38,7 @@ def start_of(a):
 def factor_pair(p, a, b, count):
     """Sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
     i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
-    q, r, s, t = real(p, 0.0), real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    q, r, s, t = zero(p), zero(p), zero(p), zero(p)
     for k in range(count):
         u, v = p.lcp_L[i + k], p.lcp_L[j + k]
         x, y = p.lcp_L[c + k], p.lcp_L[d + k]
@@ -93,7 +93,7 @@ def finish_row(p, a, least):
 def finish_two(p, a, least):
     """Rows a and a + 1 of L: three sums side by side, because one alone waits for itself."""
     i, j, first, second = start_of(a), start_of(a + 1), is_free(p, a), is_free(p, a + 1)
-    c, d, e = real(p, 0.0), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
+    c, d, e = zero(p), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
         u, v, r = p.lcp_L[i + k], p.lcp_L[j + k], p.lcp.step[k]
         x, y = where(first, u * r, 0.0), v * r
@@ -122,20 +122,15 @@ def fill_two(p, a, b, rows):
 @kernel
 def fill_four(p, a, b):
     """Columns b and b + 1 of u, of rows a to a + 3: eight sums side by side."""
-    i, j, k, m = start_of(a), start_of(a + 1), start_of(a + 2), start_of(a + 3)
-    c, d, zero = start_of(b), start_of(b + 1), real(p, 0.0)
-    q0, q1, q2, q3, r0, r1, r2, r3 = zero, zero, zero, zero, zero, zero, zero, zero
+    row, c, d = tuple(start_of(a + i) for i in range(4)), start_of(b), start_of(b + 1)
+    q, r = zeros(p, 4), zeros(p, 4)
     for h in range(b):
-        x, y = p.lcp_L[c + h], p.lcp_L[d + h]
-        u0, u1, u2, u3 = p.lcp_L[i + h], p.lcp_L[j + h], p.lcp_L[k + h], p.lcp_L[m + h]
-        q0, q1, q2, q3 = fma(u0, x, q0), fma(u1, x, q1), fma(u2, x, q2), fma(u3, x, q3)
-        r0, r1, r2, r3 = fma(u0, y, r0), fma(u1, y, r1), fma(u2, y, r2), fma(u3, y, r3)
+        x, y, u = p.lcp_L[c + h], p.lcp_L[d + h], tuple(p.lcp_L[row[i] + h] for i in range(4))
+        q, r = tuple(fma(u[i], x, q[i]) for i in range(4)), tuple(fma(u[i], y, r[i]) for i in range(4))
     e = p.lcp_L[d + b]
-    u0, u1, u2, u3 = entry(p, a, b) - q0, entry(p, a + 1, b) - q1, entry(p, a + 2, b) - q2, entry(p, a + 3, b) - q3
-    p.lcp_L[i + b], p.lcp_L[i + b + 1] = u0, entry(p, a, b + 1) - fma(u0, e, r0)
-    p.lcp_L[j + b], p.lcp_L[j + b + 1] = u1, entry(p, a + 1, b + 1) - fma(u1, e, r1)
-    p.lcp_L[k + b], p.lcp_L[k + b + 1] = u2, entry(p, a + 2, b + 1) - fma(u2, e, r2)
-    p.lcp_L[m + b], p.lcp_L[m + b + 1] = u3, entry(p, a + 3, b + 1) - fma(u3, e, r3)
+    for i in unrolled(range(4)):
+        x = entry(p, a + i, b) - q[i]
+        p.lcp_L[row[i] + b], p.lcp_L[row[i] + b + 1] = x, entry(p, a + i, b + 1) - fma(x, e, r[i])
 
 
 @kernel
@@ -165,7 +160,7 @@ def factor_free(p, m, least):
 def solve_free(p, m):
     """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
     for i in range(p.lcp.n[0]):
-        p.lcp.old[i] = real(p, 0.0)
+        p.lcp.old[i] = zero(p)
     reduce_forward(p, m)
     for a in range(m):
         p.lcp.change[a] = p.lcp.change[a] * p.lcp.step[a]
@@ -267,7 +262,7 @@ def exceeds(p, i, far, pull):
 @kernel
 def exchange_rows(p, live):
     """Rows that break their condition change sides: lcp.old = change of their x; returns in which worlds one did."""
-    size, step = real(p, 0.0), largest_diagonal(p)
+    size, step = zero(p), largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
         size = fmax(fabs(p.lcp.b[i]) / step, size)
@@ -290,8 +285,8 @@ def start_sets(p):
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
         if p.lcp.findex[i] >= 0:
-            p.lcp.y[i], p.lcp.g[i] = real(p, 0.0), real(p, 0.0)
-        p.lcp.x[i], p.lcp.w[i] = real(p, 0.0), -p.lcp.b[i]
+            p.lcp.y[i], p.lcp.g[i] = zero(p), zero(p)
+        p.lcp.x[i], p.lcp.w[i] = zero(p), -p.lcp.b[i]
         low = (p.lcp.y[i] == 0.0) & (p.lcp.w[i] >= 0.0)
         high = (p.lcp.g[i] == 0.0) & (p.lcp.w[i] <= 0.0)
         p.lcp.best[i] = where(low, -1.0, where(high, 1.0, OPEN))
@@ -343,7 +338,7 @@ def lane_blocks(p, passes):
     Writes: lcp.*; limits in effect in lcp.* and lcp.*.
     Cost:   per pass 1/6 n^3 products in all worlds.
     """
-    least, count = SINGULAR * largest_diagonal(p), real(p, 0.0)
+    least, count = SINGULAR * largest_diagonal(p), zero(p)
     start_sets(p)
     opened = count > 0.0
     live = not_(opened)

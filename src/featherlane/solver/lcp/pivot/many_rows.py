@@ -64,18 +64,16 @@ def reduce_group(r1):
     k = 0
     while k + 4 <= m:
         e = k * width + c
-        x0, x1, x2, x3 = E[e], E[e + width], E[e + 2 * width], E[e + 3 * width]
-        y0, y1, y2, y3 = x0, x1, x2, x3
+        x = tuple(E[e + r * width] for r in range(4))
+        y = tuple(x[r] for r in range(4))
         for j in range(k):
             v, o = E[j * width + c], j * w + k
-            y0, y1 = fma(-U[o], v, y0), fma(-U[o + 1], v, y1)
-            y2, y3 = fma(-U[o + 2], v, y2), fma(-U[o + 3], v, y3)
+            y = tuple(fma(-U[o + r], v, y[r]) for r in range(4))
         o = k * w + k
-        y1 = fma(-U[o + 1], y0, y1)
-        y2 = fma(-U[o + w + 2], y1, fma(-U[o + 2], y0, y2))
-        y3 = fma(-U[o + 2 * w + 3], y2, fma(-U[o + w + 3], y1, fma(-U[o + 3], y0, y3)))
-        E[e], E[e + width] = where(mask, y0, x0), where(mask, y1, x1)
-        E[e + 2 * width], E[e + 3 * width] = where(mask, y2, x2), where(mask, y3, x3)
+        for j in unrolled(range(3)):
+            y = tuple(fma(-U[o + j * w + r], y[j], y[r]) if r > j else y[r] for r in range(4))
+        for r in unrolled(range(4)):
+            E[e + r * width] = where(mask, y[r], x[r])
         k += 4
     while k < m:
         x = E[k * width + c]
@@ -92,21 +90,15 @@ def subtract_before(r1, lane, count):
     m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
     U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
     e = (8 * c + lane) * width + c
-    y0, y1, y2, y3 = E[e], E[e + width], E[e + 2 * width], E[e + 3 * width]
+    y = tuple(E[e + r * width] for r in range(4))
     for k in range(m):
         v, d, o = E[k * width + c], -D[k], 8 * (k * width + c) + lane
-        y0, y1 = fma(U[o] * d, v, y0), fma(U[o + 1] * d, v, y1)
-        y2, y3 = fma(U[o + 2] * d, v, y2), fma(U[o + 3] * d, v, y3)
+        y = tuple(fma(U[o + r] * d, v, y[r]) for r in range(4))
     first = m - 8 * c
     last = first + count
-    if first <= lane < last:
-        E[e] = y0
-    if first <= lane + 1 < last:
-        E[e + width] = y1
-    if first <= lane + 2 < last:
-        E[e + 2 * width] = y2
-    if first <= lane + 3 < last:
-        E[e + 3 * width] = y3
+    for r in unrolled(range(4)):
+        if first <= lane + r < last:
+            E[e + r * width] = y[r]
 
 
 @kernel

@@ -87,33 +87,30 @@ def solve_nothing(r1):
 
 # ---- products -------------------------------------------------------------------------------------------------------
 @kernel
+def multiply_eights(A, O, v, rows, c, width, count):
+    """`multiply` for `count` eights of columns from c on, in registers; rows of A are `width` eights apart."""
+    y = tuple(O[c + k] for k in range(count))
+    for p in range(rows):
+        x, o = v[p], p * width + c
+        if x != 0.0:
+            y = tuple(fma(x, A[o + k], y[k]) for k in range(count))
+    for k in unrolled(range(count)):
+        O[c + k] = y[k]
+
+
+@kernel
 def multiply(r1, v, out, rows, columns):
     """out += A v over the first rows, and as many eights of columns."""
     A, O, width = eights(r1.place.A), eights(out), eights_of_row(r1)
     c = 0
     while c + 4 <= columns:
-        a0, a1, a2, a3 = O[c], O[c + 1], O[c + 2], O[c + 3]
-        for p in range(rows):
-            y, o = v[p], p * width + c
-            if y != 0.0:
-                a0, a1, a2, a3 = fma(y, A[o], a0), fma(y, A[o + 1], a1), fma(y, A[o + 2], a2), fma(y, A[o + 3], a3)
-        O[c], O[c + 1], O[c + 2], O[c + 3] = a0, a1, a2, a3
+        multiply_eights(A, O, v, rows, c, width, count=4)
         c += 4
     if c + 2 <= columns:
-        a0, a1 = O[c], O[c + 1]
-        for p in range(rows):
-            y, o = v[p], p * width + c
-            if y != 0.0:
-                a0, a1 = fma(y, A[o], a0), fma(y, A[o + 1], a1)
-        O[c], O[c + 1] = a0, a1
+        multiply_eights(A, O, v, rows, c, width, count=2)
         c += 2
     if c < columns:
-        a0 = O[c]
-        for p in range(rows):
-            y = v[p]
-            if y != 0.0:
-                a0 = fma(y, A[p * width + c], a0)
-        O[c] = a0
+        multiply_eights(A, O, v, rows, c, width, count=1)
 
 
 @kernel

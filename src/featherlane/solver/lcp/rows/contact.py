@@ -49,7 +49,7 @@ def fill_row(m, d, k, c, start, n, present):
     """J of contact k in direction c: along normal and tangents, then about them."""
     u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
     for p in range(start, start + n):
-        i, x = d.lcp.col[p], real(d, 0.0)
+        i, x = d.lcp.col[p], zero(d)
         mark, w = d.dual.mark[i], load3(d.cdof, 6 * i)
         if mark != BOTH:
             if c < 3:
@@ -83,28 +83,27 @@ def normal_velocity(m, d, k, erp, v):
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
     """The rows of friction of contact k behind its normal row; `spin` as `set_parameters` gave it."""
-    zero = real(d, 0.0)
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         r, v, a = append_row(m, d, start, n)
-        goal, soft, force = zero, m.opt_cfm[0], zero
+        goal, soft, force = zero(d), m.opt_cfm[0], zero(d)
         if c < 3:
             slip = d.con_compliance[2 * k + c - 1]
             goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
-        set_row(m, d, r, v, a, present, goal, soft, zero, zero)
+        set_row(m, d, r, v, a, present, goal, soft, zero(d), zero(d))
         set_friction(d, r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
 
 
 @kernel
 def append_contact(m, d, k, start, n, present):
     """All rows of contact k."""
-    spin, zero = set_parameters(m, d, k), real(d, 0.0)
+    spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_row(m, d, start, n)
-    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero, real(d, INFINITE))
+    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero(d), real(d, INFINITE))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 
@@ -126,4 +125,4 @@ def contact_rows(m, d):
                 append_contact(m, d, k, start, n, acts)
                 clear_marks(d, start, n)
             else:
-                d.con_D[k] = real(d, 0.0)
+                d.con_D[k] = zero(d)

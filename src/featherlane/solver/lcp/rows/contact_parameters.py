@@ -80,7 +80,7 @@ def turn_tangents(m, d, k, g, h):
 @kernel
 def add_belt(m, d, k):
     """con_belt += what the surfaces' own motion makes of J v = 0; returns the spin that it makes."""
-    spin = real(d, 0.0)
+    spin = zero(d)
     if m.flg_surfacevel:
         p = load3(d.con_pos, 3 * k)
         v1, w1 = surface_velocity(m, d, d.con_geom[2 * k], p)
@@ -99,7 +99,6 @@ def set_parameters(m, d, k):
         d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])
         d.con_cfm[k] = own_or(d.con_cfm[k], m.opt_cfm[0])
     else:
-        zero = real(d, 0.0)
         mix_parameters(m, d, k)
-        store3(d.con_belt, 3 * k, (zero, zero, zero))
+        store3(d.con_belt, 3 * k, zeros(d, 3))
     return add_belt(m, d, k)

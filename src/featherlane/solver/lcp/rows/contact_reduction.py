@@ -37,7 +37,7 @@ def mark_acting(m, d):
             # what touches exactly has no 1 / R from the model convex
             d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
         else:
-            d.con_D[k] = real(d, 0.0)
+            d.con_D[k] = zero(d)
 
 
 @kernel
@@ -69,7 +69,7 @@ def lies_between(d, k, a, b, close):
 @kernel
 def reduce_pair(m, d, first, end):
     """Drop what is redundant among the points of one pair, slots first .. end - 1, point by point."""
-    count = real(d, 0.0)
+    count = zero(d)
     for k in range(first, end):
         count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
     many = count > ENOUGH
@@ -77,7 +77,7 @@ def reduce_pair(m, d, first, end):
         g, h = d.con_geom[2 * first], d.con_geom[2 * first + 1]
         close = CLOSE * fmax(m.geom_rbound[g], m.geom_rbound[h])
         for k in range(first, end):
-            drop = real(d, 0.0) > 1.0
+            drop = false_mask(d)
             for a in range(first, end):
                 if a < k:
                     drop = drop | coincides(d, k, a, close)

@@ -44,7 +44,7 @@ def loss_row(m, d, k):
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
     r, v, a = append_dof_row(m, d, i, d.dofrow_J[k])
-    set_row(m, d, r, v, a, present, real(d, 0.0), cfm, d.dofrow_lo[k], d.dofrow_hi[k])
+    set_row(m, d, r, v, a, present, zero(d), cfm, d.dofrow_lo[k], d.dofrow_hi[k])
     return r
 
 
@@ -63,7 +63,7 @@ def limit_row(m, d, k):
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
     r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
     c = stop_velocity(m, j, erp, err, v)
-    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
     return r
 
 
@@ -113,7 +113,7 @@ def size_of_error(d, k, size):
     """The norm of the errors of the rows of one equality, from its first row k; `size` at its other rows."""
     q = d.genrow_id[k]
     if k == 0 or d.genrow_type[k - 1] != EQUALITY or d.genrow_id[k - 1] != q:
-        s, e = real(d, 0.0), k
+        s, e = zero(d), k
         while e < d.ngenrow[0] and d.genrow_type[e] == EQUALITY and d.genrow_id[e] == q:
             s = fma(d.genrow_pos[e], d.genrow_pos[e], s)
             e += 1
@@ -124,7 +124,7 @@ def size_of_error(d, k, size):
 @kernel
 def equality_rows(m, d):
     """All equalities."""
-    size = real(d, 0.0)
+    size = zero(d)
     for k in range(d.ngenrow[0]):
         d.genrow_lcprow[k] = NO_ROW
         if d.genrow_type[k] == EQUALITY:
@@ -141,7 +141,7 @@ def tendon_loss_row(m, d, k):
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
     r, v, a = append_general_row(m, d, k)
-    set_row(m, d, r, v, a, present, real(d, 0.0), cfm, d.genrow_lo[k], d.genrow_hi[k])
+    set_row(m, d, r, v, a, present, zero(d), cfm, d.genrow_lo[k], d.genrow_hi[k])
     return r
 
 
@@ -153,7 +153,7 @@ def ball_limit_row(m, d, k):
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
     r, v, a = append_general_row(m, d, k)
     c = stop_velocity(m, j, erp, err, v)
-    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
     return r
 
 
@@ -166,7 +166,7 @@ def tendon_limit_row(m, d, k):
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
     r, v, a = append_general_row(m, d, k)
     c = -(erp / timestep(m)) * err
-    set_row(m, d, r, v, a, present, c, cfm, real(d, 0.0), real(d, INFINITE))
+    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
     return r
 
 

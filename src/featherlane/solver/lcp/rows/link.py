@@ -80,7 +80,7 @@ def arm(m, d, k, side):
 def fill_turn_row(d, u, start, n):
     """J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
     for p in range(start, start + n):
-        i, x = d.lcp.col[p], real(d, 0.0)
+        i, x = d.lcp.col[p], zero(d)
         if d.dual.mark[i] != BOTH:
             x = dot3(u, load3(d.cdof, 6 * i))
         d.primal.search[i] = -x if d.dual.mark[i] == SECOND else x
@@ -105,10 +105,10 @@ def fill_point_row(d, u, r1, r2, start, n):
 @kernel
 def append_link(m, d, k, start, n):
     """All rows of link k but that of its motor and stops."""
-    every, most, zero = real(d, 1.0) > 0.0, real(d, INFINITE), real(d, 0.0)
+    every, most = true_mask(d), real(d, INFINITE)
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), arm(m, d, k, 0), arm(m, d, k, 1)
-    shift, turn = misplaced(m, d, k), (zero, zero, zero)
+    shift, turn = misplaced(m, d, k), zeros(d, 3)
     if m.link_type[k] != LINK_BALL:
         turn = misaligned(m, d, k)
     d.link_lcprow[2 * k] = d.lcp.n[0]
@@ -151,8 +151,7 @@ def link_forces(m, d):
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):
-        zero = real(d, 0.0)
-        f, t, first, last = (zero, zero, zero), (zero, zero, zero), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
+        f, t, first, last = zeros(d, 3), zeros(d, 3), d.link_lcprow[2 * k], d.link_lcprow[2 * k + 1]
         if first >= 0:
             for c in range(rows_of(m, k)):
                 if turns(m, k, c):

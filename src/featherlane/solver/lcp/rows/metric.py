@@ -30,8 +30,8 @@ def factor_step_inertia(m, d):
         for i in range(m.nv):
             d.qHDiagInv[i] = d.M[m.M_rowadr[i] + m.M_rownnz[i] - 1]
     else:
-        damped_diagonal(m, d, 0)
-    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, 0)
+        damped_diagonal(m, d, articulated=0)
+    factor_and_solve(m, d.M, d.qH, d.qHDiagInv, d.qacc_step, own=0)
     for i in range(m.nv):
         d.lcp.scale[i] = sqrt(d.qHDiagInv[i])
 
@@ -40,7 +40,7 @@ def factor_step_inertia(m, d):
 def sum_rows(m, d):
     """z = Y^T x, row by row."""
     for i in range(m.nv):
-        d.lcp.z[i] = real(d, 0.0)
+        d.lcp.z[i] = zero(d)
     for r in range(d.lcp.n[0]):
         o, e, x = d.lcp.coladr[r], d.lcp.rowadr[r], d.lcp.x[r]
         for p in range(d.lcp.colnum[r]):

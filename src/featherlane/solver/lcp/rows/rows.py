@@ -90,14 +90,14 @@ def clear_marks(d, start, n):
 def clear_entries(d, start, n):
     """J = 0 at all columns."""
     for p in range(start, start + n):
-        d.primal.search[d.lcp.col[p]] = real(d, 0.0)
+        d.primal.search[d.lcp.col[p]] = zero(d)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
 def whiten(m, d, start, n, e):
     """lcp_Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
-    s = real(d, 0.0)
+    s = zero(d)
     for p in range(n):
         i = d.lcp.col[start + p]
         x, a = d.primal.search[i], m.M_rowadr[i]
@@ -116,7 +116,7 @@ def append_row(m, d, start, n):
 
     Returns its number, J v and J Mh^-1 f.
     """
-    r, e, v, a = d.lcp.n[0], next_entry(d), real(d, 0.0), real(d, 0.0)
+    r, e, v, a = d.lcp.n[0], next_entry(d), zero(d), zero(d)
     for p in range(n):
         i = d.lcp.col[start + p]
         v, a = fma(d.primal.search[i], d.qvel[i], v), fma(d.primal.search[i], d.qacc_step[i], a)
@@ -147,17 +147,16 @@ def set_row(m, d, r, v, a, present, c, cfm, lo, hi):
     d.lcp.diag[r] = d.lcp.diag[r] + soft
     d.lcp.lo[r] = where(present, lo, 0.0)
     d.lcp.hi[r] = where(present, hi, 0.0)
-    d.lcp.add[r] = real(d, 0.0)
+    d.lcp.add[r] = zero(d)
 
 
 @kernel
 def set_friction(d, r, normal, present, mu, force):
     """|x_r| <= mu |x_normal|, or <= mu [N] where friction is a force."""
-    zero = real(d, 0.0)
     d.lcp.findex[r] = normal
-    d.lcp.lo[r] = zero
-    d.lcp.hi[r] = where(present & (force == 0.0), mu, zero)
-    d.lcp.add[r] = where(present & (force != 0.0), mu, zero)
+    d.lcp.lo[r] = zero(d)
+    d.lcp.hi[r] = where(present & (force == 0.0), mu, zero(d))
+    d.lcp.add[r] = where(present & (force != 0.0), mu, zero(d))
 
 
 @kernel
@@ -172,5 +171,5 @@ def report_full(d):
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     elif d.one.status[0] != FULL:
-        d.warning[1] = where(d.active[0] > 0.0, d.warning[1] + 1.0, d.warning[1])
+        warn(d, ROWS_FULL, d.active[0] > 0.0)
     d.one.status[0] = FULL

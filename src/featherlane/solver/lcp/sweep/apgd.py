@@ -85,7 +85,7 @@ def projected_step(p, t, cone):
 def curvature(p):
     """lcp_change = A d; returns d^T A d and d^T D d."""
     multiply(p, p.lcp.old, p.lcp.change)
-    bend, size = real(p, 0.0), real(p, 0.0)
+    bend, size = zero(p), zero(p)
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
         bend = fma(d, p.lcp.change[i], bend)
@@ -97,7 +97,7 @@ def curvature(p):
 @kernel
 def goes_uphill(p):
     """Does momentum lead from x against the projected step d?  (d^T D (x+ - x) < 0.)"""
-    s = real(p, 0.0)
+    s = zero(p)
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
         s = fma(d / p.lcp.step[i], (p.lcp.y[i] - p.lcp.x[i]) + d, s)
@@ -128,7 +128,7 @@ def start(p, cone):
     if cone != 0:
         set_cone_steps(p)
     else:
-        set_steps(p, 0)
+        set_steps(p, cone=0)
     set_w(p)
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i], p.lcp.best[i] = p.lcp.x[i] + 0.0, p.lcp.w[i] + 0.0, p.lcp.x[i] + 0.0
@@ -144,7 +144,7 @@ def apgd(p, iterations, cone):
     Cost:   per step one product with A.
     """
     tolerance, best = stop_at(p), start(p, cone)
-    t, k, count, idle = real(p, 1.0), real(p, 1.0), real(p, 0.0), real(p, 0.0)
+    t, k, count, idle = real(p, 1.0), real(p, 1.0), zero(p), zero(p)
     live = not_(best <= tolerance)
     record_residual(p, 0, best)
     for n in range(iterations):

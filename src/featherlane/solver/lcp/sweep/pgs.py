@@ -48,7 +48,7 @@ def visit_disc(p, k, count, live):
         w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
         p.lcp.change[i] = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     project_disc(p, p.lcp.change, k, count, p.lcp.x[k])
-    far = real(p, 0.0)
+    far = zero(p)
     for c in range(count):
         i = k + 1 + c
         far = fmax(move_row(p, i, p.lcp.change[i], live), far)
@@ -58,7 +58,7 @@ def visit_disc(p, k, count, live):
 @kernel
 def sweep_rows(p, cone, live):
     """All rows once; returns the largest move."""
-    far = real(p, 0.0)
+    far = zero(p)
     for at in range(p.lcp.n[0]):
         i = p.lcp.order[at]
         if cone == 0 or not in_cone(p, i):
@@ -88,7 +88,7 @@ def pgs(p, iterations, quickstep, cone):
     sum_rows(p, p.lcp.x)
     start_order(p, quickstep)
     record_sweep(p, 0, cone)
-    tolerance, count = stop_at(p), real(p, 0.0)
+    tolerance, count = stop_at(p), zero(p)
     live = count <= 0.0
     for sweep in range(iterations):
         if not any_(live):

@@ -7,23 +7,21 @@ from featherlane.prelude import *
 def dense_dot(p, x, i):
     """(A x)_i of a dense A, in four sums side by side, because one alone would wait for itself."""
     n, a = p.lcp.n[0], i * p.lcp.n[0]
-    s0, s1, s2, s3 = real(p, 0.0), real(p, 0.0), real(p, 0.0), real(p, 0.0)
+    s = zeros(p, 4)
     for k in range(n // 4):
         j = 4 * k
-        s0 = fma(p.lcp.A[a + j], x[j], s0)
-        s1 = fma(p.lcp.A[a + j + 1], x[j + 1], s1)
-        s2 = fma(p.lcp.A[a + j + 2], x[j + 2], s2)
-        s3 = fma(p.lcp.A[a + j + 3], x[j + 3], s3)
+        s = tuple(fma(p.lcp.A[a + j + c], x[j + c], s[c]) for c in range(4))
+    first = s[0]
     for j in range(n // 4 * 4, n):
-        s0 = fma(p.lcp.A[a + j], x[j], s0)
-    return (s0 + s1) + (s2 + s3)
+        first = fma(p.lcp.A[a + j], x[j], first)
+    return (first + s[1]) + (s[2] + s[3])
 
 
 @kernel
 def factored_dot(p, x, i):
     """(A x)_i where z = Y^T x."""
     c, y, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
-    s0, s1 = p.lcp.cfm[i] * x[i], real(p, 0.0)
+    s0, s1 = p.lcp.cfm[i] * x[i], zero(p)
     for k in range(n // 2):
         j = 2 * k
         s0 = fma(p.lcp.Y[y + j], p.lcp.z[p.lcp.col[c + j]], s0)
@@ -58,7 +56,7 @@ def sum_rows(p, x):
     """z = Y^T x."""
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
-            p.lcp.z[j] = real(p, 0.0)
+            p.lcp.z[j] = zero(p)
         for i in range(p.lcp.n[0]):
             row_add(p, i, x[i])
 

@@ -68,7 +68,7 @@ def mu_of(p, i):
 @kernel
 def cone_offset(p, k, count):
     """a: how far below the origin the tip of the cone lies."""
-    a, none = real(p, 0.0), real(p, 1.0) > 0.0
+    a, none = zero(p), true_mask(p)
     for c in range(count):
         i = k + 1 + c
         rough = mu_of(p, i) > 0.0
@@ -81,7 +81,7 @@ def cone_offset(p, k, count):
 @kernel
 def length_across(p, u, k, count):
     """|s| of the rows of friction, s_i = u_i / mu_i."""
-    s = real(p, 0.0)
+    s = zero(p)
     for c in range(count):
         i = k + 1 + c
         v = where(mu_of(p, i) > 0.0, u[i] / fmax(mu_of(p, i), TINY), 0.0)
@@ -135,7 +135,7 @@ def project_cone(p, u, k, count):
 @kernel
 def largest_diagonal(p):
     """a = max A_ii; 1 where A has no diagonal at all."""
-    most = real(p, 0.0)
+    most = zero(p)
     for i in range(p.lcp.n[0]):
         most = fmax(p.lcp.diag[i], most)
     return where(most > 0.0, most, 1.0)
@@ -161,7 +161,7 @@ def set_steps(p, cone):
 @kernel
 def set_disc_steps(p, k, count):
     """Steps of the rows of friction behind row k."""
-    s = real(p, 0.0)
+    s = zero(p)
     for c in range(count):
         i = k + 1 + c
         s = fma(mu_of(p, i) * mu_of(p, i), 1.0 / p.lcp.step[i], s)
@@ -174,7 +174,7 @@ def set_disc_steps(p, k, count):
 @kernel
 def set_cone_steps(p):
     """lcp_step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
-    set_steps(p, 0)
+    set_steps(p, cone=0)
     for k in range(p.lcp.n[0]):
         count, most = friction_count(p, k), 1.0 / p.lcp.step[k]
         for c in range(count):

@@ -10,7 +10,7 @@ blocks of each size, and the rest of the tree is added where the parts meet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +51,29 @@ def checked(reduction: Any) -> Reduction:
             f"reduce: got {reduction!r}, allowed are {', '.join(NAMES)} and Histogram{near(reduction, NAMES)}"
         )
     return reduction
+
+
+def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
+    """Checks the arguments `reduce` and `out` of a rollout of so many worlds; returns the reduction.
+
+    Raises:
+        ModelError: as `checked` does; `out` is no mapping, or given with a reduction; no world is reduced.
+    """
+    if not isinstance(out, Mapping | None):
+        raise ModelError(f"out: got {type(out).__name__}, allowed is a dict of arrays by name")
+    if reduction is None:
+        return None
+    if out is not None:
+        raise ModelError("out: a reduction is returned; allowed is None")
+    how = checked(reduction)
+    if not nworld:
+        raise ModelError("ids: a reduction needs one world at least")
+    return how
+
+
+def over_worlds(reduction: Reduction, recorded: Mapping[str, np.ndarray], worlds: np.ndarray) -> dict[str, np.ndarray]:
+    """Reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
+    return {name: merged(reduction, [reduced(reduction, rows, worlds)]) for name, rows in recorded.items()}
 
 
 def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:

@@ -1,0 +1,94 @@
+"""What is unrolled when a kernel is compiled: comprehensions, and the tuples and known ranges that loops go over."""
+
+from __future__ import annotations
+
+import ast
+
+from featherlane.lanes.compiler import record_functions
+from featherlane.lanes.compiler.expressions import EXPRESSIONS, expression, something
+from featherlane.lanes.compiler.source import is_call
+from featherlane.lanes.compiler.types import INT, Tuple, View
+from featherlane.lanes.compiler.writer import Thing, Writer
+
+MOST_TURNS = 64  # of a range: each turn is text to compile
+
+
+# ---- bindings ------------------------------------------------------------------------------------------------------
+def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
+    """Give a target a value: a name, a tuple of targets, a row of a field."""
+    if isinstance(target, ast.Name):
+        w.bind(target.id, target.web, thing, target)
+    elif isinstance(target, ast.Tuple):
+        if not isinstance(thing.type, Tuple) or len(thing.type.items) != len(target.elts):
+            raise w.broken(target, f"{thing.type.says} for {len(target.elts)} names")
+        for part, value in zip(target.elts, w.parts(thing), strict=True):
+            bind(w, part, value)
+    elif isinstance(target, ast.Subscript):
+        rows, index = rows_of(w, target)
+        record_functions.store(w, rows, index, thing, target)
+    else:
+        raise w.broken(target, "only names, and rows of fields as in d.qpos[i], can be given a value")
+
+
+def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
+    """The field and the index of a row that is set."""
+    rows, index = expression(w, target.value), expression(w, target.slice)
+    if not isinstance(rows.type, View):
+        raise w.broken(target, f"{rows.type.says} has no rows that can be set; a field of a record has")
+    return rows, index
+
+
+# ---- turns ---------------------------------------------------------------------------------------------------------
+def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
+    """(start, stop, step) of a range."""
+    if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
+        raise w.broken(ranged, f"range takes one to three arguments, {len(ranged.args)} given")
+    numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
+    zero, one = w.constant(0, ranged), w.constant(1, ranged)
+    start, stop, step = [zero, *numbers, one] if len(numbers) == 1 else [*numbers, one][:3]
+    if step.constant == 0:
+        raise w.broken(ranged, "a step of 0 never ends")
+    return start, stop, step
+
+
+def turns(w: Writer, node: ast.expr) -> list[Thing]:
+    """The parts of a tuple, or the numbers of a known range: one for each turn that is written.
+
+    Raises:
+        KernelLanguageError: anything else, or a range whose bounds are not known.
+    """
+    if not is_call(node, "range"):
+        things = expression(w, node)
+        if not isinstance(things.type, Tuple):
+            raise w.broken(node, f"`for` goes over range(...) or a tuple, not over {things.type.says}")
+        return w.parts(things)
+    limits = [x.constant for x in bounds(w, node)]
+    if None in limits:
+        raise w.broken(
+            node,
+            "the bounds of a range that is unrolled must be known when the kernel is compiled: numbers, constants, or "
+            "parameters that are given constants",
+        )
+    counts = range(*limits)
+    if len(counts) > MOST_TURNS:
+        raise w.broken(
+            node, f"{len(counts)} turns are unrolled; allowed are {MOST_TURNS}: write a loop over range(...)"
+        )
+    return [w.constant(i, node) for i in counts]
+
+
+def _comprehension(w: Writer, node: ast.GeneratorExp) -> Thing:
+    return w.tuple(list(_elements(w, node, node.generators)))
+
+
+def _elements(w: Writer, node: ast.GeneratorExp, generators: list[ast.comprehension]):
+    if not generators:
+        yield something(w, node.elt)
+        return
+    first, *others = generators
+    for turn in turns(w, first.iter):
+        bind(w, first.target, turn)
+        yield from _elements(w, node, others)
+
+
+EXPRESSIONS[ast.GeneratorExp] = _comprehension

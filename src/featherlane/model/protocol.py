@@ -1,0 +1,11 @@
+"""`ModelFields`: what the rules about a model's numbers and options read of it; `Model` implements it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class ModelFields(Protocol):
+    """Fields of a model by name, each also in `__dict__`, where reading it does not count as an edit."""
+
+    def __getattr__(self, name: str) -> Any: ...

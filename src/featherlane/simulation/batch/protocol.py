@@ -1,0 +1,83 @@
+"""`Worlds`: what a program can do with many worlds, whether of one model, of several, or spread over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from featherlane.model.model import Model
+from featherlane.simulation.world.data import Data
+
+
+class Worlds(Protocol):
+    """Many worlds that step together: `Batch`, `MixedBatch` and `distributed.Batch`.
+
+    A function that takes `Worlds` runs on each of the three.  They differ in what an array is: `Batch` has live arrays,
+    those of `MixedBatch` are padded to the widest model, and `distributed.Batch` returns copies.  State is therefore
+    set by assignment, as in `worlds.qpos = values`.
+
+    State fields and derived fields are attributes under MuJoCo's names, with one row per world.
+
+    Attributes:
+        nworld: number of worlds.
+        dtype: float64 or float32.
+    """
+
+    @property
+    def nworld(self) -> int: ...
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        ...
+
+    @property
+    def failures(self) -> list[Any]:
+        """With `record_bad`, a list of `Failure`, each with the number of its world."""
+        ...
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def bind(self, name: str) -> np.ndarray:
+        """Computes an output in each call from now on; returns its values, (nworld, ...)."""
+        ...
+
+    def expand(self, name: str) -> Any:
+        """Makes a real model field differ by world; returns a live array, `MixedBatch` one for each group."""
+
+    def set_const(self, ids=None) -> None:
+        """Recomputes the model fields that depend on expanded ones."""
+
+    def step(self, nstep: int = 1, ids=None) -> None:
+        """Advances worlds by `nstep` time steps; `ids` are numbers of worlds or a mask, None for all."""
+
+    def forward(self, ids=None) -> None:
+        """Computes all derived fields of the present state, without a step."""
+
+    def reset(self, ids=None, keyframe=-1, forward: bool = True) -> None:
+        """Sets worlds to the model's defaults, or to keyframes; with `forward`, computes bound outputs."""
+
+    def rollout(self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce=None) -> Any:
+        """Advances worlds by `nstep` steps; returns name -> (n, nstep, ...), or reductions of it over worlds."""
+
+    def get_data(self, world: int) -> Data:
+        """Returns one world as an `fl.Data` in float64, forward computed."""
+        ...
+
+    def get_model(self, world: int) -> Model:
+        """Returns one world's model: a copy with its expanded fields."""
+        ...
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Returns copies of all that lasts, for `restore`, np.savez and pickle."""
+        ...
+
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
+        """Restores a checkpoint; the worlds continue bit for bit."""
