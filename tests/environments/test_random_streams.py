@@ -27,9 +27,7 @@ def test_uniform_numbers_are_numpys_in_any_portions():
         np.testing.assert_array_equal(streams.uniform(ids, -0.3, 0.7, n), np.reshape(expected, (len(ids), n)))
 
 
-@pytest.mark.parametrize(
-    "calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp"]
-)
+@pytest.mark.parametrize("calls", ["unu", "nun", "uuiun", "ugu", "uupu", "opuo", "nonobuo", "obno", "ougoun", "puponp"])
 def test_other_draws_go_on_where_uniform_ones_stopped(calls):
     streams, theirs = RandomStreams(N, 8), numpys(8)
     for call in calls * 3:

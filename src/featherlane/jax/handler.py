@@ -32,7 +32,13 @@ from featherlane.lanes import processor
 NAME, RETIRE = "featherlane_rollout", "featherlane_retire"
 ENTRIES, HEAD, CALL, COPY = 4096, 3, 6, 5  # of the registry; whole numbers of a table's head, a call, a copy
 BYTES, WIDEN, NARROW = 0, 1, 2  # kinds of copies: as it is, float32 to float64, float64 to float32
+FAILED_PRECONDITION = 9  # XLA_FFI_Error_Code
 GONE = b"featherlane: the Dynamics that this program was made with is gone\0"
+OFFSETS = {  # bytes at which fields of XLA's structs begin
+    "arguments": 72, "results": 112, "attributes": 160, "extension": 8, "api": 16,  # XLA_FFI_CallFrame
+    "data": 24, "value": 8, "create": 48,  # XLA_FFI_Buffer, XLA_FFI_Scalar, XLA_FFI_Error_Create of XLA_FFI_Api
+    "metadata": 24, "version": 24,  # XLA_FFI_Metadata_Extension, major_version of XLA_FFI_Metadata
+}  # fmt: skip
 
 LOCK = """
 declare i32 @sched_yield()
@@ -76,10 +82,10 @@ define internal ptr @pointer(ptr %base, i64 %byte) alwaysinline {{
 }}
 
 define internal i64 @attribute(ptr %frame, i64 %k) alwaysinline {{
-  %attributes = call ptr @pointer(ptr %frame, i64 160)
+  %attributes = call ptr @pointer(ptr %frame, i64 {attributes})
   %at = mul i64 %k, 8
   %scalar = call ptr @pointer(ptr %attributes, i64 %at)
-  %value = call ptr @pointer(ptr %scalar, i64 8)
+  %value = call ptr @pointer(ptr %scalar, i64 {value})
   %x = load i64, ptr %value
   ret i64 %x
 }}
@@ -94,7 +100,7 @@ given:
   %buffers = call ptr @pointer(ptr %frame, i64 %list)
   %at = mul i64 %k, 8
   %buffer = call ptr @pointer(ptr %buffers, i64 %at)
-  %data = call ptr @pointer(ptr %buffer, i64 24)
+  %data = call ptr @pointer(ptr %buffer, i64 {data})
   ret ptr %data
 }}
 
@@ -140,7 +146,7 @@ next:
   %index = call i64 @number(ptr %c, i64 16)
   %count = call i64 @number(ptr %c, i64 24)
   %kind = call i64 @number(ptr %c, i64 32)
-  %arguments = icmp eq i64 %list, 72
+  %arguments = icmp eq i64 %list, {arguments}
   %source.index = select i1 %arguments, i64 %index, i64 -1
   %target.index = select i1 %arguments, i64 -1, i64 %index
   %source = call ptr @buffer(ptr %frame, i64 %list, i64 %source.index, ptr %from)
@@ -183,17 +189,13 @@ end:
 }}
 
 define ptr @{name}(ptr %frame) {{
-  %extension = call ptr @pointer(ptr %frame, i64 8)
+  %extension = call ptr @pointer(ptr %frame, i64 {extension})
   %plain = icmp eq ptr %extension, null
   br i1 %plain, label %call, label %query
 query:  ; XLA asks which version this was written for
-  %metadata = call ptr @pointer(ptr %extension, i64 24)
-  %major = getelementptr i8, ptr %metadata, i64 24
-  %minor = getelementptr i8, ptr %metadata, i64 28
-  %traits = getelementptr i8, ptr %metadata, i64 32
-  store i32 {major}, ptr %major
-  store i32 {minor}, ptr %minor
-  store i32 0, ptr %traits
+  %metadata = call ptr @pointer(ptr %extension, i64 {metadata})
+  %version = getelementptr i8, ptr %metadata, i64 {version}
+  store [3 x i32] [ i32 {major}, i32 {minor}, i32 0 ], ptr %version  ; and no traits
   ret ptr null
 call:
   %place = call i64 @attribute(ptr %frame, i64 0)
@@ -216,25 +218,21 @@ run:
   %calls = getelementptr i8, ptr %table, i64 {head}
   %over = mul i64 %ncall, {call}
   %in = getelementptr i8, ptr %calls, i64 %over
-  call void @copies(ptr %frame, i64 72, ptr %in, i64 %nin)
+  call void @copies(ptr %frame, i64 {arguments}, ptr %in, i64 %nin)
   call void @calls(ptr %calls, i64 %ncall)
   %after = mul i64 %nin, {copy}
   %out = getelementptr i8, ptr %in, i64 %after
-  call void @copies(ptr %frame, i64 112, ptr %out, i64 %nout)
+  call void @copies(ptr %frame, i64 {results}, ptr %out, i64 %nout)
   store atomic i64 0, ptr %entry release, align 8
   ret ptr null
 leave:
   store atomic i64 0, ptr %entry release, align 8
   br label %unknown
 unknown:
-  %error = alloca [4 x i64]
-  %message = getelementptr i8, ptr %error, i64 16
-  %code = getelementptr i8, ptr %error, i64 24
-  store [4 x i64] [ i64 28, i64 0, i64 0, i64 0 ], ptr %error
-  store ptr @gone, ptr %message
-  store i32 9, ptr %code
-  %api = call ptr @pointer(ptr %frame, i64 16)
-  %create = call ptr @pointer(ptr %api, i64 48)
+  %error = alloca {{ i64, ptr, ptr, i32 }}
+  store {{ i64, ptr, ptr, i32 }} {{ i64 28, ptr null, ptr @gone, i32 {failed} }}, ptr %error
+  %api = call ptr @pointer(ptr %frame, i64 {api})
+  %create = call ptr @pointer(ptr %api, i64 {create})
   %made = call ptr %create(ptr %error)
   ret ptr %made
 }}
@@ -258,6 +256,7 @@ class Handler:
             name=NAME, major=major, minor=minor, entries=ENTRIES, registry=self.registry.ctypes.data,
             head=8 * HEAD, call=8 * CALL, copy=8 * COPY, widen=WIDEN, narrow=NARROW,
             length=len(GONE), gone=GONE[:-1].decode() + "\\00",
+            failed=FAILED_PRECONDITION, **OFFSETS,
         )  # fmt: skip
         self._engine, level = Engine(), processor.cpu_level()
         for symbol, body in ((NAME, text), (RETIRE, TAKE_OUT)):

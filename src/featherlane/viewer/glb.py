@@ -12,6 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import trimesh
 from PIL import Image
+from trimesh.exchange.gltf import export_glb
+from trimesh.visual import TextureVisuals
+from trimesh.visual.material import PBRMaterial
 
 from featherlane.viewer.look import Look, linear
 from featherlane.viewer.shapes import Mesh, normals
@@ -35,12 +38,12 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
             material["emissiveFactor"] = linear(look.emission * np.asarray(rgba[:3])).tolist()
             material["emissiveTexture"] = {"index": 0}
 
-    material = trimesh.visual.material.PBRMaterial(
+    material = PBRMaterial(
         baseColorTexture=Image.fromarray(picture.squeeze(2) if picture.shape[2] == 1 else picture),
         metallicFactor=look.metallic,
         roughnessFactor=look.roughness,
         alphaMode="BLEND" if rgba[3] < 1 else None,
     )
-    visual = trimesh.visual.TextureVisuals(mesh.uv * (1.0, -1.0) + (0.0, 1.0), material=material)  # from below
+    visual = TextureVisuals(mesh.uv * (1.0, -1.0) + (0.0, 1.0), material=material)  # from below
     whole = trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_normals=normals(mesh), visual=visual, process=False)
-    return whole.export(file_type="glb", include_normals=True, tree_postprocessor=set_factors)
+    return export_glb(trimesh.Scene(whole), include_normals=True, tree_postprocessor=set_factors)
