@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from featherlane.cli.output import console, print_json, progress
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import InstallationError
 from featherlane.lanes import build, cache, processor
+from featherlane.model.arguments import count
 from featherlane.simulation.tile.library import library, stages
 
 
@@ -23,8 +24,7 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
         ModelError: processes out of range.
         ImportError: the compiler is not installed; names the command that installs it.
     """
-    if processes < 0:
-        raise ModelError(f"processes: got {processes}, allowed is a whole number from 0 (all cores)")
+    count("processes", processes, 0)
     configuration = library().configuration()
     wanted = processor.base_of(dtype) if dtype else None
     variants = [v for v in processor.variants() if wanted in (None, v[0])]

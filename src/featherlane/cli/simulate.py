@@ -17,6 +17,7 @@ from featherlane.cli.output import check_target, console, pairs, print_json, pro
 from featherlane.cli.recording import Recording, frame_interval, write_failures
 from featherlane.cli.settings import set_options
 from featherlane.errors import ModelError, near
+from featherlane.model.arguments import LARGEST, bounded, counts
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.library import library
@@ -219,18 +220,10 @@ def _listed(files: list[str]) -> str:
 
 def _check(request: Request) -> None:
     """What can be told before a model is loaded."""
-    if request.worlds < 1:
-        raise ModelError(f"worlds: got {request.worlds}, allowed is a whole number from 1")
-    if request.threads < 0:
-        raise ModelError(f"threads: got {request.threads}, allowed is a whole number from 0 (all cores)")
-    if request.seed < 0:
-        raise ModelError(f"seed: got {request.seed}, allowed is a whole number from 0")
-    if request.record_bad < 0:
-        raise ModelError(f"record-bad: got {request.record_bad}, allowed is a whole number from 0 (nothing is kept)")
+    counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_bad": 0})
     for name in ("seconds", "fps"):
-        value = getattr(request, name)
-        if value is not None and not (np.isfinite(value) and value > 0):
-            raise ModelError(f"{name}: got {value:g}, allowed is a finite number > 0")
+        if (value := getattr(request, name)) is not None:
+            bounded(name, value, 0.0, LARGEST, above=True)
     if request.out:
         check_target(request.out, ".npz")
     if request.video:

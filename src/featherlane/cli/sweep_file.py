@@ -29,7 +29,8 @@ from typing import Any
 from featherlane.cli.settings import set_option
 from featherlane.cli.user_file import function_in, reported
 from featherlane.distributed.sweeps import values as sweep_values
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of
 from featherlane.model.array_file import read_array
 from featherlane.model.load import bundled_names, load
 
@@ -100,8 +101,7 @@ def _arguments(told: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _known(what: str, table: dict[str, Any], allowed: tuple[str, ...]) -> None:
     for name in table:
-        if name not in allowed:
-            raise ModelError(f"{what} has {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
+        one_of(what, name, allowed)
 
 
 def _table(told: dict[str, Any], name: str) -> dict[str, Any]:

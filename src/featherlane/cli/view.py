@@ -12,6 +12,7 @@ from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.model.arguments import counts
 from featherlane.model.load import load
 from featherlane.viewer.door import View, open_page, view_error
 from featherlane.viewer.lock import is_local, viser_module
@@ -79,10 +80,7 @@ def _serve(page: View) -> int:
 
 def _check(request: Request) -> None:
     """What can be told before anything is loaded."""
-    for name, least in (("worlds", 1), ("drawn", 1), ("threads", 0)):
-        value = getattr(request, name)
-        if value is not None and value < least:
-            raise ModelError(f"{name}: got {value}, allowed is a whole number from {least}")
+    counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
             if getattr(request, name) is not None:

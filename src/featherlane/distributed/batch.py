@@ -26,6 +26,7 @@ from featherlane.distributed.ship import packed
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
+from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
@@ -39,7 +40,6 @@ from featherlane.simulation.batch.worlds import (
     REPORTS,
     STATE,
     check_bindable,
-    count,
     keyframe_numbers,
     not_kept,
 )
@@ -153,8 +153,7 @@ class Batch(Given):
         Raises:
             ModelError: no state field, or a shape or kind of number that does not fit; nothing is set then.
         """
-        if not isinstance(name, str) or name not in STATE:
-            raise ModelError(f"set: {name!r} is no state field{near(name, STATE)}; allowed are {', '.join(STATE)}")
+        one_of("set", name, STATE)
         chosen = self._ids(ids)
         rows = np.empty((len(chosen), *self._shape(name)), DATA[name].stored_as(self.dtype))
         assign(name, rows, value, mixed=is_mixed(name))
@@ -441,8 +440,7 @@ class Batch(Given):
         return self._of_world("get_model", world)
 
     def _of_world(self, method: str, world: int) -> Any:
-        if count("world", world, 0) >= self.nworld:
-            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        count("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
         [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)
@@ -463,8 +461,7 @@ class Batch(Given):
         Raises:
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
         """
-        if not isinstance(kept, Mapping):
-            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
+        instance("restore", kept, Mapping, "what checkpoint() gave")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
             if value.shape[:1] != (self.nworld,):

@@ -24,9 +24,10 @@ from featherlane.distributed.spread import Part, Spread
 from featherlane.distributed.worker import InProcess, Worker
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
+from featherlane.model.arguments import count
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch as Local
-from featherlane.simulation.batch.worlds import chosen_worlds, count
+from featherlane.simulation.batch.worlds import chosen_worlds
 
 OrdersOf = Callable[[Part], list[Order]]
 _open: weakref.WeakSet = weakref.WeakSet()  # batches whose workers run

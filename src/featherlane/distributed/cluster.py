@@ -15,7 +15,7 @@ import numpy as np
 
 from featherlane.distributed.machine import Machine, versions
 from featherlane.errors import InstallationError, ModelError
-from featherlane.simulation.batch.worlds import count
+from featherlane.model.arguments import count
 
 INSTALL = "pip install 'featherlane[distributed]'"
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster that this machine is in"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model import Model, load
+from featherlane.model.arguments import count
 from featherlane.model.load import specification
 from featherlane.simulation.user.sensor import set_user_sensor
 
@@ -38,10 +37,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     for name, given in kernels.items():
         if not (isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Kernel)):
             raise ModelError(f"kernels[{name!r}]: got {given!r}, allowed is (a kernel, its number of values)")
-        dim = given[1]
-        if isinstance(dim, bool) or not isinstance(dim, int | np.integer) or dim < 1:
-            raise ModelError(f"kernels[{name!r}]: got {dim!r} values, allowed is a whole number from 1")
-        _add_sensor(spec, PREFIX + name, int(dim))
+        _add_sensor(spec, PREFIX + name, count(f"kernels[{name!r}]: number of values", given[1], 1))
     model = load(spec)
     for name, (kernel, _) in kernels.items():
         set_user_sensor(model, PREFIX + name, kernel)

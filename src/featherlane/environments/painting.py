@@ -6,10 +6,9 @@ import numpy as np
 
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.assignment import regular
+from featherlane.model.arguments import count, one_of
 from featherlane.painter import PICTURES, Painter, prepare
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import count
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
@@ -30,8 +29,8 @@ class Painting:
     """
 
     def __init__(self, task: Task, mode: str | None, drawn: int):
-        if mode is not None and mode not in RENDER_MODES:
-            raise ModelError(f"render_mode: got {mode!r}, allowed are {', '.join(RENDER_MODES)} and None")
+        if mode is not None:
+            one_of("render_mode", mode, RENDER_MODES)
         self.task, self.mode, self.drawn, self._painter = task, mode, count("render_worlds", drawn, 1), None
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
@@ -67,9 +66,7 @@ class Painting:
         if name is not None:
             return model.camera(name).id
         if number is not None and number != -1:
-            if not 0 <= int(regular("camera_id", number)) < model.ncam:
-                raise ModelError(f"camera_id: got {number!r}, allowed are 0 to {model.ncam - 1}, and -1")
-            return int(number)
+            return count("camera_id", number, -1, model.ncam - 1)
         if number is None and FOLLOWING in model.names("camera"):
             return model.camera(FOLLOWING).id
         return getattr(self.task, "default_camera_config", None) or {}

@@ -12,8 +12,9 @@ from typing import TypeGuard
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import count
 
-MOST = 2**64
+LARGEST_SEED = 2**64 - 1
 
 
 class RandomStreams:
@@ -90,17 +91,11 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
             raise ModelError(f"seed: got {len(seed)} seeds, allowed are {n}, one for each world")
         each = list(seed)
     else:
-        first = _checked(seed)
+        first = count("seed", seed, 0, LARGEST_SEED)
         each = range(first, first + n)
-    return [np.random.SeedSequence(None if s is None else _checked(s)) for s in each]
+    return [np.random.SeedSequence(None if s is None else count("seed", s, 0, LARGEST_SEED)) for s in each]
 
 
 def _is_list(seed: object) -> TypeGuard[Sequence]:
     """Is it a seed for each world?  An array of no axes is none, and no number either."""
     return isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim > 0)
-
-
-def _checked(seed) -> int:
-    if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or not 0 <= seed < MOST:
-        raise ModelError(f"seed: got {seed!r}, allowed is a whole number from 0, a list of them, or None")
-    return int(seed)

@@ -18,9 +18,9 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
+from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import count
 
 DERIVED = ("gymnasium", "fresh")
 FAULTS = ("bad_number", "bad_control")  # for which a world's episode ends
@@ -75,13 +75,11 @@ class TaskEnv(VectorEnv):
         render_mode: str | None = None,
         render_worlds: int = 16,
     ):
-        if not isinstance(task, Task):
-            raise ArgumentTypeError(f"task: got {type(task).__name__}, allowed is a featherlane.environments.Task")
+        instance("task", task, Task, "a featherlane.environments.Task", ArgumentTypeError)
         limit = task.max_episode_steps if max_episode_steps == "task" else max_episode_steps
         self.frame_skip, self.num_envs = count("frame_skip", task.frame_skip, 1), count("num_envs", num_envs, 1)
         self.task, self.max_episode_steps = task, None if limit is None else count("max_episode_steps", limit, 1)
-        if task.derived not in DERIVED:
-            raise ModelError(f"derived: got {task.derived!r}, allowed are {', '.join(DERIVED)}")
+        one_of("derived", task.derived, DERIVED)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
         model = model if isinstance(model, Model) else load(model)
@@ -143,8 +141,7 @@ class TaskEnv(VectorEnv):
             ModelError: `options` or `reset_mask` of another kind or shape.
         """
         self._check_open("reset")
-        if not isinstance(options, Mapping | None):
-            raise ModelError(f"options: got {type(options).__name__}, allowed is a dict")
+        instance("options", options, Mapping | None, "a dict")
         mask = (options or {}).get("reset_mask")
         if mask is None:
             mask = np.ones(self.num_envs, bool)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentError, near
+from featherlane.errors import ArgumentError
 from featherlane.lanes import Record, allocate
 from featherlane.lcp.problem import Problem, ProblemError
 from featherlane.lcp.standard_form import StandardForm
+from featherlane.model.arguments import count, one_of
 from featherlane.simulation.tile.library import library
 from featherlane.solver import lcp
 from featherlane.solver.lcp.fields import PROBLEM
@@ -70,9 +71,7 @@ def find_method(name: str) -> Method:
         OptionError: there is none.
     """
     found = methods()
-    if not isinstance(name, str) or name not in found:
-        raise OptionError(f"method is {name!r}, allowed are {', '.join(found)}{near(str(name), found)}")
-    return found[name]
+    return found[one_of("method", name, found, OptionError)]
 
 
 class Solver:
@@ -96,9 +95,7 @@ class Solver:
 
     def __init__(self, n: int, method: str = "dantzig", **options: Any):
         self.method = find_method(method)
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n <= MOST_ROWS:
-            raise OptionError(f"n is {n!r}, allowed is a whole number from 0 to {MOST_ROWS}")
-        self.n = int(n)
+        self.n = count("n", n, 0, MOST_ROWS, OptionError)
         self.numbers, parameters = self.method.settings(options)
         self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
         self.arrays["lcp.parameter"][: len(parameters), 0] = parameters

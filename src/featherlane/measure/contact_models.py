@@ -18,8 +18,9 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
-from featherlane.measure.request import check_least, check_names
+from featherlane.measure.request import check_names
 from featherlane.measure.solvers import SOLVERS as CONVEX_SOLVERS
+from featherlane.model.arguments import counts
 from featherlane.model.enums import EQUALITY
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -63,8 +64,7 @@ class Contest:
         for name in self.solvers:
             if not any(name in SOLVERS[contact] for contact in self.contacts):
                 raise ModelError(f"solvers: {name!r} is none of the contact models {', '.join(self.contacts)}")
-        check_least("steps", self.steps, 1)
-        check_least("iterations", self.iterations, 1)
+        counts(self, {"steps": 1, "iterations": 1})
 
     def entries(self) -> list[tuple[str, str]]:
         """(contact model, solver) of each run."""

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import InstallationError
 from featherlane.measure.controls import Random
+from featherlane.model.arguments import LARGEST, bounded, counts
 from featherlane.model.load import load, read
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
@@ -56,12 +57,8 @@ class Course:
 
     def check(self) -> None:
         """Raise ModelError for numbers out of range."""
-        for name, least in (("worlds", 1), ("threads", 0), ("nstep", 1), ("rounds", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if value < least:
-                raise ModelError(f"{name}: got {value}, allowed is a whole number from {least}")
-        if not (np.isfinite(self.settle) and self.settle >= 0):
-            raise ModelError(f"seconds: got {self.settle:g}, allowed is a finite number from 0")
+        counts(self, {"worlds": 1, "threads": 0, "nstep": 1, "rounds": 1, "seed": 0})
+        bounded("seconds", self.settle, 0.0, LARGEST)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of
 
 
 def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
@@ -13,13 +14,6 @@ def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None
     if not names:
         raise ModelError(f"{what}: none is named, allowed are {', '.join(allowed)}")
     for name in names:
-        if name not in allowed:
-            raise ModelError(f"{what}: got {name!r}, allowed are {', '.join(allowed)}{near(name, allowed)}")
+        one_of(what, name, allowed)
     if len(set(names)) != len(names):
         raise ModelError(f"{what}: one is named twice")
-
-
-def check_least(what: str, value: int | None, least: int) -> None:
-    """Raise ModelError where a number is below the least one; None is no number."""
-    if value is not None and value < least:
-        raise ModelError(f"{what}: got {value}, allowed is a whole number from {least}")

@@ -17,8 +17,9 @@ import numpy as np
 
 from featherlane.errors import ModelError
 from featherlane.measure.controls import Random
-from featherlane.measure.request import check_least, check_names
+from featherlane.measure.request import check_names
 from featherlane.model import solver as solver_table
+from featherlane.model.arguments import counts
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -56,8 +57,7 @@ class Comparison:
     def check(self) -> None:
         """Raise ModelError for what cannot be."""
         check_names("solvers", self.solvers, SOLVERS)
-        for name, least in (("states", 1), ("steps", 1), ("seed", 0), ("iterations", 1)):
-            check_least(name, getattr(self, name), least)
+        counts(self, {"states": 1, "steps": 1, "seed": 0, "iterations": 1})
 
 
 @dataclass

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import LARGEST, bounded, instance, one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import LRMODE_ALL, Disable
 from featherlane.model.model import Model, check_model
@@ -39,11 +40,8 @@ def _options(uselimit: bool, parameters: dict[str, float]):
     mujoco.mj_defaultLROpt(options)
     options.mode, options.useexisting, options.uselimit = LRMODE_ALL, 0, int(bool(uselimit))
     for name, value in parameters.items():
-        if name not in PARAMETERS:
-            raise ModelError(f"set_length_range: got {name!r}, allowed are uselimit, {', '.join(PARAMETERS)}")
-        if not (isinstance(value, float | int | np.number) and np.isfinite(value) and value >= 0.0):
-            raise ModelError(f"set_length_range: {name}: got {value!r}, allowed is a number from 0")
-        setattr(options, name, float(value))
+        one_of("set_length_range", name, PARAMETERS)
+        setattr(options, name, bounded(f"set_length_range: {name}", value, 0.0, LARGEST))
     return options
 
 
@@ -82,8 +80,7 @@ def set_length_range(
     options = _options(flag("uselimit", uselimit), parameters)
     if isinstance(actuators, str | int):
         actuators = [actuators]
-    if not isinstance(actuators, Iterable | None):
-        raise ModelError(f"actuators: got {type(actuators).__name__}, allowed are names and numbers, or None")
+    instance("actuators", actuators, Iterable | None, "a list of names and numbers, or None")
     chosen = _muscles(model) if actuators is None else [model.actuator(key).id for key in actuators]
     mj = model.to_mujoco()
     mj.opt.disableflags |= int(OFF)

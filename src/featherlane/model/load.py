@@ -17,6 +17,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
 from featherlane.model.candidates import candidates
 from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
@@ -106,8 +107,7 @@ def _warn_of_hidden_file(source) -> None:
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
     """Assets as MuJoCo takes them: bytes by file name."""
     result = {}
-    if not isinstance(assets, Mapping | None):
-        raise ModelError(f"assets: got {type(assets).__name__}, allowed is a dict of contents by file name")
+    instance("assets", assets, Mapping | None, "a dict of contents by file name")
     for name, content in (assets or {}).items():
         if not isinstance(content, str | bytes | bytearray):
             raise ModelError(f"asset {name!r}: got {type(content).__name__}, allowed are bytes or str")

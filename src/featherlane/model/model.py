@@ -19,6 +19,7 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned, shaping
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
@@ -414,8 +415,7 @@ def check_model(model: Any) -> None:
     Raises:
         TypeError: it is no Model.
     """
-    if not isinstance(model, Model):
-        raise ArgumentTypeError(f"model: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)")
+    instance("model", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
 
 
 for _name in LIVE:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from featherlane.errors import UnknownAttributeError, UnknownNameError, near
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.joint import COORDINATES, DOFS
 
@@ -120,9 +121,7 @@ def object_names(mj, kind: str) -> list[str]:
     """Names of all objects of a kind in id order, empty for those without one."""
     import mujoco
 
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise UnknownNameError(f"kind {kind!r}: allowed are {', '.join(KINDS)}{near(kind, KINDS)}")
-    objtype = getattr(mujoco.mjtObj, KINDS[kind].objtype)
+    objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
     return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]
 
 

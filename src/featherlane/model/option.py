@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
@@ -65,32 +66,22 @@ def _real(name: str, value: Any) -> float:
     return number
 
 
-def _positive(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if number <= 0:
-        raise ModelError(f"option {name}: got {number}, allowed is a number > 0")
-    return number
+def _number_that(allowed: str, holds: Callable[[float], bool]) -> Callable[[str, Any], float]:
+    """Returns a check for a finite number; `allowed` ends its message."""
+
+    def check(name: str, value: Any) -> float:
+        number = _real(name, value)
+        if not holds(number):
+            raise ModelError(f"option {name}: got {number}, allowed {allowed}")
+        return number
+
+    return check
 
 
-def _not_negative(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if number < 0:
-        raise ModelError(f"option {name}: got {number}, allowed is a number >= 0")
-    return number
-
-
-def _fraction(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if not 0 <= number <= 1:
-        raise ModelError(f"option {name}: got {number}, allowed are numbers from 0 to 1")
-    return number
-
-
-def _relaxation(name: str, value: Any) -> float:
-    number = _real(name, value)
-    if not 0 < number < 2:
-        raise ModelError(f"option {name}: got {number}, allowed are numbers between 0 and 2")
-    return number
+_positive = _number_that("is a number > 0", lambda x: x > 0)
+_not_negative = _number_that("is a number >= 0", lambda x: x >= 0)
+_fraction = _number_that("are numbers from 0 to 1", lambda x: 0 <= x <= 1)
+_relaxation = _number_that("are numbers between 0 and 2", lambda x: 0 < x < 2)
 
 
 def _speed(name: str, value: Any) -> float:
@@ -179,9 +170,7 @@ def _flag(name: str, text: str, kind: type[IntFlag]) -> int:
     """One flag by its name in MJCF."""
     names = {str(flag.name).lower(): int(flag) for flag in kind}
     given = text.strip().lower()
-    if given not in names:
-        raise ModelError(f"option {name}: got {text!r}, allowed are {', '.join(names)}{near(given, names)}")
-    return names[given]
+    return names[one_of(f"option {name}", given, names)]
 
 
 def _disable_bits(name: str, value: Any) -> int:

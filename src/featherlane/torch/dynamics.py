@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import InstallationError, ModelError, UnsupportedFeatureError
+from featherlane.model.arguments import instance
 from featherlane.sensitivity.adjoint import dynamics
 from featherlane.sensitivity.adjoint.bridge import Bridge, about
 
@@ -64,8 +65,7 @@ class _Adjoint(torch.autograd.Function):
 def _check(given: dict[str, Any]) -> None:
     """Tensors of one precision, on the CPU."""
     for name, value in given.items():
-        if not isinstance(value, torch.Tensor):
-            raise ModelError(f"{name}: got {type(value).__name__}, allowed is a torch.Tensor")
+        instance(name, value, torch.Tensor, "a torch.Tensor")
         if value.dtype not in (torch.float64, torch.float32) or value.layout != torch.strided:
             raise ModelError(f"{name}: got {value.layout} of {value.dtype}, allowed are float64 and float32, dense")
         if value.device.type != "cpu":

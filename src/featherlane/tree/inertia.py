@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from featherlane.errors import ArgumentError, ArgumentTypeError
+from featherlane.model.arguments import count
 
 
 def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
@@ -32,8 +33,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     """
     if not callable(inverse_dynamics):
         raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise ArgumentError(f"n = {n!r}: 0 or more is allowed, a whole number")
+    count("n", n, 0, error=ArgumentError)
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
     for j in range(n):

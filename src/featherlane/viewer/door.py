@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
+from featherlane.model.arguments import count
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -254,8 +255,8 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
 def _check(worlds, token) -> None:
     if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
         raise ModelError("token: allowed are at least 8 letters, digits, '-' and '_'; False for none")
-    if worlds is not None and (isinstance(worlds, bool) or not isinstance(worlds, int | np.integer) or worlds < 1):
-        raise ModelError(f"worlds: got {worlds!r}, allowed is a whole number from 1")
+    if worlds is not None:
+        count("worlds", worlds, 1)
 
 
 def source_of(what, frames, nworld: int):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.errors import ArgumentTypeError, ModelError, near
+from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.worlds import LASTING, MOCAP, chosen_worlds
@@ -131,8 +132,7 @@ class Frame:
             RuntimeError: another thread is in a call of the source.
         """
         check_model(model)
-        if not isinstance(source, Data | Batch):
-            raise ArgumentTypeError(f"source: got {type(source).__name__}, allowed is a Data or a Batch")
+        instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
         if source.model is not model:
             raise ModelError("model: it is not the source's")
         needs = {need for layer in wanted for need in _needs(layer)}
@@ -156,9 +156,7 @@ class Frame:
 
 
 def _needs(layer: str) -> tuple[str, ...]:
-    if layer not in LAYERS:
-        raise ModelError(f"wanted: got {layer!r}, allowed are {', '.join(LAYERS)}{near(layer, LAYERS)}")
-    return LAYERS[layer]
+    return LAYERS[one_of("wanted", layer, LAYERS)]
 
 
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:

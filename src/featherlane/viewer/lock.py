@@ -29,6 +29,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from featherlane.errors import InstallationError, ModelError
+from featherlane.model.arguments import count
 from featherlane.viewer.incoming import keep_controls
 
 INSTALL = "pip install 'featherlane[view]'"
@@ -198,8 +199,7 @@ def stop(server) -> None:
 
 
 def _check_free(host: str, port: int) -> None:
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise ModelError(f"port: got {port!r}, allowed are 0 (any that is free) to 65535")
+    count("port", port, 0, 65535)  # 0: any that is free
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import bounded, count
 from featherlane.model.array_file import read_arrays
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import STATUS
-from featherlane.viewer.session import Session, checked_speed
+from featherlane.viewer.session import SPEEDS, Session
 
 NEEDED = ("time", "qpos")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
@@ -67,9 +68,7 @@ class Playback:
         Raises:
             ModelError: no such frame.
         """
-        if not 0 <= frame < self.nframe:
-            raise ModelError(f"frame: got {frame}, allowed are 0 to {self.nframe - 1}")
-        self.position = int(frame)
+        self.position = count("frame", frame, 0, self.nframe - 1)
         for name in SHOWN:
             if name in self.frames:
                 rows = getattr(self.batch, name)
@@ -117,7 +116,7 @@ class Playback:
         Raises:
             ModelError: not within 0.01 to 10.
         """
-        self.speed = checked_speed(speed)
+        self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, frames: int = 1) -> None:
         """Some frames on, or to the last one."""

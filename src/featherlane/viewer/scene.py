@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
+from featherlane.model.arguments import count, one_of
 from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model
-from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.world.data import Data, run
 from featherlane.viewer.bodies import Bodies
 from featherlane.viewer.contacts import Contacts, Forces
@@ -130,8 +130,7 @@ class Scene:
             self.show(self._frame)
 
     def _check(self, layer: str, group: int | None) -> None:
-        if layer not in self.layers:
-            raise ModelError(f"layer: got {layer!r}, allowed are {', '.join(self.layers)}{near(layer, self.layers)}")
+        one_of("layer", layer, self.layers)
         if group is not None and group not in self.layers[layer]:
             allowed = ", ".join(map(str, self.layers[layer])) or "none"
             raise ModelError(f"group: layer {layer} has no {group!r}, allowed are {allowed}")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, near
+from featherlane.model.arguments import LARGEST, bounded, count
 from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.batch import Batch
@@ -131,8 +132,7 @@ class Session:
         Raises:
             ModelError: no such world.
         """
-        if not 0 <= world < self.nworld:
-            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        count("world", world, 0, self.nworld - 1)
         for part in self.parts:
             if world < part.batch.nworld:
                 return part, int(world)
@@ -193,7 +193,7 @@ class Session:
         Raises:
             ModelError: not within 0.01 to 10.
         """
-        self.speed = checked_speed(speed)
+        self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, steps: int = 1) -> None:
         """Take steps in all worlds; from within the past, they make another future."""
@@ -265,12 +265,9 @@ class Session:
         if self.position is None:
             self.history.add(self._moment())  # the present, to come back to
         last = len(self.history) - 1
-        if not 0 <= k <= last + 1:
-            raise ModelError(f"moment: got {k}, allowed are 0 to {last}")
-        k = min(k, last)
+        k = min(count("moment", k, 0, last + 1), last)
         moment = self.history[k]
-        if not 0 <= steps <= moment.steps:
-            raise ModelError(f"steps: got {steps}, allowed are 0 to {moment.steps}")
+        count("steps", steps, 0, moment.steps)
         if steps and moment.epoch != self.epoch:
             raise ModelError("the model has been edited since: steps would not be those that were taken")
         self._restore(moment, steps)
@@ -380,8 +377,7 @@ class Session:
 
     def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
         """Set a control of some worlds, or of all."""
-        if not np.isfinite(value):
-            raise ModelError(f"control: got {value}, allowed is a finite number")
+        bounded("control", value, -LARGEST, LARGEST)
         for part, rows in self._chosen(worlds):
             part.batch.ctrl[rows, actuator] = value
 
@@ -431,8 +427,7 @@ class Session:
         """
         old = self.mass(body, 0 if worlds is None else worlds[0])
         name = self.model.names("body")[body] or body
-        if not (np.isfinite(mass) and mass > 0.0):
-            raise ModelError(f"body {name}: got a mass of {mass}, allowed is a finite number > 0")
+        bounded(f"body {name}: mass", mass, 0.0, LARGEST, above=True)
         if not old > 0.0:
             raise ModelError(f"body {name}: has no mass, and none can be given to it")
         factor = mass / old
@@ -461,8 +456,7 @@ class Session:
             ModelError: it is negative, or the body has no geoms.
         """
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
-        if not (np.isfinite(friction) and friction >= 0.0):
-            raise ModelError(f"body {name}: got a friction of {friction}, allowed is a finite number >= 0")
+        bounded(f"body {name}: friction", friction, 0.0, LARGEST)
         if not len(geoms):
             raise ModelError(f"body {name}: has no geoms that could slide")
 
@@ -530,10 +524,3 @@ def _part(batch: Batch, label: str = "") -> Part:
     """A batch that the session owns: it tells of bad numbers in the page, not by a warning."""
     batch.mute()
     return Part(batch, Hand(batch.model), label)
-
-
-def checked_speed(speed: float) -> float:
-    """A speed against real time that a clock takes, checked."""
-    if not SPEEDS[0] <= speed <= SPEEDS[1]:
-        raise ModelError(f"speed: got {speed}, allowed are {SPEEDS[0]} to {SPEEDS[1]}")
-    return float(speed)

@@ -17,14 +17,15 @@ import numpy as np
 from featherlane.distributed.sweeps.reduction import Function, Named
 from featherlane.distributed.sweeps.target import INDEPENDENT, Part, Target, target_of
 from featherlane.distributed.sweeps.values import LISTED, Source, Streams, source_of
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
 from featherlane.measure.controls import HOLD, control_range
+from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import assign, described, numbers
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.batch import field_names
-from featherlane.simulation.batch.worlds import count, precision
+from featherlane.simulation.batch.worlds import precision
 
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9
@@ -240,8 +241,7 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
     """
     check_model(model)
     model.check_edits()
-    if not isinstance(parameters, Mapping):
-        raise ModelError(f"parameters: got {type(parameters).__name__}, allowed is a dict of values by field")
+    instance("parameters", parameters, Mapping, "a dict of values by field")
     targets = {path: target_of(model, path) for path in parameters}
     sources = {path: source_of(path, given) for path, given in parameters.items()}
     for path, target in targets.items():
@@ -343,13 +343,9 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
     """Options of a rollout, checked."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         given = {"nstep": given}
-    if not isinstance(given, Mapping):
-        raise ModelError(
-            f"rollout: got {type(given).__name__}, allowed is a dict as {{'nstep': 100, 'record': ('qpos',)}}"
-        )
+    given = instance("rollout", given, Mapping, "a dict as {'nstep': 100, 'record': ('qpos',)}")
     for name in given:
-        if name not in ROLLOUT:
-            raise ModelError(f"rollout: got {name!r}, allowed are {', '.join(ROLLOUT)}{near(name, ROLLOUT)}")
+        one_of("rollout", name, ROLLOUT)
     nstep = count("rollout: nstep", given.get("nstep"), 1)
     if isinstance(reduce, Named):
         if "record" in given:

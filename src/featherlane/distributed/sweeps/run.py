@@ -33,8 +33,8 @@ from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
 from featherlane.errors import BadNumberWarning, InstallationError, ModelError
 from featherlane.lanes import Kernel
+from featherlane.model.arguments import count
 from featherlane.model.model import Model
-from featherlane.simulation.batch.worlds import count
 
 Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]

@@ -10,6 +10,7 @@ from featherlane.environments.registry import make_vec
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import InstallationError, ModelError
+from featherlane.model.arguments import instance
 
 
 def missing(library: str, extra: str, error: ImportError) -> InstallationError:
@@ -46,8 +47,7 @@ def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode)
     Raises:
         ModelError: it is none of ours, or made for others.
     """
-    if not isinstance(env, TaskEnv):
-        raise ModelError(f"env: got {type(env).__name__}, allowed is a featherlane.environments.TaskEnv, not wrapped")
+    instance("env", env, TaskEnv, "a featherlane.environments.TaskEnv, not wrapped")
     if env.autoreset_mode not in modes:
         allowed = " or ".join(f"autoreset_mode={mode.value!r}" for mode in modes)
         raise ModelError(f"env: got autoreset_mode={env.autoreset_mode.value!r}, this library takes {allowed}")

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.tasks.options import number
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.errors import MissingMethodError
+from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
@@ -41,9 +41,9 @@ class ArmTask(RobotTask):
     robot = "arm"
 
     def __post_init__(self):
-        self.rate = number("rate", self.rate, 0.0, 100.0)
-        self.start_noise = number("start_noise", self.start_noise, 0.0, 1.0)
-        self.reached = number("reached", self.reached, 0.0, 1.0)
+        self.rate = bounded("rate", self.rate, 0.0, 100.0)
+        self.start_noise = bounded("start_noise", self.start_noise, 0.0, 1.0)
+        self.reached = bounded("reached", self.reached, 0.0, 1.0)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.arm import ARM, ArmTask, length
-from featherlane.environments.tasks.options import interval, number
+from featherlane.environments.tasks.options import interval
+from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
@@ -55,7 +56,7 @@ class ArmPush(ArmTask):
     def __post_init__(self):
         self.puck_range = interval("puck_range", self.puck_range, 0.25, LOST)
         self.goal_range = interval("goal_range", self.goal_range, 0.25, LOST)
-        self.spread = number("spread", self.spread, 0.0, 3.0)
+        self.spread = bounded("spread", self.spread, 0.0, 3.0)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:

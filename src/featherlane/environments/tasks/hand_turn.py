@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.tasks.options import number
 from featherlane.environments.tasks.robot import RobotTask
+from featherlane.model.arguments import bounded
 from featherlane.simulation.batch.batch import Batch
 from featherlane.spatial.rotation import to_world
 
@@ -42,9 +42,9 @@ class HandTurn(RobotTask):
     default_weights: ClassVar = {"turn": 1.0, "wobble": -0.1, "drift": -10.0, "jerk": -0.01, "drop": -20.0}
 
     def __post_init__(self):
-        self.speed = number("speed", self.speed, 1e-3, 100.0)
-        self.dropped = number("dropped", self.dropped, 1e-3, 1.0)
-        self.start_noise = number("start_noise", self.start_noise, 0.0, 0.2)
+        self.speed = bounded("speed", self.speed, 1e-3, 100.0)
+        self.dropped = bounded("dropped", self.dropped, 1e-3, 1.0)
+        self.start_noise = bounded("start_noise", self.start_noise, 0.0, 0.2)
         super().__post_init__()
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:

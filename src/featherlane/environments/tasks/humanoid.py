@@ -9,7 +9,7 @@ import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.tasks.locomotion import VelocityTask
-from featherlane.environments.tasks.options import number
+from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
@@ -72,9 +72,9 @@ class HumanoidWalk(VelocityTask):
     }
 
     def __post_init__(self):
-        self.cadence = number("cadence", self.cadence, 0.0, 10.0)
-        self.stride = number("stride", self.stride, 0.0, 1.0)
-        self.foot_rise = number("foot_rise", self.foot_rise, 0.0, 0.5)
+        self.cadence = bounded("cadence", self.cadence, 0.0, 10.0)
+        self.stride = bounded("stride", self.stride, 0.0, 1.0)
+        self.foot_rise = bounded("foot_rise", self.foot_rise, 0.0, 0.5)
         super().__post_init__()
 
     def shape_model(self, spec: Any) -> None:

@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from featherlane.environments.random_streams import RandomStreams
-from featherlane.environments.tasks.options import choice, interval, number
+from featherlane.environments.tasks.options import interval
 from featherlane.environments.tasks.robot import RobotTask
 from featherlane.environments.tasks.terrain import KINDS, LEVELS, Terrain
+from featherlane.model.arguments import bounded, one_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.spatial.rotation import about_z, down, heading, to_body
 
@@ -73,13 +74,13 @@ class VelocityTask(RobotTask):
             setattr(self, name, interval(name, getattr(self, name), -20.0, 20.0))
         for name in ("command_time", "push_time"):
             setattr(self, name, interval(name, getattr(self, name), 0.02))
-        self.standing = number("standing", self.standing, 0.0, 1.0)
-        self.push = number("push", self.push, 0.0, 20.0)
-        self.action_scale = number("action_scale", self.action_scale, 0.0, 10.0)
-        self.start_noise = number("start_noise", self.start_noise, 0.0, 1.0)
-        self.terrain_height = number("terrain_height", self.terrain_height, 0.0, 2.0)
+        self.standing = bounded("standing", self.standing, 0.0, 1.0)
+        self.push = bounded("push", self.push, 0.0, 20.0)
+        self.action_scale = bounded("action_scale", self.action_scale, 0.0, 10.0)
+        self.start_noise = bounded("start_noise", self.start_noise, 0.0, 1.0)
+        self.terrain_height = bounded("terrain_height", self.terrain_height, 0.0, 2.0)
         given = (self.terrain,) if isinstance(self.terrain, str) else tuple(self.terrain)
-        self.terrain = tuple(choice("terrain", kind, KINDS) for kind in given)
+        self.terrain = tuple(one_of("terrain", kind, KINDS) for kind in given)
         self.ground = Terrain(self.terrain, self.terrain_height, self.terrain_seed) if self.terrain else None
         super().__post_init__()
 

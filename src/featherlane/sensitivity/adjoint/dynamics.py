@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import flag, reals
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
 from featherlane.sensitivity.adjoint.steps import steps_of
@@ -61,8 +62,7 @@ class Dynamics:
     """
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):
-        if not isinstance(batch, Batch):
-            raise ArgumentTypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
+        instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
         check(batch.model, batch)
         self.model, self.nworld, self.dtype = copy.deepcopy(batch.model), batch.nworld, batch.dtype
         self.nthread, self.frictionloss = threads(nthread), flag("frictionloss", frictionloss)

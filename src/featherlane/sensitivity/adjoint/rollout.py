@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError
+from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import flag, numbers, reals
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
@@ -18,7 +19,6 @@ from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.transition import check, threads
 from featherlane.simulation.batch.batch import Batch, controls_of_rollout
-from featherlane.simulation.batch.worlds import count
 
 
 class RolloutState(NamedTuple):
@@ -100,8 +100,7 @@ def rollout_gradient(
 
     Source: Griewank and Walther, Evaluating Derivatives (2008).
     """
-    if not isinstance(batch, Batch):
-        raise ArgumentTypeError(f"batch: got {type(batch).__name__}, allowed is a Batch")
+    instance("batch", batch, Batch, "a Batch", ArgumentTypeError)
     check(model, batch)
     frictionloss, interval = flag("frictionloss", frictionloss), count("interval", interval, 0)
     nstep = _steps(control)

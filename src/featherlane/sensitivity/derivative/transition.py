@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.model.arguments import LARGEST, bounded, count
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import count
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.world.data import Data, ready
@@ -182,8 +182,7 @@ def inverse_fd(
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """What all derivatives refuse; the model's sizes."""
     check_model(model)
-    if not (isinstance(eps, NUMBERS) and 0 < eps < np.inf):
-        raise ModelError(f"eps: got {eps!r}, allowed is a number > 0")
+    bounded("eps", eps, 0.0, LARGEST, above=True)
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:

@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
+from featherlane.model.arguments import count
 from featherlane.model.assignment import entries, flag, is_numbers, numbers
 from featherlane.simulation.batch.call import Share
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.running import Running
-from featherlane.simulation.batch.worlds import LASTING, check_bindable, count, keyframe_numbers
+from featherlane.simulation.batch.worlds import LASTING, check_bindable, keyframe_numbers
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms

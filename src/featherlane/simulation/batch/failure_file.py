@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import count, one_of
 from featherlane.model.array_file import read_arrays
 from featherlane.model.fields import MODEL, is_editable
 from featherlane.model.limits import check_field
@@ -21,7 +22,7 @@ from featherlane.model.load import from_mujoco
 from featherlane.model.model import LAYOUT, Model
 from featherlane.model.option import set_integers
 from featherlane.model.reader import heard, mujoco_module
-from featherlane.simulation.batch.worlds import LASTING, count
+from featherlane.simulation.batch.worlds import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.given import room_for
@@ -144,8 +145,7 @@ def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> No
     if not nstep or dtype not in (np.float64, np.float32):
         raise ModelError(f"state.qpos: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
     for name, rows in states.items():
-        if name not in LASTING:
-            raise ModelError(f"state.{name}: no such field; allowed are {', '.join(LASTING)}")
+        one_of("state", name, LASTING)
         _check_rows(f"state.{name}", rows, DATA[name].stored_as(dtype), (nstep, *DATA[name].dims(sizes)))
 
 

@@ -22,6 +22,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
+from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names, recordings
@@ -35,7 +36,6 @@ from featherlane.simulation.batch.worlds import (
     STATE,
     check_field_name,
     chosen_worlds,
-    count,
     keyframe_numbers,
 )
 from featherlane.simulation.tile.fields import DATA, STATUS
@@ -304,8 +304,7 @@ class MixedBatch:
 
     def _place(self, world) -> tuple[Batch, int]:
         """The group of a world, and its number there."""
-        if count("world", world, 0) >= self.nworld:
-            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
+        count("world", world, 0, self.nworld - 1)
         k = int(self.group[world])
         return self.groups[k], int(world - self.starts[k])
 
@@ -326,8 +325,7 @@ class MixedBatch:
 
     def restore(self, kept) -> None:
         """Take over a checkpoint, as `Batch.restore`; the worlds go on bit for bit."""
-        if not isinstance(kept, Mapping):
-            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
+        instance("restore", kept, Mapping, "what checkpoint() gave")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
         for key in kept:
             number, _, name = str(key).partition(".")

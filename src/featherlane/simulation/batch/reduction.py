@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError, near
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import described, reals
 
 EDGES = "are finite numbers (nbin + 1,), ascending"
@@ -59,8 +60,7 @@ def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
     Raises:
         ModelError: as `checked` does; `out` is no mapping, or given with a reduction; no world is reduced.
     """
-    if not isinstance(out, Mapping | None):
-        raise ModelError(f"out: got {type(out).__name__}, allowed is a dict of arrays by name")
+    instance("out", out, Mapping | None, "a dict of arrays by name")
     if reduction is None:
         return None
     if out is not None:

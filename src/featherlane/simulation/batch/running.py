@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.errors import warn_of_bad_numbers
 from featherlane.lanes import Kernel, processor
 from featherlane.lanes.cores import cores
 from featherlane.lanes.record import aligned
+from featherlane.model.arguments import count
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
@@ -27,7 +28,6 @@ from featherlane.simulation.batch.worlds import (
     REPORTS,
     SLEEP_ROWS,
     WorldRows,
-    count,
 )
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
@@ -73,9 +73,7 @@ class Running(WorldRows):
         record_bad: int = 0,
     ):
         super().__init__(model, nworld, dtype, given_contacts)
-        if count("nthread", nthread, 0) > MOST_THREADS:
-            raise ModelError(f"nthread: got {nthread}, allowed is a whole number to {MOST_THREADS}, 0 for all cores")
-        self.__dict__["nthread"] = int(nthread) or cores()
+        self.__dict__["nthread"] = count("nthread", nthread, 0, MOST_THREADS) or cores()
         if count("record_bad", record_bad, 0):
             self.__dict__["_recorder"] = Recorder(self.nworld, int(record_bad))
         self._start()

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import processor
+from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, is_mixed, regular
 from featherlane.model.enums import Enable
 from featherlane.model.fields import MODEL
@@ -39,7 +40,6 @@ SLEEP_ROWS = DATA.of("memory")  # kept once the flag `sleep` was on
 LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
 SLEEPS = int(Enable.SLEEP)  # flags of Python's take a microsecond
-MOST = 2**31 - 1  # of steps, worlds
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
 
 
@@ -65,10 +65,7 @@ class WorldRows(NamedAccess):
     _computed = False  # a step, a forward pass or a reset has run: outputs that were not bound by then have no values
 
     def __init__(self, model: Model, nworld: int, dtype: DTypeLike, given_contacts: int = 0):
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(
-                f"Batch: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
-            )
+        instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
         own = self.__dict__
         own["model"], own["dtype"], own["nworld"] = model, precision(dtype), count("nworld", nworld, 1)
         own["ngiven"], own["_room"] = room_for(given_contacts), None
@@ -349,9 +346,7 @@ class WorldRows(NamedAccess):
 
     def _world(self, world) -> int:
         """One world's number, checked."""
-        if count("world", world, 0) >= self.nworld:
-            raise ModelError(f"world: got {world}, allowed are 0 to {self.nworld - 1}")
-        return int(world)
+        return count("world", world, 0, self.nworld - 1)
 
     def _defaults(self, at: np.ndarray) -> list[Assignment]:
         """The model's default state and inputs, with what each world has for itself where fields are expanded."""
@@ -423,8 +418,7 @@ class WorldRows(NamedAccess):
             ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
             RuntimeError: another thread is in a call of this batch; nothing is taken over then.
         """
-        if not isinstance(kept, Mapping):
-            raise ModelError(f"restore: got {type(kept).__name__}, allowed is what checkpoint() gave")
+        instance("restore", kept, Mapping, "what checkpoint() gave")
         for name in self._arrays:
             if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
                 raise ModelError(f"restore: the checkpoint lacks {name!r}")
@@ -519,15 +513,6 @@ def precision(dtype) -> np.dtype:
     if not given.isnative:
         raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
     return given
-
-
-def count(name: str, value, least: int) -> int:
-    """A whole number not below `least`, nor above what compiled loops count to, checked."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value <= MOST:
-        limit = f" to {MOST}" if whole and value > MOST else ""
-        raise ModelError(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
-    return int(value)
 
 
 def chosen_worlds(ids, nworld: int) -> np.ndarray:

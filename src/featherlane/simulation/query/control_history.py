@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from featherlane.dynamics.actuator.history import SAME_TIME, TIMES
 from featherlane.errors import ModelError
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import number, reals
 from featherlane.model.enums import INTERP_CUBIC, INTERP_LINEAR, INTERP_ZOH
 from featherlane.model.model import Model
@@ -39,8 +40,8 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
     Source: MuJoCo mj_readCtrl.
     """
     world, i = ready(model, data), named(model, "actuator", actuator).id
-    if not isinstance(interp, str) or (interp and interp not in ORDERS):
-        raise ModelError(f"interp: got {interp!r}, allowed are {', '.join(ORDERS)}")
+    if interp != "":
+        one_of("interp", interp, ORDERS)
     first, dim = int(model.actuator_ctrladr[i]), int(model.actuator_ctrlnum[i])
     n, order = model.actuator_history[i]
     if n <= 0:

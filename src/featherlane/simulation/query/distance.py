@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from featherlane.collision.distance import geom_distance as _geom_distance
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
+from featherlane.model.arguments import bounded
 from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
@@ -86,7 +87,7 @@ class Pairs(Question):
             raise ModelError(f"geom1, geom2: got shapes {first.shape}, {second.shape}, which do not fit") from None
         if nworld is not None and len(shape) > 2:
             raise ModelError(f"geom1, geom2: got shape {shape}, allowed is what broadcasts to (n, npair)")
-        self.shape, self.distmax = shape, _limit(distmax)
+        self.shape, self.distmax = shape, bounded("distmax", distmax, 0.0)
         self.geom = np.empty((*shape, 2), dtype)
         self.geom[..., 0], self.geom[..., 1] = first, second
         self._check_types(model)
@@ -120,16 +121,6 @@ class Pairs(Question):
     def answer(self) -> Distances:
         """The results; of one pair in one world the distance is a number."""
         return Distances(self.shaped(self.distance), self.shaped(self.fromto))
-
-
-def _limit(distmax) -> float:
-    try:
-        value = float(distmax)
-    except (TypeError, ValueError):
-        value = np.nan
-    if not value >= 0:
-        raise ModelError(f"distmax: got {distmax!r}, allowed is a number from 0")
-    return value
 
 
 # ---- public -------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ import operator
 import numpy as np
 
 from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
-from featherlane.errors import ModelError, OutOfRangeError, near
+from featherlane.errors import ModelError, OutOfRangeError
 from featherlane.lanes.record import allocated
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import OBJ_BODY, OBJ_GEOM, OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY
 from featherlane.model.model import Model, check_model
@@ -194,9 +195,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
     Source: MuJoCo mj_objectVelocity.
     """
     check_model(model)
-    if not isinstance(kind, str) or kind not in OBJECTS:
-        raise ModelError(f"kind: got {kind!r}, allowed are {', '.join(OBJECTS)}{near(str(kind), OBJECTS)}")
-    lookup, position, orientation = OBJECTS[kind]
+    lookup, position, orientation = OBJECTS[one_of("kind", kind, OBJECTS)]
     i = getattr(model, lookup)(key).id
     body = i if lookup == "body" else getattr(model, f"{lookup}_bodyid")[i]
     com, twist = ready(model, data).subtree_com[model.body_rootid[body]], data.cvel[body]

@@ -13,6 +13,7 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Stage
 from featherlane.lanes.record import shaping
+from featherlane.model.arguments import instance
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.enums import DANTZIG, LCP, Disable, Enable
 from featherlane.model.model import Model, check_model
@@ -73,10 +74,7 @@ class Data(NamedAccess):
     layout = DATA
 
     def __init__(self, model: Model, given_contacts: int = 0):
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(
-                f"Data: got {type(model).__name__}, allowed is a Model (featherlane.load makes one)"
-            )
+        instance("Data", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
         self._start(model, room_for(given_contacts))
 
     def _start(self, model: Model, given: int) -> None:
@@ -372,8 +370,7 @@ def ready(model: Model, data: Data) -> Data:
         TypeError: `data` is no Data, or `model` no Model.
         ModelError: the model's sizes are not those of the data; a field of it was given a number that it cannot hold.
     """
-    if not isinstance(data, Data):
-        raise ArgumentTypeError(f"data: got {type(data).__name__}, allowed is a Data (featherlane.Data(model))")
+    instance("data", data, Data, "a Data (featherlane.Data(model))", ArgumentTypeError)
     if isinstance(model, Model):
         model.check_edits()
     if data.model is not model or data._revision != model.revision:

@@ -12,6 +12,7 @@ import numpy as np
 
 from featherlane.collision.mixing import MINMU
 from featherlane.errors import ModelError
+from featherlane.model.arguments import count
 from featherlane.model.assignment import described, reals, regular
 from featherlane.simulation.tile.capacity import CONTACT_LIMIT
 from featherlane.simulation.tile.fields import DATA
@@ -47,9 +48,7 @@ RANGES = {
 
 def room_for(given) -> int:
     """How many contacts a world has room for, checked."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 0 <= given <= CONTACT_LIMIT:
-        raise ModelError(f"given_contacts: got {given!r}, allowed is a whole number 0 to {CONTACT_LIMIT}")
-    return int(given)
+    return count("given_contacts", given, 0, CONTACT_LIMIT)
 
 
 def given_fields(

@@ -6,13 +6,13 @@ A file of this folder that holds a `Method` is a solver: `featherlane.lcp` finds
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from featherlane.errors import FeatherlaneError, near
 from featherlane.lanes import Stage
+from featherlane.model.arguments import count, one_of
 
 ONE, ROWS = "one", "rows"  # the fields that a method reads and writes: one.* or lcp.*, see fields.py
 
@@ -33,11 +33,7 @@ class Choice:
     doc: str
 
     def number(self, label: str, value: Any) -> int:
-        if value not in self.names:
-            raise OptionError(
-                f"{label} is {value!r}, allowed are {', '.join(self.names)}{near(str(value), self.names)}"
-            )
-        return self.names.index(value)
+        return self.names.index(one_of(label, value, self.names, OptionError))
 
 
 @dataclass(frozen=True)
@@ -48,13 +44,7 @@ class Count:
     doc: str
 
     def number(self, label: str, value: Any) -> int:
-        try:
-            count = operator.index(value)
-        except TypeError:
-            count = -1
-        if not 0 <= count < 1 << 31:
-            raise OptionError(f"{label} is {value!r}, allowed are whole numbers >= 0")
-        return count
+        return count(label, value, 0, error=OptionError)
 
 
 @dataclass(frozen=True)

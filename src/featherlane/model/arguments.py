@@ -1,0 +1,54 @@
+"""Checks of arguments: each returns the value, or raises an error that names the argument and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+
+MOST = 2**31 - 1  # compiled loops count to it
+LARGEST = float(np.finfo(np.float64).max)  # the largest finite number
+
+
+def count(name: str, value: Any, least: int, most: int = MOST, error: type[Exception] = ModelError) -> int:
+    """Returns a whole number from `least` to `most`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        limit = f" to {most}" if most < MOST or (whole and value > most) else ""
+        raise error(f"{name}: got {value!r}, allowed is a whole number from {least}{limit}")
+    return int(value)
+
+
+def counts(owner: Any, least: dict[str, int]) -> None:
+    """Checks attributes by their least values; None is allowed, and `_` in a name is `-` on the command line."""
+    for name, low in least.items():
+        if (value := getattr(owner, name)) is not None:
+            count(name.replace("_", "-"), value, low)
+
+
+def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
+    """Returns a number from `low`, or above it, to `high`; LARGEST for `high` refuses infinity."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not real or not low <= value <= high or (above and value == low):
+        first = "" if low <= -LARGEST else f" above {low:g}" if above else f" from {low:g}"
+        last = "" if high >= LARGEST else f" to {high:g}"
+        raise ModelError(f"{name}: got {value!r}, allowed is a {'finite ' * (high == LARGEST)}number{first}{last}")
+    return float(value)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception] = ModelError) -> str:
+    """Returns one of some names."""
+    allowed = tuple(allowed)
+    if not isinstance(value, str) or value not in allowed:
+        raise error(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}{near(str(value), allowed)}")
+    return value
+
+
+def instance(name: str, value: Any, kind: Any, allowed: str, error: type[Exception] = ModelError) -> Any:
+    """Returns a value of a type; `allowed` ends the message."""
+    if not isinstance(value, kind):
+        raise error(f"{name}: got {type(value).__name__}, allowed is {allowed}")
+    return value
