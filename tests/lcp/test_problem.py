@@ -50,7 +50,7 @@ def test_bad_factors_are_refused(change, message):
 
 
 def test_methods_and_options_are_refused_by_name():
-    with pytest.raises(OptionError, match=r"method is 'danzig', allowed are .*dantzig.*did you mean 'dantzig'"):
+    with pytest.raises(OptionError, match=r"method: got 'danzig', allowed are .*dantzig.*did you mean 'dantzig'"):
         solve(**GOOD, method="danzig")
     with pytest.raises(OptionError, match="friktion"):
         solve(**GOOD, friktion="frozen")

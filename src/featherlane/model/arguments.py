@@ -29,13 +29,22 @@ def counts(owner: Any, least: dict[str, int]) -> None:
             count(name.replace("_", "-"), value, low)
 
 
+def is_real(value: Any) -> bool:
+    """Returns whether a value is one real number, not NaN."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and value == value
+
+
+def span(low: float, high: float, above: bool = False) -> str:
+    """Returns the words for numbers from `low` (above it, if `above`) to `high`."""
+    first = "" if low <= -LARGEST else f" above {low:g}" if above else f" from {low:g}"
+    return first + ("" if high >= LARGEST else f" to {high:g}")
+
+
 def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
     """Returns a number from `low`, or above it, to `high`; LARGEST for `high` refuses infinity."""
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not real or not low <= value <= high or (above and value == low):
-        first = "" if low <= -LARGEST else f" above {low:g}" if above else f" from {low:g}"
-        last = "" if high >= LARGEST else f" to {high:g}"
-        raise ModelError(f"{name}: got {value!r}, allowed is a {'finite ' * (high == LARGEST)}number{first}{last}")
+    if not is_real(value) or not low <= value <= high or (above and value == low):
+        kind = "finite number" if high == LARGEST else "number"
+        raise ModelError(f"{name}: got {value!r}, allowed is a {kind}{span(low, high, above)}")
     return float(value)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import bounded, instance, one_of
+from featherlane.model.arguments import bounded, instance, is_real, one_of, span
 
 
 def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[float, float]:
@@ -18,9 +18,9 @@ def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[f
         ModelError: they are not.
     """
     pair = tuple(value) if isinstance(value, tuple | list | np.ndarray) else ()
-    if len(pair) != 2:
-        raise ModelError(f"{name}: got {value!r}, allowed are two numbers, the least first")
-    return bounded(name, pair[0], low, high), bounded(name, pair[1], max(low, pair[0]), high)
+    if len(pair) != 2 or not all(map(is_real, pair)) or not low <= pair[0] <= pair[1] <= high:
+        raise ModelError(f"{name}: got {value!r}, allowed are two numbers{span(low, high)}, the least first")
+    return float(pair[0]), float(pair[1])
 
 
 def weights(name: str, given: Mapping[str, float] | None, defaults: Mapping[str, float]) -> dict[str, float]:
