@@ -39,11 +39,11 @@ def over_tiles(function: Callable | None = None, /, **records: Layout) -> Any:
     hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.  With a record
     of its own, `@over_tiles(p=LAYOUT)`, p stands behind b in both.
     """
-    return _looped(function, {}) if function else functools.partial(_looped, records=records)
+    return looped(function, {}) if function else functools.partial(looped, records=records)
 
 
-def _looped(function: Callable, records: dict[str, Layout]) -> Stage:
-    """The stage of `over_tiles`."""
+def looped(function: Callable, records: dict[str, Layout]) -> Stage:
+    """The stage of `over_tiles`, with the records of the function."""
     do = kernel(function)
 
     def plain(m, d, b, thread, first, last):
