@@ -22,9 +22,10 @@ from featherlane.distributed.ship import packed, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
+from featherlane.model.status import BAD_NUMBER
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
-from featherlane.simulation.batch.running import BAD, NAMED
+from featherlane.simulation.batch.running import NAMED
 from featherlane.simulation.tile.workspace import Workspace
 
 Order = tuple[str, tuple[Any, ...]]
@@ -117,7 +118,7 @@ class NodeWorlds:
     def _bad(self) -> tuple[tuple[int, ...], int]:
         if self.batch is None:
             return (), 0
-        bad = np.flatnonzero(self.batch.rows["warning"][:, BAD])
+        bad = np.flatnonzero(self.batch.rows["warning"][:, BAD_NUMBER])
         return tuple(bad[:NAMED].tolist()), len(bad)
 
     # ---- making ------------------------------------------------------------------------------------------------------

@@ -161,14 +161,14 @@ def kernel(function) -> Kernel:
 
 
 @overload
-def stage(function: Callable) -> Stage: ...
+def stage(function: Callable, /) -> Stage: ...
 
 
 @overload
 def stage(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
-def stage(function: Callable | None = None, **records: Layout):
+def stage(function: Callable | None = None, /, **records: Layout):
     """Decorator: a pass over records, compiled alone and called by its symbol; `@stage(p=LAYOUT)` names its own."""
     if function is None:
         return lambda f: Stage(f, records)

@@ -100,9 +100,9 @@ def test_an_island_too_large_for_pivots_is_iterated_first(solver, room, iterates
 def test_an_iterative_solver_has_the_models_options(solver, rng, monkeypatch):
     tile, called = scene(rng, lcp_solver=solver, lcp_iterations=7, lcp_relaxation=1.2, lcp_cone="cone"), []
     for name in ("pgs", "apgd"):
-        monkeypatch.setattr(step, name, lambda d, *numbers, name=name: called.append((name, *numbers)))
+        monkeypatch.setattr(step, name, lambda d, *numbers, name=name, **named: called.append((name, *numbers, named)))
     tile.run(step.iterate)
-    assert called == [(solver, 7, 0, 1) if solver == "pgs" else (solver, 7, 1)]
+    assert called == [(solver, 7, {"quickstep": 0, "cone": 1}) if solver == "pgs" else (solver, 7, 1, {})]
     assert tile.d.lcp.parameter.array[:, 0].tolist() == [TOLERANCE, 1.2]
 
 

@@ -84,7 +84,9 @@ class ProductWorlds(OwnWorlds):
         self._prepared(width)
         if width not in self._plans:
             brought, taken, sizes = self._given, {"number": self._numbers}, {"rate_rest": 0, "rate_steps": 1}
-            self._plans[width] = self._plan_of(adjoint_steps, self.batch.nworld, brought, taken, width=width, **sizes)
+            self._plans[width] = self._plan_of(
+                adjoint_steps, self.batch.nworld, brought, taken, width=width, sizes=sizes
+            )
         return self._plans[width]
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:

@@ -140,7 +140,7 @@ def _numbers_serve(m, d, p):
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if p.rate_rest:
-        return not_(adds_inertia(m)) & true_mask(d)
+        return not_(adds_inertia(m)) & (pushed == pushed)  # false of NaN
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 

@@ -182,8 +182,10 @@ class Passes:
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
                 brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
                 taken = {"dg": self.g, "dp": self.p, "dact": self.state[..., 2 * nv :]}
-                both = ({name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, taken))
-                plans.append((worlds._plan_of(loop, total, *both, given, width), npass))
+                brought, taken = (
+                    {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, taken)
+                )
+                plans.append((worlds._plan_of(loop, total, brought, taken, given, width), npass))
             return plans
 
         self.rates = rates([position_columns, force_columns])
@@ -235,7 +237,7 @@ class Passes:
         taken = {name: a[:, :n] for name, a in taken.items()} | {"report": report}
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch._remembered()
         sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
-        plan = worlds._plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, **sizes)
+        plan = worlds._plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.record.arrays["record_row"]
         return plan, n
 

@@ -179,8 +179,8 @@ class InverseWorlds(OwnWorlds):
         ntile, load = -(-len(chosen) // width_of_tile), {"qacc": self._qacc, "qacc_step": np.zeros((n, nv))}
 
         def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, **sizes) -> None:
-            parts = ({name: a[:, columns] for name, a in rows.items()} for rows in (brought, taken))
-            plan = self._plan_of(loop, n, *parts, load, width_of_tile, **sizes)
+            given, found = ({name: a[:, columns] for name, a in rows.items()} for rows in (brought, taken))
+            plan = self._plan_of(loop, n, given, found, load, width_of_tile, sizes=sizes)
             plan.begin(columns.stop - columns.start, chosen, chosen)
             self._go(plan, ntile)
 

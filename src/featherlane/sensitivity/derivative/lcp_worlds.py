@@ -104,7 +104,7 @@ class LcpWorlds(OwnWorlds):
                 "report": report,
             }
             sizes = _sizes(workspaces[0].sizes, self.n, width)
-            plan = self._plan_of(lcp_columns, self.each, brought, taken, width=width, **sizes)
+            plan = self._plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
             self._plans[width] = plan
         return self._plans[width]
 

@@ -94,7 +94,7 @@ class OwnWorlds:
         load: Mapping[str, np.ndarray] = NONE,
         width: int = 0,
         memory: np.ndarray | None = None,
-        **sizes: int,
+        sizes: Mapping[str, int] = NONE,
     ) -> Plan:
         """A pass of at most n worlds, or copies or points of them, made ready.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from featherlane.lanes import Kernel
 from featherlane.model.enums import Disable
+from featherlane.model.status import BAD_NUMBER
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.worlds import LASTING
 from featherlane.simulation.tile.fields import STATUS
@@ -22,7 +23,6 @@ ALL = slice(None)
 MOST_FAILURES = 64  # kept until the user takes some out of the list: each holds states, all may hold copies of models
 PIECE_BYTES = 1 << 24  # of what kernels write in one piece
 PIECE_STEPS = 64
-BAD = STATUS.index("bad_number")
 
 
 class Recorder:
@@ -178,7 +178,7 @@ class Recorder:
         between = [self._written[-1].array[: len(chosen), : nstep - 1]] if nstep > 1 else []
         counts = np.concatenate([self._counts[:, None], *between, now[:, None]], 1)
         turned = counts[:, 1:] > counts[:, :-1]  # (n, nstep, cause)
-        reset = turned[:, :, BAD] & (batch.model.opt_disableflags & Disable.AUTORESET == 0)
+        reset = turned[:, :, BAD_NUMBER] & (batch.model.opt_disableflags & Disable.AUTORESET == 0)
         room = MOST_FAILURES - len(self.failures)
         if room > 0:
             known = np.zeros((self.nworld, len(STATUS)), bool)

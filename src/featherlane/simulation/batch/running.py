@@ -16,6 +16,7 @@ from featherlane.model.arguments import count
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
+from featherlane.model.status import BAD_NUMBER
 from featherlane.simulation.batch.call import AT_ONCE, Share, run
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
@@ -31,7 +32,7 @@ from featherlane.simulation.batch.worlds import (
 )
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
-from featherlane.simulation.tile.fields import STATUS, WANTED
+from featherlane.simulation.tile.fields import WANTED
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.transfer import Plan, Transfer, transfers
 from featherlane.simulation.tile.turn import Turn, hold
@@ -40,7 +41,6 @@ from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 
-BAD = STATUS.index("bad_number")
 MOST_THREADS = 1024  # each has memory of its own
 NAMED = 8  # worlds that a warning names
 
@@ -179,10 +179,10 @@ class Running(WorldRows):
 
     def _tell_of_bad(self, first: int = 0) -> None:
         """Warn of worlds whose numbers turned bad, once; they are numbered from `first` on."""
-        if self._told or not self._arrays["warning"][:, BAD].any():
+        if self._told or not self._arrays["warning"][:, BAD_NUMBER].any():
             return
         self.__dict__["_told"] = True
-        worlds = first + np.flatnonzero(self._arrays["warning"][:, BAD])
+        worlds = first + np.flatnonzero(self._arrays["warning"][:, BAD_NUMBER])
         reset = bool(self._arrays["nbad"].any())
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"

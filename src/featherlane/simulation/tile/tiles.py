@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import overload
+from typing import Any, overload
 
 from featherlane.prelude import *
 from featherlane.lanes import Layout, Stage
@@ -25,22 +25,25 @@ def load_tile(m, d, b, thread, tile, W):
 
 
 @overload
-def over_tiles(function: Callable) -> Stage: ...
+def over_tiles(function: Callable, /) -> Stage: ...
 
 
 @overload
 def over_tiles(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
-def over_tiles(function: Callable | None = None, **records: Layout):
+def over_tiles(function: Callable | None = None, /, **records: Layout) -> Any:
     """Decorator: what is done in one tile, `(m, d, b, thread, tile, W)`, as a stage that does it in many.
 
     The stage `(m, d, b, thread, first, last)` brings worlds into each tile of a thread in turn, marks the lanes that
     hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.  With a record
     of its own, `@over_tiles(p=LAYOUT)`, p stands behind b in both.
     """
-    if function is None:
-        return lambda f: over_tiles(f, **records)
+    return looped(function, {}) if function else functools.partial(looped, records=records)
+
+
+def looped(function: Callable, records: dict[str, Layout]) -> Stage:
+    """The stage of `over_tiles`, with the records of the function."""
     do = kernel(function)
 
     def plain(m, d, b, thread, first, last):
@@ -55,7 +58,7 @@ def over_tiles(function: Callable | None = None, **records: Layout):
             load_tile(m, d, b, thread, tile, W)
             do(m, d, b, p, thread, tile, W)
 
-    loop = with_record if records else plain
+    loop: Any = with_record if records else plain
     functools.update_wrapper(loop, function)
     del loop.__wrapped__  # the stage has parameters of its own
     return Stage(loop, records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.rows import ROWS
 from featherlane.simulation.tile.tiles import run_tiles
 
-NONE: Mapping[str, int] = MappingProxyType({})
+NONE: Mapping[str, Any] = MappingProxyType({})
 KINDS = ("load", "control", "record", "store")
 
 

@@ -19,6 +19,7 @@ from featherlane.model.enums import DANTZIG, LCP, Disable, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
+from featherlane.model.status import BAD_NUMBER
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
@@ -29,7 +30,6 @@ from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
 from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
 
-BAD = STATUS.index("bad_number")
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
@@ -83,7 +83,7 @@ class Data(NamedAccess):
         own["_told"] = False  # of bad numbers
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
-        own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD])  # read after each step: 30 ns
+        own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD_NUMBER])  # read after each step: 30 ns
         # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
 
