@@ -282,7 +282,7 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
         (lambda b: b.step(0), "nstep"),
         (lambda b: b.step(1, ids=[N]), "ids:"),
         (lambda b: b.step(1, ids=[1, 1]), "twice"),
-        (lambda b: b.set("xpos", 0.0), "no state field"),
+        (lambda b: b.set("xpos", 0.0), "set: got 'xpos', allowed"),
         (lambda b: b.set("qpos", np.zeros((2, 3))), "qpos:"),
         (lambda b: b.get("qpod"), "did you mean"),
         (lambda b: b.get(3), "no field"),
@@ -304,7 +304,7 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
         (lambda b: b.restore(3), "got int"),
         (lambda b: b.restore(b.checkpoint() | {"qpos": np.zeros((3, 28))}), "allowed are rows of 50"),
         (lambda b: b.call(3), "function"),
-        (lambda b: b.get_data(N), "allowed are 0 to 49"),
+        (lambda b: b.get_data(N), "from 0 to 49"),
         (lambda b: gathered([]), "got none"),
     ],
 )

@@ -182,7 +182,7 @@ def test_ctrl_c_says_how_far_things_came(folder):
 WRONG = {
     "nothing": ("", "lacks model; a file has model, samples"),
     "no TOML": ("model = ", r"sweep.toml: Invalid value"),
-    "an unknown entry": (SHORT + "[parameter]\n", "the file has 'parameter', allowed are .*did you mean 'parameters'"),
+    "an unknown entry": (SHORT + "[parameter]\n", "the file: got 'parameter', allowed are .*did you mean 'parameters'"),
     "no model": (SHORT.replace('"pendulum"', '"pendulun"'), "pendulun"),
     "a number for a model": (SHORT.replace('"pendulum"', "3"), "model: got 3, allowed is a bundled name or a path"),
     "an unknown option": (
@@ -202,7 +202,7 @@ WRONG = {
     "steps and seconds": (SHORT.replace("steps = 2", "steps = 2\nseconds = 1"), "allowed is one of steps and seconds"),
     "no seconds": (SHORT.replace("steps = 2", "seconds = -1"), "seconds: got -1"),
     "endless seconds": (SHORT.replace("steps = 2", "seconds = inf"), "seconds: got inf"),
-    "an unknown rollout": (SHORT.replace("steps", "step"), "rollout has 'step', allowed are steps"),
+    "an unknown rollout": (SHORT.replace("steps", "step"), "rollout: got 'step', allowed are steps"),
     "no control": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x'"), "control: got 'x'"),
     "a number for controls": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 3"), "control: got 3"),
     "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: no such file"),

@@ -301,7 +301,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
     page.do(lambda: page.source.set_mass(1, -1.0))
     for name in ("Plots", "Hands", "Actuators", "Bodies"):
         here.folder(name)
-    here.until(lambda: "got a mass of -1.0" in here.tab.inner_text("body"))
+    here.until(lambda: "mass: got -1.0" in here.tab.inner_text("body"))
     text = " ".join(here.tab.inner_text("body").split())
     for kind in ("body", "actuator", "sensor"):
         assert HOSTILE + kind in text, kind

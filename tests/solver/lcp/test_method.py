@@ -24,9 +24,9 @@ def test_settings_are_defaults_or_what_is_given():
 
 @pytest.mark.parametrize(("given", "message"), [
     ({"iteration": 1}, "'some' has no option 'iteration'"),
-    ({"order": "row"}, "'some': order is 'row'"),
-    ({"iterations": -1}, "iterations is -1"),
-    ({"iterations": 1.5}, "iterations is 1.5"), ({"iterations": 1 << 31}, "iterations is 2147483648"),
+    ({"order": "row"}, "'some': order: got 'row'"),
+    ({"iterations": -1}, "iterations: got -1"),
+    ({"iterations": 1.5}, "iterations: got 1.5"), ({"iterations": 1 << 31}, "iterations is 2147483648"),
     ({"tolerance": -1e-9}, "tolerance is -1e-09"), ({"tolerance": 1.1}, "tolerance is 1.1"),
     ({"tolerance": "x"}, "tolerance is 'x'"), ({"tolerance": float("nan")}, "tolerance is nan"),
 ])  # fmt: skip
