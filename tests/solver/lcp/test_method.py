@@ -26,7 +26,7 @@ def test_settings_are_defaults_or_what_is_given():
     ({"iteration": 1}, "'some' has no option 'iteration'"),
     ({"order": "row"}, "'some': order: got 'row'"),
     ({"iterations": -1}, "iterations: got -1"),
-    ({"iterations": 1.5}, "iterations: got 1.5"), ({"iterations": 1 << 31}, "iterations is 2147483648"),
+    ({"iterations": 1.5}, "iterations: got 1.5"), ({"iterations": 1 << 31}, "iterations: got 2147483648"),
     ({"tolerance": -1e-9}, "tolerance is -1e-09"), ({"tolerance": 1.1}, "tolerance is 1.1"),
     ({"tolerance": "x"}, "tolerance is 'x'"), ({"tolerance": float("nan")}, "tolerance is nan"),
 ])  # fmt: skip

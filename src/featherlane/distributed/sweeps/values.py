@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
+from featherlane.model.arguments import LARGEST, bounded
 from featherlane.model.assignment import described, number, regular
 
 Apply = Literal["set", "scale", "add"]
@@ -107,8 +108,7 @@ def log_uniform(low: float, high: float, *, each: bool = False, apply: Apply = "
         ModelError: numbers that are none, not above 0 or not in this order, an unknown `apply`.
     """
     low, high = _ordered("log_uniform", low, high)
-    if low <= 0.0:
-        raise ModelError(f"log_uniform: got {low:g} for low, allowed are numbers above 0")
+    bounded("log_uniform: low", low, 0.0, above=True)
     return Source("log_uniform", _apply(apply), (np.log(low), np.log(high)), _flag(each))
 
 
@@ -123,9 +123,8 @@ def normal(mean: float, deviation: float, *, each: bool = False, apply: Apply = 
     Raises:
         ModelError: numbers that are none, a negative deviation, an unknown `apply`.
     """
-    mean, deviation = _finite("normal: mean", mean), _finite("normal: deviation", deviation)
-    if deviation < 0.0:
-        raise ModelError(f"normal: deviation: got {deviation:g}, allowed are numbers from 0")
+    mean = _finite("normal: mean", mean)
+    deviation = bounded("normal: deviation", _finite("normal: deviation", deviation), 0.0)
     return Source("normal", _apply(apply), (np.float64(mean), np.float64(deviation)), _flag(each))
 
 
@@ -247,10 +246,7 @@ def _named(apply: str, listed: np.ndarray) -> str:
 
 
 def _finite(name: str, given: Any) -> float:
-    value = number(name, given, "is a finite number")
-    if not np.isfinite(value):
-        raise ModelError(f"{name}: got {value}, allowed is a finite number")
-    return value
+    return bounded(name, number(name, given, "is a finite number"), -LARGEST, LARGEST)
 
 
 def _ordered(kind: str, low: Any, high: Any) -> tuple[float, float]:
