@@ -22,6 +22,7 @@ import types
 from featherlane.errors import ArgumentTypeError
 
 SCALAR = "f64", 1  # the one variant of a scalar stage
+DERIVATIVES = "featherlane.simulation.derivative.", "featherlane.simulation.adjoint."  # packages that no step runs
 # instruction -> bits below the number of the name that it loads
 GLOBALS = {dis.opmap["LOAD_GLOBAL"]: 1, dis.opmap["LOAD_NAME"]: 0}
 ATTRIBUTES = {dis.opmap["LOAD_ATTR"]: int(sys.version_info >= (3, 12)), dis.opmap.get("LOAD_METHOD", -1): 0}
@@ -125,6 +126,11 @@ class Stage(Kernel):
     def is_scalar(self) -> bool:
         """Does it see only what all worlds of a tile share?"""
         return self.parameters[0].endswith("1")
+
+    @property
+    def is_derivative(self) -> bool:
+        """Is it run for derivatives only?  It is optimised less: a third of all kernels' text is of such stages."""
+        return self.function.__module__.startswith(DERIVATIVES)
 
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""
