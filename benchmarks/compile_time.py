@@ -26,7 +26,7 @@ def measure(group, base: str, width: int, level: str) -> Counter:
     start = time.process_time()
     text = toolchain.lower(group, library().records, base, width)
     lowered = time.process_time()
-    machine, module = toolchain.optimised(text, toolchain.target_of(level), toolchain.effort(group))
+    machine, module = toolchain.optimised(text, toolchain.target_of(level), toolchain.effort(group, width))
     optimised = time.process_time()
     code = machine.emit_object(module)
     done = time.process_time()

@@ -102,7 +102,7 @@ def compile_group(library: Library, group: Group, base: str, width: int, levels:
 
         code = toolchain.lower(group, library.records, base, width)
         for level, name in missing.items():
-            cache.write(name, toolchain.emit(code, level, toolchain.effort(group)))
+            cache.write(name, toolchain.emit(code, level, toolchain.effort(group, width)))
 
 
 def link_stages(library: Library, stages: Iterable[Stage], variants, level: str, out: Path) -> None:
@@ -128,7 +128,11 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
 
 def _package(stage: Stage) -> str:
     """The package of a stage's module, at most `PACKAGE_DEPTH` names long; one name for all derivatives."""
-    return "featherlane.derivatives" if stage.is_derivative else ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
+    return (
+        "featherlane.derivatives"
+        if stage.is_derivative
+        else ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
+    )
 
 
 def label(group: Group) -> str:

@@ -187,7 +187,7 @@ class Library:
 
             self._notice()
             text = toolchain.lower((stage,), self.records, base, width, checked)
-            code = toolchain.emit(text, cpu, toolchain.effort((stage,)))
+            code = toolchain.emit(text, cpu, toolchain.effort((stage,), width))
             cache.write(name, code)
         return code
 

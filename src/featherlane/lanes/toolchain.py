@@ -35,17 +35,16 @@ for option in OPTIONS:
 
 
 class Effort(NamedTuple):
-    """How far code is optimised: LLVM's level, and its cost of a call below which a function is inlined.
+    """How far code is optimised."""
 
-    LLVM's default of the latter, 250, is for functions that were optimised before they are inlined.
-    """
-
-    level: int
-    inlining: int
+    level: int  # of LLVM's pipeline
+    inlining: int  # LLVM's inline threshold: the cost of a function from which on it is called, not inlined
+    vectors: bool  # put equal operations of one world into vectors?
 
 
-STEP = Effort(level=3, inlining=350)
-DERIVATIVE = Effort(level=1, inlining=150)
+TILE = Effort(level=3, inlining=250, vectors=False)  # equal operations of worlds are vectors already
+ONE_WORLD = Effort(level=3, inlining=450, vectors=True)  # a call costs as much as a tile's, its work is less
+DERIVATIVE = Effort(level=1, inlining=225, vectors=True)
 
 
 class Target(NamedTuple):
@@ -85,9 +84,7 @@ def program(records, base: str, width: int, checked: bool) -> Program:
     return _programs[key][1]
 
 
-def lower(
-    stages: Sequence[Stage], records, base: str, width: int, checked: bool = False, alone: bool = False
-) -> str:
+def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool = False, alone: bool = False) -> str:
     """LLVM's text of stages, each a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32.
 
     Args:
@@ -104,9 +101,11 @@ def lower(
     return (Program(records, *form) if alone else program(records, *form)).module(stages)
 
 
-def effort(stages: Sequence[Stage]) -> Effort:
+def effort(stages: Sequence[Stage], width: int) -> Effort:
     """How far stages are optimised together."""
-    return DERIVATIVE if all(s.is_derivative for s in stages) else STEP
+    if all(s.is_derivative for s in stages):
+        return DERIVATIVE
+    return ONE_WORLD if width == 1 else TILE
 
 
 @functools.cache
@@ -114,25 +113,26 @@ def _head(target: Target) -> str:
     return f'target triple = "{target.triple}"\ntarget datalayout = "{target.machine().target_data}"\n'
 
 
-def emit(text: str, level: str, effort: Effort = STEP) -> bytes:
+def emit(text: str, level: str, effort: Effort = TILE) -> bytes:
     """Object code of a text for this system and a CPU level."""
     return emit_for(text, target_of(level), effort)
 
 
-def emit_for(text: str, target: Target, effort: Effort = STEP) -> bytes:
+def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:
     """Object code of a text for any target that LLVM has."""
     machine, module = optimised(text, target, effort)
     return machine.emit_object(module)
 
 
-def optimised(text: str, target: Target, effort: Effort = STEP):
+def optimised(text: str, target: Target, effort: Effort = TILE):
     """(target machine, module): a cheap pass, then LLVM's pipeline without reordering of arithmetic."""
+    llvm.set_option("featherlane", f"-inline-threshold={effort.inlining}")  # the module inliner reads no tuning option
     # a context of its own: what LLVM keeps for a module goes with it
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
     for level in (0, effort.level):
         options = llvm.create_pipeline_tuning_options()
-        options.speed_level, options.slp_vectorization, options.loop_vectorization = level, level > 0, False
-        options.inlining_threshold = effort.inlining
+        options.speed_level, options.loop_vectorization = level, False
+        options.slp_vectorization = level > 0 and effort.vectors
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager()
         if level == 0:
