@@ -2,8 +2,8 @@
 
     python benchmarks/compile_time.py
 
-One process compiles the stages of each package together, as the wheel's build does, and keeps nothing: neither the cache
-nor the installed kernels are read or written.
+One process compiles the stages of each package together, as the wheel's build does.  It keeps nothing: neither the
+cache nor the installed kernels are read or written.
 Compare two versions in turns on an idle machine: on a busy one the processor time grows by up to half.
 """
 

@@ -2,7 +2,7 @@
 
 A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that
 takes records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a
-kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
+kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage can be cached alone.
 
 A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
 record, any other is an int64.  A name with `1` behind it (`m1`, `d1`) is the same record with only what all worlds of a
