@@ -2,9 +2,9 @@
 
     python benchmarks/compile_time.py
 
-One process compiles the stages of each package together, as the wheel's build does, and keeps nothing: neither the
-cache nor the installed kernels are read or written.  Compare two versions in turns on an idle machine: on a busy one
-the processor time grows by up to half.
+One process compiles the stages of each package together, as the wheel's build does.  It keeps nothing: neither the
+cache nor the installed kernels are read or written.
+Compare two versions in turns on an idle machine: on a busy one the processor time grows by up to half.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def measure(group, base: str, width: int, level: str) -> Counter:
     start = time.process_time()
     text = toolchain.lower(group, library().records, base, width)
     lowered = time.process_time()
-    machine, module = toolchain.optimised(text, toolchain.target_of(level))
+    machine, module = toolchain.optimised(text, toolchain.target_of(level), toolchain.effort(group, width))
     optimised = time.process_time()
     code = machine.emit_object(module)
     done = time.process_time()

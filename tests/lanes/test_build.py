@@ -52,7 +52,7 @@ def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
     gone = cache.key(doubles, library().records, "f64", 8, LEVELS[0], False)
     (folder / gone).unlink()
     emitted, emit = [], toolchain.emit
-    monkeypatch.setattr(toolchain, "emit", lambda code, level: emitted.append(level) or emit(code, level))
+    monkeypatch.setattr(toolchain, "emit", lambda code, level, *how: emitted.append(level) or emit(code, level, *how))
     assert build.compile_all(library(), [doubles], TWO, LEVELS) == 1
     assert emitted == [LEVELS[0]] and cache.holds(gone)
 

@@ -3,9 +3,9 @@
 The wheel's build hook calls `compile_all` for its CPU levels and then `link_stages`; `featherlane compile` calls
 `compile_all` for this machine.  What the cache already holds is not compiled again.
 
-The wheel's stages are compiled by package: LLVM optimises a kernel once for all stages of a package, not once in each.
-That takes a fifth off the compile time.  `featherlane compile` compiles each stage alone, as the just-in-time path
-does.
+The wheel's stages are compiled by package: a kernel that several stages of a package contain is optimised once, not
+once in each, which takes a fifth off the compile time.  `featherlane compile` compiles each stage alone, as the
+just-in-time path does.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def compile_group(library: Library, group: Group, base: str, width: int, levels:
 
         code = toolchain.lower(group, library.records, base, width)
         for level, name in missing.items():
-            cache.write(name, toolchain.emit(code, level))
+            cache.write(name, toolchain.emit(code, level, toolchain.effort(group, width)))
 
 
 def link_stages(library: Library, stages: Iterable[Stage], variants, level: str, out: Path) -> None:
@@ -128,7 +128,9 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
 
 
 def _package(stage: Stage) -> str:
-    """The package of a stage's module, at most `PACKAGE_DEPTH` names long."""
+    """The package of a stage's module, at most `PACKAGE_DEPTH` names long; one name for all derivatives."""
+    if stage.is_derivative:
+        return "featherlane.derivatives"
     return ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
 
 

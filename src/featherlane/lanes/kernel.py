@@ -2,7 +2,7 @@
 
 A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that
 takes records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a
-kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage is cached alone.
+kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage can be cached alone.
 
 A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
 record, and so is a name to which the stage itself gives one (`@stage(p=LAYOUT)`); any other is an int64.  A name with
@@ -24,6 +24,7 @@ from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
 
 SCALAR = "f64", 1  # the one variant of a scalar stage
+DERIVATIVES = "featherlane.sensitivity."  # the package that no step runs
 
 
 class Kernel:
@@ -142,6 +143,11 @@ class Stage(Kernel):
     def is_scalar(self) -> bool:
         """Does it see only what all worlds of a tile share?"""
         return self.parameters[0].endswith("1")
+
+    @property
+    def is_derivative(self) -> bool:
+        """Is it run for derivatives only?  It is optimised less: a third of all kernels' text is of such stages."""
+        return self.function.__module__.startswith(DERIVATIVES)
 
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""

@@ -187,7 +187,8 @@ class Library:
             from featherlane.lanes import toolchain
 
             self._notice()
-            code = toolchain.emit(toolchain.lower((stage,), self.records, base, width, checked), cpu)
+            text = toolchain.lower((stage,), self.records, base, width, checked)
+            code = toolchain.emit(text, cpu, toolchain.effort((stage,), width))
             cache.write(name, code)
         return code
 

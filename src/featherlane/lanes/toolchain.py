@@ -24,11 +24,27 @@ llvm.initialize_native_asmprinter()
 OPTIONS = (  # of LLVM: half the compile time; instructions grow by less than 1 % a step, by up to 5 % a transition
     "-memdep-block-number-limit=10",  # blocks that a load is traced back through; the default is 200
     "-enable-module-inliner",  # inlines first, then optimises a function once, not once in each caller on the way up
-    "-inline-threshold=350",  # the default of 250 is for functions that were optimised before
     "-unroll-runtime=false",  # loops whose count is unknown are not unrolled: a fifth of the machine code
+    # passes that change less than 0.1 % of the instructions, for a tenth of the optimiser's time
+    "-opt-disable=adce,aggressive-instcombine,bdce,called-value-propagation,constraint-elimination,infer-alignment,"
+    "libcalls-shrinkwrap,loop-deletion,loop-distribute,loop-instsimplify,loop-load-elim,loop-sink,memcpyopt,"
+    "mldst-motion,speculative-execution,vector-combine",
 )
 for option in OPTIONS:
     llvm.set_option("featherlane", option)
+
+
+class Effort(NamedTuple):
+    """How far code is optimised."""
+
+    level: int  # of LLVM's pipeline
+    inlining: int  # LLVM's inline threshold: the cost of a function from which on it is called, not inlined
+    vectors: bool  # put equal operations of one world into vectors?
+
+
+TILE = Effort(level=3, inlining=250, vectors=False)  # equal operations of worlds are vectors already
+ONE_WORLD = Effort(level=3, inlining=450, vectors=True)  # a call costs as much as a tile's, its work is less
+DERIVATIVE = Effort(level=1, inlining=225, vectors=True)
 
 
 class Target(NamedTuple):
@@ -85,29 +101,38 @@ def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool
     return (Program(records, *form) if alone else program(records, *form)).module(stages)
 
 
+def effort(stages: Sequence[Stage], width: int) -> Effort:
+    """How far stages are optimised together."""
+    if all(s.is_derivative for s in stages):
+        return DERIVATIVE
+    return ONE_WORLD if width == 1 else TILE
+
+
 @functools.cache
 def _head(target: Target) -> str:
     return f'target triple = "{target.triple}"\ntarget datalayout = "{target.machine().target_data}"\n'
 
 
-def emit(text: str, level: str) -> bytes:
+def emit(text: str, level: str, effort: Effort = TILE) -> bytes:
     """Object code of a text for this system and a CPU level."""
-    return emit_for(text, target_of(level))
+    return emit_for(text, target_of(level), effort)
 
 
-def emit_for(text: str, target: Target) -> bytes:
+def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:
     """Object code of a text for any target that LLVM has."""
-    machine, module = optimised(text, target)
+    machine, module = optimised(text, target, effort)
     return machine.emit_object(module)
 
 
-def optimised(text: str, target: Target):
-    """(target machine, module): a cheap pass, then the full pipeline without reordering of arithmetic."""
+def optimised(text: str, target: Target, effort: Effort = TILE):
+    """(target machine, module): a cheap pass, then LLVM's pipeline without reordering of arithmetic."""
+    llvm.set_option("featherlane", f"-inline-threshold={effort.inlining}")  # the module inliner reads no tuning option
     # a context of its own: what LLVM keeps for a module goes with it
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
-    for level in (0, 3):
+    for level in (0, effort.level):
         options = llvm.create_pipeline_tuning_options()
-        options.speed_level, options.slp_vectorization, options.loop_vectorization = level, level == 3, False
+        options.speed_level, options.loop_vectorization = level, False
+        options.slp_vectorization = level > 0 and effort.vectors
         builder = llvm.create_pass_builder(machine, options)
         passes = builder.getModulePassManager()
         if level == 0:
