@@ -25,7 +25,7 @@ from featherlane.sensitivity.derivative import (
 )
 
 
-def nothing(*arguments) -> None:
+def nothing(*arguments, **named) -> None:
     """A term that is not there."""
 
 
@@ -47,8 +47,8 @@ def without(part: int) -> Callable[[Callable], Callable]:
     """How a contact moves, without its distance (0), its point (1) or the turn of its frame (2)."""
 
     def change(whole: Callable) -> Callable:
-        def moved_by(*arguments):
-            found = list(whole(*arguments))
+        def moved_by(*arguments, **named):
+            found = list(whole(*arguments, **named))
             zero = 0.0 * found[0]
             found[part] = zero if part == 0 else (zero, zero, zero)
             return tuple(found)
@@ -61,8 +61,8 @@ def without(part: int) -> Callable[[Callable], Callable]:
 def stiff(whole: Callable) -> Callable:
     """An impedance that does not change with the distance."""
 
-    def impedance_slopes(*arguments):
-        stiffer, pull, B = whole(*arguments)
+    def impedance_slopes(*arguments, **named):
+        stiffer, pull, B = whole(*arguments, **named)
         return 0.0 * stiffer, pull, B
 
     return impedance_slopes
