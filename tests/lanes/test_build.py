@@ -91,6 +91,14 @@ def test_a_kernel_that_two_stages_contain_is_defined_once():
     assert len(defined) == len(set(defined)) and set(defined) == kernels[0] | kernels[1]
 
 
+def test_derivatives_are_optimised_less_than_steps():
+    every = engine.stages()
+    derivatives = {s.function.__module__.rpartition(".")[0] for s in every.values() if s.is_derivative}
+    assert derivatives == {"featherlane.simulation.derivative", "featherlane.simulation.adjoint"}
+    efforts = [toolchain.effort([s], 8) for s in (every["step"], next(s for s in every.values() if s.is_derivative))]
+    assert efforts[0].level > efforts[1].level and efforts[0].inlining > efforts[1].inlining
+
+
 def test_an_object_that_is_not_in_the_cache_is_named(tmp_path):
     with pytest.raises(KernelError, match="doubles_f64x8"):
         build.link_stages(library(), [doubles], TWO, LEVELS[0], tmp_path / "a.so")

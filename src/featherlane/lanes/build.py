@@ -10,7 +10,6 @@ just-in-time path does.
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Iterable
@@ -42,7 +41,7 @@ def compile_all(
 
     Args:
         library: the layouts of the stages' records.
-        stages: what to compile; with more than one process, stages that their modules name.
+        stages: what to compile.
         variants: (`f64` or `f32`, worlds in a tile).
         levels: CPU levels; this machine's where none are given.
         progress: called with (done, total, what was compiled last) after each group; counts stages in one variant.
@@ -75,7 +74,7 @@ def compile_all(
         _in_processes(library, todo, levels, processes, tell)
         return count
     for g, v in todo:
-        compile_group(library, g, *v, levels)
+        _keep(_emit(*_lowered(library, g, *v, levels)))
         tell(g, v)
     return count
 
@@ -93,17 +92,6 @@ def groups(stages: Iterable[Stage], variants, by_package: bool) -> list[tuple[Gr
         for s in rest:
             found.setdefault((_package(s) if by_package else s.name, v), []).append(s)
     return [(tuple(group), v) for (_, v), group in found.items()]
-
-
-def compile_group(library: Library, group: Group, base: str, width: int, levels: Iterable[str]) -> None:
-    """A group in one variant into the cache, for those CPU levels that it lacks: one front end run for all."""
-    missing = _missing(library, group, base, width, levels)
-    if missing:
-        from featherlane.lanes import toolchain
-
-        code = toolchain.lower(group, library.records, base, width)
-        for level, name in missing.items():
-            cache.write(name, toolchain.emit(code, level, toolchain.effort(group, width)))
 
 
 def link_stages(library: Library, stages: Iterable[Stage], variants, level: str, out: Path) -> None:
@@ -152,21 +140,35 @@ def _missing(library, group, base, width, levels) -> dict[str, str]:
 
 
 def _in_processes(library, todo, levels, processes, tell):
-    """Compile groups in processes; after an error or an interruption none is begun."""
+    """Write LLVM's text here, so that each kernel is read once, and compile it in processes.
+
+    After an error or an interruption no further group is begun.
+    """
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {}
-        for g, v in todo:
-            origins = [(s.function.__module__, s.function.__qualname__) for s in g]
-            running[pool.submit(_remote, library.records, origins, *v, levels)] = g, v
         try:
+            running = {pool.submit(_emit, *_lowered(library, g, *v, levels)): (g, v) for g, v in todo}
             for future in as_completed(running):
-                future.result()
+                _keep(future.result())
                 tell(*running[future])
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _remote(records, origins, base, width, levels):
-    """`compile_group` in another process, which finds the stages by their modules."""
-    group = tuple(getattr(importlib.import_module(module), name) for module, name in origins)
-    compile_group(Library(records), group, base, width, levels)
+def _lowered(library, group, base, width, levels):
+    """What `_emit` takes: a group's text, how far to optimise it, and the objects that the cache lacks by CPU level."""
+    from featherlane.lanes import toolchain
+
+    missing = _missing(library, group, base, width, levels)
+    return toolchain.lower(group, library.records, base, width), toolchain.effort(group, width), missing
+
+
+def _emit(text, effort, missing) -> dict[str, bytes]:
+    """Name -> object code."""
+    from featherlane.lanes import toolchain
+
+    return {name: toolchain.emit(text, level, effort) for level, name in missing.items()}
+
+
+def _keep(objects: dict[str, bytes]) -> None:
+    for name, code in objects.items():
+        cache.write(name, code)

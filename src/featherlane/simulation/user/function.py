@@ -128,7 +128,8 @@ class UserFunction:
             text = toolchain.lower((self.stage,), records, base, width, CHECKED, alone=True)
         except KernelLanguageError as error:
             raise ModelError(f"{self.label}: {self.name} cannot be compiled: {error}") from None
-        cache.write(name, toolchain.emit(text, processor.cpu_level()))
+        how = toolchain.effort((self.stage,), width)
+        cache.write(name, toolchain.emit(text, processor.cpu_level(), how))
 
 
 # ---- checks ----------------------------------------------------------------------------------------------------------
