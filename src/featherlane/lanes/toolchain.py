@@ -46,6 +46,7 @@ class Effort(NamedTuple):
 TILE = Effort(level=3, inlining=250, vectors=False)  # equal operations of worlds are vectors already
 ONE_WORLD = Effort(level=3, inlining=450, vectors=True)  # a call costs as much as a tile's, its work is less
 DERIVATIVE = Effort(level=1, inlining=100, vectors=True)  # two fifths less compile time, 1 to 3 % more instructions
+DERIVATIVE_OF_ONE = Effort(level=1, inlining=225, vectors=True)  # with 100 a transition of one world takes 3 % longer
 
 
 class Target(NamedTuple):
@@ -105,7 +106,7 @@ def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool
 def effort(stages: Sequence[Stage], width: int) -> Effort:
     """How far stages are optimised together."""
     if all(s.is_derivative for s in stages):
-        return DERIVATIVE
+        return DERIVATIVE_OF_ONE if width == 1 else DERIVATIVE
     return ONE_WORLD if width == 1 else TILE
 
 
