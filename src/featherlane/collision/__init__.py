@@ -3,7 +3,7 @@
 collision       the pass: which pairs are near, which points touch, where they are stored
 broad           which pairs are near: bounding boxes, a tree over a crowd, lists of neighbours
 table           the function of each pair of shapes, and the bounding test before it
-pairs           pairs of shapes with functions of their own: closed forms, height fields
+pairs           pairs of shapes that have a special function: closed forms, height fields
 convex          any two convex shapes: distance, depth, contact points, and what a world remembers of them
 rays            what a ray meets first; the shapes that have a closed form
 narrow, slot    pairs one world after the other; contact points that the worlds of a tile share

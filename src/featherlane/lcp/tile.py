@@ -71,7 +71,7 @@ class Tile:
         Args:
             given: field -> (N, rows) numbers of all problems, float64; all problems may have the same memory.
             results: field -> (N, rows) memory for what is found.
-            parameters: rows of lcp_parameter.
+            parameters: rows of lcp.parameter.
         """
         self.arrays["lcp_memory"][:] = 0
         self._list(0, given)

@@ -33,7 +33,7 @@ def has_distance(m, g, h):
 
 @kernel
 def nearest_of_world(m, d, i, lane):
-    """The least distance of all pairs in one world, into `distance` and `distance_fromto`.
+    """The least distance of all pairs in one world, into `distance` and `distance.fromto`.
 
     A pair farther apart than what was found before does not count: the limit is the least so far.
     """

@@ -37,7 +37,7 @@ def geom_box(m, d, g, room):
 
 @kernel
 def crowd_boxes(m, d):
-    """crowd_box: the boxes about the geoms of the crowd."""
+    """crowd.box: the boxes about the geoms of the crowd."""
     for i in range(m.ncrowd):
         box = geom_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
@@ -46,7 +46,7 @@ def crowd_boxes(m, d):
 
 @kernel
 def body_boxes(m, d, wide):
-    """body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
+    """near.body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
     empty, room = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):

@@ -2,7 +2,7 @@
 
 Flanges of a robot lie in one plane, and MuJoCo stores the vertices of meshes in float32: whether such parts touch would
 be decided by rounding, anew in each pose.  Here polytopes of which one is a hull touch where they overlap by more than
-`convex_flush`.  What a world remembers of them (`recall`) proves that they are apart where half of that is left; and
+`convex.flush`.  What a world remembers of them (`recall`) proves that they are apart where half of that is left; and
 the plane of a face, which is flat but for an error, counts only where that error does not reach from one to the other.
 So what is remembered and what is found never differ on whether they touch.
 """

@@ -119,7 +119,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
 
 @stage
 def nearest_on_simplex(m1, d1):
-    """The point of the simplex that is nearest to the origin, into `gjk_nearest`; only the points that hold it stay.
+    """The point of the simplex that is nearest to the origin, into `gjk.nearest`; only the points that hold it stay.
 
     Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """

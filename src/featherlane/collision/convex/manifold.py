@@ -43,7 +43,7 @@ def doubled_area(o, a, b):
 
 @kernel
 def bring_forward(d1, first, least):
-    """Of the candidates from `first` on the one of the largest value, in `clip_place`, changes places with that one.
+    """Of the candidates from `first` on the one of the largest value, in `clip.place`, changes places with that one.
 
     Of equal ones, give or take `least`, the first; nothing is looked at in eights of which none is larger.
     """

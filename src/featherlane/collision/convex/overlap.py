@@ -95,7 +95,7 @@ def add_place(d1, x, y, z, dist, least):
 
 @kernel
 def add_row_place(d1, i, least):
-    """The same of place i of `clip_place`."""
+    """The same of place i of `clip.place`."""
     o = 8 * ROWS
     x, y, z, dist = d1.clip.place[i], d1.clip.place[i + o], d1.clip.place[i + 2 * o], d1.clip.place[i + 3 * o]
     return add_place(d1, x, y, z, dist, least)

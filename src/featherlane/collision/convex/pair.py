@@ -3,9 +3,9 @@
 Shapes that are apart: the distance of their cores (gjk), less the radii.  Cores that overlap: the depth of the origin
 in their difference (epa), which is the least distance by which one of them has to move to touch the other.
 
-The shapes are those of `shape_*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
-vertices `prism_vert` in the frame (`shape_pos`, `shape_mat`) of the shape that has this type.  Where one is curved, a
-rough search is enough: Newton's method finds the rest (polish).
+The shapes are those of `shapes.*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
+vertices `shapes.prism` in the frame (`shapes.pos`, `shapes.mat`) of the shape that has this type.  Where one is
+curved, a rough search is enough: Newton's method finds the rest (polish).
 """
 
 from featherlane.prelude import *

@@ -1,6 +1,6 @@
 """Support points: the point of a convex shape that is farthest in a direction, and of the difference of two shapes.
 
-A pair is looked at from the frame of its first shape: `convex_mat` and `convex_pos` are the second's pose in it, so
+A pair is looked at from the frame of its first shape: `convex.mat` and `convex.pos` are the second's pose in it, so
 that directions and points of the first need no rotation, and numbers are as small as the shapes.  The difference of the
 shapes, C = {a - b}, holds the origin where they overlap; its support point is that of the first along u less that of
 the second along -u.
@@ -9,7 +9,7 @@ A sphere is a point here and a capsule a segment, both with a radius (`core_radi
 distance of the round shapes are those of their cores less the radii, along the same normal, since the support function
 of a ball is the same in all directions.
 
-A corner of a box, a vertex of a hull and an end of a capsule have a number (`support_vertex`); a point of an ellipsoid
+A corner of a box, a vertex of a hull and an end of a capsule have a number (`support.vertex`); a point of an ellipsoid
 or a cylinder has -1.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
 """
@@ -17,7 +17,7 @@ Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec.
 from featherlane.prelude import *
 from featherlane.model.hull import ASK_ALL, CELLS
 
-PRISM = 8  # six vertices `prism_vert`, in the frame of the shape that has this type
+PRISM = 8  # six vertices `shapes.prism`, in the frame of the shape that has this type
 NO_VERTEX = -1
 CLIMB = 48  # hull vertices above which climbing along edges is quicker than asking all
 
@@ -206,7 +206,7 @@ def look_from_first(d1):
 
 @stage
 def support(m1, d1):
-    """Support point of the difference of the cores along `support_dir`, in the frame of the first shape.
+    """Support point of the difference of the cores along `support.dir`, in the frame of the first shape.
 
     Reads:  shapes.*, convex.mat, convex.pos, support.dir (3,) of any length.
     Writes: support.first (3,), the point of the first core; support.point (3,), less that of the second [m];

@@ -1,1 +1,1 @@
-"""Pairs of shapes with functions of their own, most of them in closed form."""
+"""Pairs of shapes that have a special function, mostly a closed form."""

@@ -107,7 +107,7 @@ def last_cell(high, half, n):
 
 @stage
 def height_field(m1, d1):
-    """Points of the height field `shape_data` and the second shape, at most nmanifold.
+    """Points of the height field `shapes.data` and the second shape, at most nmanifold.
 
     Reads:  shapes.*, hfield_*.
     Writes: manifold.*; shapes.*, convex.*, support.* for itself.

@@ -75,7 +75,7 @@ def meet_by_world(m, d, g, near):
 
 @stage
 def cast(m, d):
-    """The first surface that each world's ray meets, of the geoms in `ray_seen`.
+    """The first surface that each world's ray meets, of the geoms in `ray.seen`.
 
     Source: MuJoCo mj_ray.
     Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.

@@ -113,7 +113,7 @@ def meet_wall(m1, d1, field, p, v, side, across):
 
 @stage
 def meet_heights(m1, d1):
-    """The nearest surface of the height field `shape_data` that is nearer than `line_distance`.
+    """The nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the field's frame.
     Writes: line.*, line.* where there is one.   Cost: O(cells under the ray).

@@ -22,7 +22,7 @@ def reciprocal(x):
 
 @kernel
 def entry(m1, d1, node, p, inverse):
-    """Where the ray enters a node's box; FAR if it does not before `line_distance`."""
+    """Where the ray enters a node's box; FAR if it does not before `line.distance`."""
     k = 6 * node
     enter, leave = zero(d1), d1.line.distance[0]
     for i in range(3):
@@ -33,7 +33,7 @@ def entry(m1, d1, node, p, inverse):
 
 @kernel
 def meet_triangle(d1, a, b, c, p, v, s, t):
-    """Take over the triangle's plane where the ray meets it nearer than `line_distance`; s and t are across v.
+    """Take over the triangle's plane where the ray meets it nearer than `line.distance`; s and t are across v.
 
     Seen along the ray the corners lie about the origin where the three edge products have one sign; they are the
     weights of the corners' depths, too.
@@ -55,7 +55,7 @@ def meet_triangle(d1, a, b, c, p, v, s, t):
 
 @stage
 def meet_mesh(m1, d1):
-    """The nearest triangle of the mesh `shape_data` that is nearer than `line_distance`.
+    """The nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the mesh's frame.
     Writes: line.*, line.* where there is one; line.* for itself.

@@ -14,7 +14,6 @@ import numpy as np
 
 from featherlane.lanes import Stage
 from featherlane.lanes.cores import cores
-from featherlane.model.fields import MODEL
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -74,8 +73,7 @@ class OwnWorlds:
 
     def _loads(self) -> list[Transfer]:
         """What tiles take in of each world."""
-        load = [Transfer(name, rows) for name, rows in self._rows.items()]
-        return load + [Transfer(name, rows, MODEL) for name, rows in self.batch._expanded.items()]
+        return self.batch._load(self._rows)
 
     def _prepared(self, width: int) -> list:
         """Workspaces, with the flags that are set for these worlds alone."""

@@ -3,7 +3,7 @@
     A x = b + w,   lo <= x <= hi,   w >= 0 at lo, w <= 0 at hi, w = 0 between
 
 Two forms stand side by side.  The *rows* of W problems of one structure, a value per world: what the iterative solvers
-read; A is dense (`lcp_A`) or a product Y Y^T + diag(lcp_cfm) of sparse rows (`lcp_Y`) that is never formed.  And *one*
+read; A is dense (`lcp.A`) or a product Y Y^T + diag(lcp.cfm) of sparse rows (`lcp.Y`) that is never formed.  And *one*
 dense problem of a single world, in shared numbers, where pivots branch: `one_*`.
 """
 

@@ -49,7 +49,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Number:
-    """An option that is a real number; the stage reads it from `lcp_parameter`."""
+    """An option that is a real number; the stage reads it from `lcp.parameter`."""
 
     default: float
     lowest: float
@@ -75,7 +75,7 @@ class Method:
         stage: the compiled pass over problems that stand alone: `stage(p, *numbers)` or `stage(p1, *numbers)`.
         form: ONE, dense in `one_*`, or ROWS, in `lcp_*`.
         numbers: options that are arguments of the stage, in its order.
-        parameters: options that are rows of `lcp_parameter`, in its order.
+        parameters: options that are rows of `lcp.parameter`, in its order.
         symmetric: does it need a symmetric A?
         bounded: does it take bounds and friction?  Other methods get a standard LCP: bounds 0 and infinity.
     """

@@ -31,7 +31,7 @@ def store_forces(d):
 
 @stage
 def iterate(m, d):
-    """lcp_x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
+    """lcp.x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
 
     Reads:  the rows of `make_lcp`, lcp.x.
     Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual where each iteration is recorded; what `solve_apgd` and
@@ -46,7 +46,7 @@ def iterate(m, d):
 
 @kernel
 def find_forces(m, d):
-    """lcp_x, and how its solver ended."""
+    """lcp.x, and how its solver ended."""
     for r in range(d.lcp.n[0]):
         d.lcp.x[r] = zero(d)
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)

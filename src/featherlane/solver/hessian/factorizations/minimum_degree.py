@@ -118,7 +118,7 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """graph_order: trees in the order of elimination; graph.place: the place of each; graph: the rows of the factor.
+    """graph.order: trees in the order of elimination; graph.place: the place of each; graph: the rows of the factor.
 
     Reads:  graph.bits (ngraph, ngraphword).
     Writes: graph.*, graph.place (ngraph,); graph.* for itself.
@@ -156,7 +156,7 @@ def row_width(m1, d1, t, end):
 
 @stage
 def count_in_model_order(m1, d1):
-    """panel_cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
+    """panel.cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
 
     Rows of trees that nothing behind them is coupled to do not count: no order changes them.
     Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which is used up.

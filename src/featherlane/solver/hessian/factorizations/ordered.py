@@ -188,7 +188,7 @@ def move_factor(m, d, lane, out):
 
 @kernel
 def take_vector(m, d, lane):
-    """panel_x <- one world's search."""
+    """panel.x <- one world's search."""
     for i in range(m.nv):
         d.panel.x[i] = read_lane(d.primal.search, i, lane)
 

@@ -309,7 +309,7 @@ def expand_tree(m1, d1, t):
 
 @stage
 def reduce_panels(m1, d1):
-    """panel_x <- L^-T panel.x, with the bits that it has beside the factor.
+    """panel.x <- L^-T panel.x, with the bits that it has beside the factor.
 
     Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,).   Cost: O(entries).
     """
@@ -319,7 +319,7 @@ def reduce_panels(m1, d1):
 
 @stage
 def expand_panels(m1, d1):
-    """panel_x <- L^-1 D^-1 panel.x.
+    """panel.x <- L^-1 D^-1 panel.x.
 
     Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,); panel.column, panel.sum, panel.scale.
     Cost:   O(entries).

@@ -48,7 +48,7 @@ def multiply_panel(d, blocks, a):
 
 @kernel
 def form_delassus(d, lane):
-    """one_A <- A of the rows in one.row, full, its rows filled up to eights with zeros.
+    """one.A <- A of the rows in one.row, full, its rows filled up to eights with zeros.
 
     Reads:  lcp.Y, lcp.diag.   Writes: one.A; place.A for itself.   Cost: rows^2 / 8 times the dofs of a row.
     """

@@ -64,7 +64,7 @@ def gather_row(r1, p, t):
 
 @kernel
 def gather_error(r1):
-    """one_turn <- -w of the factor's rows, zero in its gaps and behind it."""
+    """one.turn <- -w of the factor's rows, zero in its gaps and behind it."""
     m = r1.one.count[0]
     for k in range((m + 7) // 8 * 8):
         r1.one.turn[k] = 0.0

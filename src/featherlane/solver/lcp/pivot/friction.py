@@ -202,7 +202,7 @@ def solve_slipping(r1):
 
 @kernel
 def aim(r1):
-    """one_best: the limits as they are; one.upper: those to go to, at which the rows that slip would be settled."""
+    """one.best: the limits as they are; one.upper: those to go to, at which the rows that slip would be settled."""
     for i in range(r1.one.count[3], r1.one.n[0]):
         r1.one.best[i] = r1.place.hi[i]
     solve_slipping(r1)

@@ -20,7 +20,7 @@ FEW_ROWS = 72  # of an island that gains nothing from a start with all rows at o
 # ---- which rows belong together ------------------------------------------------------------------------------------
 @kernel
 def mark_worlds(d):
-    """lcp_order <- the worlds in which a row can have a force, as bits: no sweep needs an order here."""
+    """lcp.order <- the worlds in which a row can have a force, as bits: no sweep needs an order here."""
     for r in range(d.lcp.n[0]):
         bits, present = 0, is_present(d, r)
         for lane in range(width(d)):
@@ -51,7 +51,7 @@ def join(d, s, t):
 
 @kernel
 def join_trees(m, d, lane):
-    """lcp_root of one world: rows that share their columns are looked at once."""
+    """lcp.root of one world: rows that share their columns are looked at once."""
     for t in range(m.ntree):
         d.lcp.root[t], d.lcp.head[t] = t, -1
     last = -1
@@ -67,7 +67,7 @@ def join_trees(m, d, lane):
 
 @kernel
 def list_rows(m, d, lane):
-    """lcp_head, lcp.next: the rows of each island of one world, in their order."""
+    """lcp.head, lcp.next: the rows of each island of one world, in their order."""
     join_trees(m, d, lane)
     for k in range(d.lcp.n[0]):
         r = d.lcp.n[0] - 1 - k
@@ -79,7 +79,7 @@ def list_rows(m, d, lane):
 
 @kernel
 def gather_rows_of(d, first):
-    """one_row, one.n: the rows of the list that begins with row `first`; returns 0 where they find no room."""
+    """one.row, one.n: the rows of the list that begins with row `first`; returns 0 where they find no room."""
     n, r = 0, first
     while r >= 0 and n < d.nlcpone:
         d.one.row[n] = r
@@ -166,7 +166,7 @@ def solve_world(m, d, lane):
 
 @stage
 def solve_islands(m, d):
-    """lcp_x by pivoting, world by world and island by island; an island without room keeps the x that it has.
+    """lcp.x by pivoting, world by world and island by island; an island without room keeps the x that it has.
 
     Reads:  the rows, lcp.x of islands with more than nlcpone rows, and what their solver said of them.
     Writes: lcp.*; for itself lcp.*, one.*, place.*.

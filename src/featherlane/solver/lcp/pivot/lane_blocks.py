@@ -49,7 +49,7 @@ def factor_pair(p, a, b, count):
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
 @kernel
 def list_active(p):
-    """lcp_order = the rows that are free in any world; returns how many."""
+    """lcp.order = the rows that are free in any world; returns how many."""
     m = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp.best[i] == OPEN):
@@ -135,7 +135,7 @@ def fill_four(p, a, b):
 
 @kernel
 def factor_free(p, m, least):
-    """lcp_L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
+    """lcp.L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
     fours = m // 4
     for four in range(fours):
         a = 4 * four
@@ -158,7 +158,7 @@ def factor_free(p, m, least):
 
 @kernel
 def solve_free(p, m):
-    """lcp_old = -A_CC^-1 w_C of the active rows, 0 of the others."""
+    """lcp.old = -A_CC^-1 w_C of the active rows, 0 of the others."""
     for i in range(p.lcp.n[0]):
         p.lcp.old[i] = zero(p)
     reduce_forward(p, m)
@@ -177,7 +177,7 @@ def if_free(p, a, x):
 
 @kernel
 def reduce_forward(p, m):
-    """lcp_change = -L^-1 w of the active rows, two rows at once."""
+    """lcp.change = -L^-1 w of the active rows, two rows at once."""
     for half in range(m // 2):
         a = 2 * half
         i, j = start_of(a), start_of(a + 1)
@@ -197,7 +197,7 @@ def reduce_forward(p, m):
 
 @kernel
 def expand_backward(p, m):
-    """lcp_change <- L^-T lcp.change, two rows at once."""
+    """lcp.change <- L^-T lcp.change, two rows at once."""
     b = m - 2
     while b >= 0:
         i, j = start_of(b), start_of(b + 1)
@@ -212,7 +212,7 @@ def expand_backward(p, m):
 # ---- a pass ----------------------------------------------------------------------------------------------------------
 @kernel
 def list_changed(p):
-    """lcp_order = the rows of which x changes in any world; returns how many."""
+    """lcp.order = the rows of which x changes in any world; returns how many."""
     m = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp.old[i] != 0.0):

@@ -130,7 +130,7 @@ def covering_row(p1):
 # ---- the method ------------------------------------------------------------------------------------------------------
 @kernel
 def read_solution(p1):
-    """one_x = z of the basis."""
+    """one.x = z of the basis."""
     n = p1.one.n[0]
     for i in range(n):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
@@ -142,7 +142,7 @@ def read_solution(p1):
 
 @kernel
 def set_w(p1):
-    """one_w = A z - b."""
+    """one.w = A z - b."""
     for i in range(p1.one.n[0]):
         s = -p1.one.b[i]
         for j in range(p1.one.n[0]):

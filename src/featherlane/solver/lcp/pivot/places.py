@@ -32,7 +32,7 @@ def kind_of_row(r1, k):
 
 @kernel
 def order_rows(r1):
-    """one_order and one.place; counts the rows whose bounds are known from the start."""
+    """one.order and one.place; counts the rows whose bounds are known from the start."""
     i = 0
     for kind in range(3):
         for k in range(r1.one.n[0]):

@@ -96,7 +96,7 @@ def clear_entries(d, start, n):
 # ---- rows ----------------------------------------------------------------------------------------------------------
 @kernel
 def whiten(m, d, start, n, e):
-    """lcp_Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
+    """lcp.Y[e ..] <- D^-1/2 L^-T J^T on the n columns from start on, J in `search`; returns its square."""
     s = zero(d)
     for p in range(n):
         i = d.lcp.col[start + p]

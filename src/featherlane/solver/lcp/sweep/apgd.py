@@ -45,14 +45,14 @@ PATIENCE = 300.0  # steps without a smaller residual: momentum ends
 # ---- the projected step ----------------------------------------------------------------------------------------------
 @kernel
 def step_box(p, i, t):
-    """lcp_old_i = where a step of length t leads row i."""
+    """lcp.old_i = where a step of length t leads row i."""
     u = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
     p.lcp.old[i] = project_box(p, p.lcp.old, i, u)
 
 
 @kernel
 def step_cone(p, k, count, t):
-    """lcp_old = where a step of length t leads normal row k and its rows of friction."""
+    """lcp.old = where a step of length t leads normal row k and its rows of friction."""
     for c in range(count):
         i = k + 1 + c
         p.lcp.old[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
@@ -66,7 +66,7 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """lcp_old = d, from y to where a step of length t leads: rows that limit others first."""
+    """lcp.old = d, from y to where a step of length t leads: rows that limit others first."""
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -83,7 +83,7 @@ def projected_step(p, t, cone):
 
 @kernel
 def curvature(p):
-    """lcp_change = A d; returns d^T A d and d^T D d."""
+    """lcp.change = A d; returns d^T A d and d^T D d."""
     multiply(p, p.lcp.old, p.lcp.change)
     bend, size = zero(p), zero(p)
     for i in range(p.lcp.n[0]):
@@ -116,7 +116,7 @@ def advance(p, beta, taken):
 
 @kernel
 def keep_best(p, better):
-    """lcp_best = x where it is the best so far."""
+    """lcp.best = x where it is the best so far."""
     if any_(better):
         for i in range(p.lcp.n[0]):
             p.lcp.best[i] = where(better, p.lcp.x[i], p.lcp.best[i])

@@ -1,7 +1,7 @@
 """The order in which a sweep visits rows: as they stand, or as ODE's QuickStep goes.
 
 QuickStep visits rows without findex first, then those of friction; at sweeps 8, 16, ... all rows are shuffled by a
-generator whose state is `lcp_seed`.  The order is the same in all worlds of a tile.
+generator whose state is `lcp.seed`.  The order is the same in all worlds of a tile.
 Source: ODE 0.16 dWorldQuickStep, dRandInt (checked against the library for bounds up to 2^16 and beyond).
 """
 

@@ -143,7 +143,7 @@ def largest_diagonal(p):
 
 @kernel
 def set_steps(p, cone):
-    """lcp_step: how far a row moves by a unit of w, 1 / A_ii; rows of friction on a cone alike in the metric of s.
+    """lcp.step: how far a row moves by a unit of w, 1 / A_ii; rows of friction on a cone alike in the metric of s.
 
     There mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal is more than any eigenvalue.
     """
@@ -173,7 +173,7 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """lcp_step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
+    """lcp.step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
     set_steps(p, cone=0)
     for k in range(p.lcp.n[0]):
         count, most = friction_count(p, k), 1.0 / p.lcp.step[k]
