@@ -166,7 +166,6 @@ INTERNAL = {
     ("distributed/sweeps/run_directory.py", "ValueError"),
     ("model/model.py", "AttributeError"),
     ("model/option.py", "TypeError"),
-    ("simulation/batch/worlds.py", "NotImplementedError"),
     ("viewer/session.py", "AssertionError"),
 }
 

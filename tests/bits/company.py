@@ -213,8 +213,8 @@ def look(batch, names) -> dict[str, np.ndarray]:
     """Copies of the fields of all worlds, (nworld, ...)."""
     out = {}
     for name in names:
-        a = batch._arrays.get(name)
-        out[name] = np.array(batch._bound[name] if a is None else a)
+        a = batch.arrays.rows.get(name)
+        out[name] = np.array(batch.arrays.bound[name] if a is None else a)
     return out
 
 
@@ -288,7 +288,7 @@ class Company:
             batch.reset()
         fill(batch, self.worlds)
         for name in bound:
-            if name not in batch._arrays:
+            if name not in batch.arrays.rows:
                 batch.bind(name)
         return batch
 
@@ -318,7 +318,7 @@ def steps(batch, worlds, way: str, names, rng=None) -> Iterator[tuple[int, dict]
                 other = fl.Batch(batch.model, batch.nworld, nthread=batch.nthread, dtype=batch.dtype)
                 other.restore(batch.checkpoint())
                 for name in names:
-                    if name not in other._arrays:
+                    if name not in other.arrays.rows:
                         other.bind(name)
                 batch = other
             batch.step(until - done)
@@ -387,7 +387,7 @@ def look_at_model(report: Report, truth: Truth) -> None:
         batch = fl.Batch(model, 1, nthread=1, dtype=truth.case.dtype)
         fill(batch, [World(w.kind, w.state, w.controls, {})])
         for n in truth.all:
-            if n not in batch._arrays:
+            if n not in batch.arrays.rows:
                 batch.bind(n)
         for k, seen in steps(batch, [w], "steps", names):
             if not compare(report, truth, "get_model", s, k, {n: a[0] for n, a in seen.items()}, names):

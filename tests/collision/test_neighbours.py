@@ -155,7 +155,7 @@ def test_only_a_world_that_goes_on_keeps_a_list():
         # a list changes no result and is in no public field
         assert all(
             (w.arrays["neighbours.count"][0] > 0) == (nworld == 1)
-            for found in batch._workspaces.values()
+            for found in batch.runner.workspaces.values()
             for w in found
         )
     assert Workspace.sizes_of(fl.load("<mujoco/>"))["nlisted"] == 0

@@ -12,7 +12,7 @@ import numpy as np
 import featherlane as fl
 from featherlane.model.fields import EDITABLE_INTS
 from featherlane.model.model import LIVE
-from featherlane.simulation.batch.worlds import STATE
+from featherlane.simulation.batch.arrays import STATE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.world.data import SETTABLE
 
@@ -74,9 +74,9 @@ class World:
         found |= {f"spread.{name}": lent.array for name, lent in self.s._fields._lent.items()}
         found |= {f"spread.told.{name}": array for name, array in self.s._fields._sent.items()}
         for place, batch in enumerate((b, *self.x.groups, self.s._workers[0].worlds.batch)):
-            for part in ("_arrays", "_expanded", "_bound"):
-                label = f"batch {place} of {batch.nworld}{part}"
-                found |= {f"{label}.{name}": array for name, array in batch.__dict__[part].items()}
+            for part in ("rows", "expanded", "bound"):
+                label = f"batch {place} of {batch.nworld} {part}"
+                found |= {f"{label}.{name}": array for name, array in getattr(batch.arrays, part).items()}
         return found
 
     def _settings(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class World:
         self.m.__dict__["_stamp"] = None
         self.m._edited.update(LIVE)
         for batch in (self.b, *self.x.groups, self.s._workers[0].worlds.batch):
-            batch._expanded.edited.update(batch._expanded)
+            batch.arrays.expanded.edited.update(batch.arrays.expanded)
         return self._settings() == self.settings
 
 

@@ -297,7 +297,7 @@ def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
     """That takes milliseconds; it is for names that are not there."""
     model = fl.load("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
-    for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.worlds"):
+    for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.batch"):
         module = importlib.import_module(f"featherlane.{place}")
         monkeypatch.setattr(module, "near", lambda *_: pytest.fail("near names were looked for"), raising=False)
     view = owners[owner].body("hand")

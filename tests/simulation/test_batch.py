@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.worlds import EVOLVING, INPUTS, whole_rows
+from featherlane.simulation.batch.arrays import EVOLVING, INPUTS, whole_rows
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
 from scenes.states import kicked
@@ -879,7 +879,7 @@ def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, cal
         thread.start()
         thread.join()
 
-    hold((batch._turn,), within)  # as a step holds it, but no world moves
+    hold((batch.runner.turn,), within)  # as a step holds it, but no world moves
     assert len(errors) == 1 and "another call of this batch" in errors[0]
     assert batch.expanded("geom_size") is None and (batch.qpos == kept["qpos"]).all()
     getattr(batch, call)(*given)

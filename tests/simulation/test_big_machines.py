@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch import running
+from featherlane.simulation.batch import runner
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.work import CHUNKS, MOST_TILES, work
 
@@ -61,7 +61,7 @@ def test_threads_write_to_no_cache_line_of_another():
     batch = fl.Batch(fl.load("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
-    for k, workspace in enumerate(batch._prepare()):  # nothing public shows the addresses of tiles
+    for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # nothing public shows the addresses of tiles
         for array in workspace.arrays.values():
             start = array.__array_interface__["data"][0]
             if array.size:
@@ -91,12 +91,12 @@ def test_each_thread_makes_what_it_works_on_and_has_it_again():
 def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
     makers = []
 
-    class Watched(running.Workspace):
+    class Watched(runner.Workspace):
         def __init__(self, *given):
             makers.append(threading.get_ident())
             super().__init__(*given)
 
-    monkeypatch.setattr(running, "Workspace", Watched)
+    monkeypatch.setattr(runner, "Workspace", Watched)
     batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
     batch.step()
     assert len(makers) == len(set(makers)) == 5

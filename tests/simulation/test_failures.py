@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND
 from featherlane.simulation.batch.failure import SEVERITY
 from featherlane.simulation.batch.recorder import MOST_FAILURES
-from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND
 from featherlane.simulation.tile.fields import STATUS
 from scenes.states import kicked
 

@@ -205,10 +205,10 @@ def test_an_interrupt_before_any_bytecode_leaves_a_data_free(what):
 
 @pytest.mark.parametrize("made", ["batch", "mixed"])
 def test_controls_after_an_interrupted_rollout_are_the_last_applied(made, monkeypatch):
-    monkeypatch.setattr("featherlane.simulation.batch.call.PIECE_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 0.0)  # a step at a time
     batch, nstep = MADE[made](2), 8
     control = np.linspace(0.1, 0.9, nstep)[:, None] * np.ones(batch.ctrl.shape[1])
-    batch.__dict__["_at_once"], reached = 1, set()
+    getattr(batch, "groups", [batch])[0].runner.at_once, reached = 1, set()
     batch.rollout(nstep, control, ())
     number = interrupted(lambda: batch.rollout(nstep, control, ()))
     for k in range(1, number, number // 40):
@@ -287,9 +287,9 @@ def test_a_long_call_is_the_same_in_pieces(monkeypatch):
     control = np.random.default_rng(0).uniform(-1, 1, (5, 30, model.nu))
     found = []
     for at_once in (10**9, 1, 20, 70):
-        monkeypatch.setattr("featherlane.simulation.batch.running.AT_ONCE", at_once)
-        monkeypatch.setattr("featherlane.simulation.batch.call.PIECE_SECONDS", 1e-3)
+        monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 1e-3)
         batch = fl.Batch(model, 5)
+        batch.runner.at_once = at_once
         batch.qpos[:, 2] -= 0.25
         out = batch.rollout(30, control, ("qpos", "sensordata", "ctrl"))
         batch.step(30)

@@ -49,6 +49,6 @@ def test_a_batch_goes_with_its_last_name(no_collector):
     batch.restore(batch.checkpoint())
     data = batch.get_data(3)
     # tiles hold most of a batch's memory, and nothing public returns them
-    gone = [weakref.ref(each) for each in (batch, data, *batch._prepare())]
+    gone = [weakref.ref(each) for each in (batch, data, *batch.runner.prepare(batch.width))]
     del batch, data
     assert [each() for each in gone] == [None] * len(gone)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.batch.worlds import WorldRows
+from featherlane.simulation.batch.arrays import WorldArrays
 
 SCENE = """
 <mujoco><worldbody>
@@ -23,7 +23,7 @@ WORLDS, NEGATIVE, ZERO, ARMATURE = 9, 3, 5, 6
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 def test_an_indefinite_inertia_stays_in_its_world(solver, monkeypatch):
-    monkeypatch.setattr(WorldRows, "_check_edits", lambda self: None)
+    monkeypatch.setattr(WorldArrays, "check_edits", lambda self: None)
     model = fl.load(SCENE)
     model.opt.solver = solver
     batch, healthy = fl.Batch(model, WORLDS, nthread=1), fl.Batch(model, WORLDS, nthread=1)

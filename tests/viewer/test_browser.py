@@ -201,7 +201,7 @@ def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
 
 def watcher(batch):
     """What a batch calls after its calls: nothing public shows whether it calls anything."""
-    return batch._watcher
+    return batch.runner.watcher
 
 
 def test_a_batch_is_watched_while_it_trains(served, visit):

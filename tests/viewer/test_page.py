@@ -63,7 +63,7 @@ def press(handle):
 
 def watcher(batch):
     """What a batch calls after its calls: nothing public shows whether it calls anything."""
-    return batch._watcher
+    return batch.runner.watcher
 
 
 def settled(page):

@@ -19,7 +19,7 @@ def model():
 
 def watcher(batch):
     """What a batch calls after its calls: nothing public shows whether it calls anything."""
-    return batch._watcher
+    return batch.runner.watcher
 
 
 def driven(batch, n=150):
@@ -103,7 +103,7 @@ def test_long_rollouts_are_seen_on_their_way(model):
         watch.take()
         times.add(float(watch.batch.time[0]))
 
-    batch.__dict__["_watcher"] = count
+    batch.watch(count)
     batch.rollout(300)
     assert len(times) > 2
 

@@ -30,11 +30,7 @@ from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import control_of_step, controls_of_rollout, field_names, recordings
-from featherlane.simulation.batch.expanded import dependent
-from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
-from featherlane.simulation.batch.worlds import (
+from featherlane.simulation.batch.arrays import (
     BINDABLE,
     LASTING,
     REPORTS,
@@ -43,6 +39,10 @@ from featherlane.simulation.batch.worlds import (
     keyframe_numbers,
     not_kept,
 )
+from featherlane.simulation.batch.expanded import dependent
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.recordings import control_of_step, controls_of_rollout, field_names, recordings
+from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -289,7 +289,7 @@ class Batch(Given):
     def _control(self, control, shape: tuple[int, ...]) -> Any:
         """Controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
-            self._one.control_kernel(control)  # or its error
+            self._one.runner.control_kernel(control)  # or its error
             return packed("control", control) if self.is_remote else control
         if control is None:
             return None

@@ -26,8 +26,8 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import count
 from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch as Local
-from featherlane.simulation.batch.worlds import chosen_worlds
 
 OrdersOf = Callable[[Part], list[Order]]
 _open: weakref.WeakSet = weakref.WeakSet()  # batches whose workers run

@@ -25,7 +25,7 @@ from featherlane.model.model import Model
 from featherlane.model.status import BAD_NUMBER
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
-from featherlane.simulation.batch.running import NAMED
+from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.tile.workspace import Workspace
 
 Order = tuple[str, tuple[Any, ...]]

@@ -25,7 +25,7 @@ from featherlane.distributed.spread import Part
 from featherlane.errors import CallError, ModelError, warn_of_bad_numbers
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
-from featherlane.simulation.batch.running import NAMED
+from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.tile.turn import Turn, hold
 
 PIECE_SECONDS = 0.5  # how long a piece of a call takes, about

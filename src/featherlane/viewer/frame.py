@@ -17,8 +17,8 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
+from featherlane.simulation.batch.arrays import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.query.arc import ArcsRoundGeoms
 from featherlane.simulation.query.pose import Poses
 from featherlane.simulation.step.forward import forward_pass

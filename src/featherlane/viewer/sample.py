@@ -16,8 +16,8 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import BINDABLE, LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import BINDABLE, LASTING, REPORTS
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 

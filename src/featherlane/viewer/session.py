@@ -18,8 +18,8 @@ from featherlane.errors import ModelError, near
 from featherlane.model.arguments import LARGEST, bounded, count
 from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
+from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import keyframe_numbers
 from featherlane.viewer.hand import Hand
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.incident import Incident, incident_of

@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, REPORTS
 from featherlane.simulation.world.data import Data
 
 RATE = 30.0  # copies in a second, at most

@@ -19,7 +19,7 @@ from featherlane.model.entries import PATH, selection
 from featherlane.model.fields import EDITABLE_INTS, MODEL
 from featherlane.model.model import Model
 from featherlane.model.option import Option
-from featherlane.simulation.batch.worlds import STATE
+from featherlane.simulation.batch.arrays import STATE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 

@@ -68,8 +68,8 @@ class Dynamics:
         self.nthread, self.frictionloss = threads(nthread), flag("frictionloss", frictionloss)
         self.sizes = self.model.nq, self.model.nv, self.model.na
         self._start = worlds_like(batch, 1, self.nthread or batch.nthread, self.model)
-        self._kept = {name: rows.copy() for name, rows in self._start._arrays.items()}
-        self._fields = {name: rows.copy() for name, rows in self._start._expanded.items()}
+        self._kept = {name: rows.copy() for name, rows in self._start.arrays.rows.items()}
+        self._fields = {name: rows.copy() for name, rows in self._start.arrays.expanded.items()}
         self._coordinates, self._steps = Coordinates(self.model), {}
 
     def shapes(self, nstep: int) -> dict[str, tuple[int, ...]]:
@@ -115,7 +115,7 @@ class Dynamics:
         }  # fmt: skip
         worlds = self._worlds(numbers)
         for name in STATE:
-            worlds._arrays[name][...] = rows[name]
+            worlds.arrays.rows[name][...] = rows[name]
         trajectory = Trajectory(self.model, worlds, rows["control"].astype(self.dtype), 1)
         recorded = trajectory.states()
         after = (np.concatenate([recorded[k][:, 1:], trajectory.last[k][:, None]], 1) if k in recorded
@@ -151,21 +151,21 @@ class Dynamics:
         """The worlds as they were when this was made, with other numbers of the model."""
         worlds = self._start
         for name, rows in self._kept.items():
-            worlds._arrays[name][...] = rows
-        for name in (*worlds._expanded, *fields):
+            worlds.arrays.rows[name][...] = rows
+        for name in (*worlds.arrays.expanded, *fields):
             if name in fields:
                 worlds.expand(name)[...] = fields[name]
             elif name in self._fields:
-                worlds._expanded[name][...] = self._fields[name]
+                worlds.arrays.expanded[name][...] = self._fields[name]
             else:
-                worlds._expanded[name][...] = self.model.__dict__[name]
+                worlds.arrays.expanded[name][...] = self.model.__dict__[name]
         if fields and Parameters(self.model, tuple(fields)).follows:
             worlds.set_const()
         return worlds
 
     def _steps_of(self, trajectory: Trajectory, names: tuple[str, ...]) -> Steps:
         """Where the derivatives of such a rollout's steps are computed, which is kept from call to call."""
-        key = trajectory.control.shape[1], names, tuple(self._start._expanded)
+        key = trajectory.control.shape[1], names, tuple(self._start.arrays.expanded)
         if key not in self._steps:
             self._steps = {key: steps_of(trajectory, names, self.nthread, self.frictionloss)}
         return self._steps[key]

@@ -16,8 +16,8 @@ from featherlane.sensitivity.adjoint.sweep import Pulled
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.parameters import Parameters
+from featherlane.simulation.batch.arrays import COUNTS
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import COUNTS
 
 REALS = 1 << 22  # of the derivatives that are in memory at a time, about
 FIELD_POINTS = 512  # worlds that have a number of the model moved each, at a time, about
@@ -66,11 +66,11 @@ class JacobianSteps:
         """Serve a trajectory, whose worlds have inputs and a model of their own."""
         self.trajectory, worlds = trajectory, trajectory.worlds
         for length, batch in self._batches.items():
-            for name, rows in batch._arrays.items():
-                if name in worlds._arrays and name not in COUNTS:
-                    rows[...] = np.repeat(worlds._arrays[name], length, 0)
-            for name, rows in worlds._expanded.items():
-                batch._expanded[name][...] = np.repeat(rows, length, 0)
+            for name, rows in batch.arrays.rows.items():
+                if name in worlds.arrays.rows and name not in COUNTS:
+                    rows[...] = np.repeat(worlds.arrays.rows[name], length, 0)
+            for name, rows in worlds.arrays.expanded.items():
+                batch.arrays.expanded[name][...] = np.repeat(rows, length, 0)
         yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
@@ -94,7 +94,7 @@ class JacobianSteps:
             batch = self._batches[length] = worlds_like(self.trajectory.worlds, length, 1)
         rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
         for name, values in rows.items():
-            batch._arrays[name][...] = values.reshape(batch._arrays[name].shape)
+            batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
         found = transition(self.trajectory.model, batch, False, self.parameters, self.nthread, self.frictionloss)
         lead = self.trajectory.worlds.nworld, length
         P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}

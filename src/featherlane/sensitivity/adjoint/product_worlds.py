@@ -58,7 +58,7 @@ class ProductWorlds(OwnWorlds):
         super().__init__(model, source, nstep, nthread, disabled)
         n, nv, nx = source.nworld, model.nv, 2 * model.nv + model.na
         self.nx, self.ncol, self.nrow = nx, nx + model.nu + REPORTS, nstep + 1
-        sizes = {name: self.batch._arrays[name][0].size for name in (*fields, "ctrl")}
+        sizes = {name: self.batch.arrays.rows[name][0].size for name in (*fields, "ctrl")}
         self.states = {name: np.zeros((n, self.nrow, size)) for name, size in sizes.items()}
         self.direct, self.found = np.zeros((n, self.nrow, nx)), np.zeros((n, self.nrow, self.ncol))
         ends = [(0, nv), (nv, 2 * nv), (2 * nv, nx)]
@@ -81,17 +81,17 @@ class ProductWorlds(OwnWorlds):
         if self._revision != self.model.revision:
             self._plans.clear()
             self._revision = self.model.revision
-        self._prepared(width)
+        self.runner.prepare(width)
         if width not in self._plans:
             brought, taken, sizes = self._given, {"number": self._numbers}, {"rate_rest": 0, "rate_steps": 1}
-            self._plans[width] = self._plan_of(
+            self._plans[width] = self.plan_of(
                 adjoint_steps, self.batch.nworld, brought, taken, width=width, sizes=sizes
             )
         return self._plans[width]
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
         """Steps of some worlds, from number `first` in the order of this."""
-        self._go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
+        self.go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """The plan of such a pass, begun."""
@@ -191,13 +191,13 @@ class ProductSteps:
             self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
         batch, source = self._jacobians[k], self.trajectory.worlds
         which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
-        for name, rows in batch._arrays.items():
-            if name in source._arrays:
-                rows[...] = source._arrays[name][which]
-        for name, rows in batch._expanded.items():
-            rows[...] = source._expanded[name][which]
+        for name, rows in batch.arrays.rows.items():
+            if name in source.arrays.rows:
+                rows[...] = source.arrays.rows[name][which]
+        for name, rows in batch.arrays.expanded.items():
+            rows[...] = source.arrays.expanded[name][which]
         for name, a in self._worlds.states.items():
-            batch._arrays[name][...] = a[which, step].reshape(batch._arrays[name].shape)
+            batch.arrays.rows[name][...] = a[which, step].reshape(batch.arrays.rows[name].shape)
         found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}

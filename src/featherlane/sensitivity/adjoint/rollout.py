@@ -18,7 +18,8 @@ from featherlane.sensitivity.adjoint.sweep import sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.transition import check, threads
-from featherlane.simulation.batch.batch import Batch, controls_of_rollout
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.recordings import controls_of_rollout
 
 
 class RolloutState(NamedTuple):

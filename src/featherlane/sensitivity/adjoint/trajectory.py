@@ -13,8 +13,8 @@ from math import isqrt
 import numpy as np
 
 from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import EVOLVING, LASTING
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import EVOLVING, LASTING
 
 States = dict[str, np.ndarray]  # field -> (nworld, ...)
 
@@ -31,12 +31,12 @@ def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = No
     """
     chosen = np.arange(batch.nworld) if chosen is None else chosen
     made = Batch(model or batch.model, len(chosen) * times, nthread, batch.dtype, batch.ngiven)
-    for name, rows in batch._arrays.items():
+    for name, rows in batch.arrays.rows.items():
         if name in LASTING or name == "ordered":
             getattr(made, name)
-            made._arrays[name][...] = np.repeat(rows[chosen], times, 0)
-    for name, rows in batch._expanded.items():
-        made._expand(name)[...] = np.repeat(rows[chosen], times, 0)
+            made.arrays.rows[name][...] = np.repeat(rows[chosen], times, 0)
+    for name, rows in batch.arrays.expanded.items():
+        made.arrays.expand(name)[...] = np.repeat(rows[chosen], times, 0)
     return made
 
 
@@ -56,10 +56,10 @@ class Trajectory:
 
     def __init__(self, model: Model, worlds: Batch, control: np.ndarray, interval: int):
         self.model, self.worlds, self.control, self.interval = model, worlds, control, interval
-        self.fields = [name for name in EVOLVING if self.worlds._arrays[name].size]
+        self.fields = [name for name in EVOLVING if self.worlds.arrays.rows[name].size]
         self.kept: list[States] = [self._copy()]
         self._recorded: States | None = None
-        nstep, before = control.shape[1], self.worlds._arrays["nbad"].copy()
+        nstep, before = control.shape[1], self.worlds.arrays.rows["nbad"].copy()
         if interval == 1:
             self._recorded = self._steps(0, nstep)
         else:
@@ -68,10 +68,10 @@ class Trajectory:
                     self.kept.append(self._copy())
                 self.worlds.rollout(min(interval, nstep - first), control[:, first : first + interval], ())
         self.last = self._copy()
-        self.bad = (self.worlds._arrays["nbad"] > before)[:, 0]
+        self.bad = (self.worlds.arrays.rows["nbad"] > before)[:, 0]
 
     def _copy(self) -> States:
-        return {name: self.worlds._arrays[name].copy() for name in self.fields}
+        return {name: self.worlds.arrays.rows[name].copy() for name in self.fields}
 
     def _steps(self, first: int, last: int) -> States:
         """The states before each step, from where the worlds are: (nworld, last - first, ...)."""
@@ -93,7 +93,7 @@ class Trajectory:
             return
         for k in range(len(self.kept) - 1, -1, -1):
             for name, rows in self.kept[k].items():
-                self.worlds._arrays[name][...] = rows
+                self.worlds.arrays.rows[name][...] = rows
             first = k * self.interval
             yield first, self._steps(first, min(first + self.interval, nstep))
 

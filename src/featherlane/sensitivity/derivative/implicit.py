@@ -46,7 +46,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
 
     def groups(self) -> list[tuple[bool, np.ndarray]]:
         """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""
-        model, own = self.model, self.batch._expanded
+        model, own = self.model, self.batch.arrays.expanded
         if own.keys().isdisjoint(BY_WORLD):
             # what was found holds until these numbers change
             key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
@@ -62,7 +62,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
         todo = self.every
         for width in dict.fromkeys((self.width, 1)):
             passes = self.passes(width, rest)
-            self._prepared(width)
+            self.runner.prepare(width)
             for first in range(0, len(todo), passes.each):
                 chosen = todo[first : first + passes.each]
                 passes.run_base(chosen)

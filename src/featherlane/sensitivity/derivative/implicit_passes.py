@@ -95,14 +95,14 @@ class DifferentiatedWorlds(OwnWorlds):
     @property
     def by_formulas(self) -> bool:
         """Are formulas wanted, and do they serve the model as it is?"""
-        return self.formulas_wanted and serves(self.model, self.batch._expanded.in_use())
+        return self.formulas_wanted and serves(self.model, self.batch.arrays.expanded.in_use())
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
-        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch._arrays["ctrl"]
+        nx, ctrl = 2 * self.model.nv + self.model.na, self.batch.arrays.rows["ctrl"]
         limits = (
             self.model.__dict__["actuator_ctrllimited"],
-            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
+            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
         )
         # those of one world stay until its controls change, or their limits
         key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
@@ -173,7 +173,7 @@ class Passes:
 
         at = np.broadcast_to(self.at, (self.each, self.ncol)).copy()
         found = {"qacc": worlds.qacc[:, None], "qacc_step": worlds.qacc_step[:, None], "report": worlds.based}
-        self.base = worlds._plan_of(base_tiles, self.each, {}, found, width=self.narrow)
+        self.base = worlds.plan_of(base_tiles, self.each, {}, found, width=self.narrow)
         given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
 
         def rates(loops: list) -> list[tuple[Plan, int]]:
@@ -185,7 +185,7 @@ class Passes:
                 brought, taken = (
                     {name: rows(a, start, npass) for name, a in arrays.items()} for arrays in (brought, taken)
                 )
-                plans.append((worlds._plan_of(loop, total, brought, taken, given, width), npass))
+                plans.append((worlds.plan_of(loop, total, brought, taken, given, width), npass))
             return plans
 
         self.rates = rates([position_columns, force_columns])
@@ -198,7 +198,7 @@ class Passes:
         taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
         report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 3), (self.report.strides[0], 0, 8))
         brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
-        self.solution = worlds._plan_of(solve_columns, total, brought, taken | {"report": report}, width=width), npass
+        self.solution = worlds.plan_of(solve_columns, total, brought, taken | {"report": report}, width=width), npass
 
     def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
         """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
@@ -235,9 +235,9 @@ class Passes:
         self.to_acceleration = names.index("da") if "da" in taken else -1
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
         taken = {name: a[:, :n] for name, a in taken.items()} | {"report": report}
-        loop, memory = formula_steps if self.whole else formula_columns, worlds.batch._remembered()
+        loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
-        plan = worlds._plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
+        plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
         self.rows = plan.record.arrays["record_row"]
         return plan, n
 
@@ -257,7 +257,7 @@ class Passes:
         if self.formulas is not None:
             if self.rest:
                 self._take_rest(chosen)
-            worlds._prepared(self.narrow)
+            worlds.runner.prepare(self.narrow)
             fresh = self._fresh(k)
             self._go(*self.formulas, chosen, worlds.every[:k], self.narrow)
             reported = self.known[:k]
@@ -265,7 +265,7 @@ class Passes:
             if self.whole and known.all():
                 # where formulas serve the Hessian is there
                 return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
-        worlds._prepared(self.width)
+        worlds.runner.prepare(self.width)
         if up is None:
             self._set_steps(*worlds.steps(chosen))
         left, other = np.flatnonzero(~known), np.arange(self.copies)
@@ -304,9 +304,9 @@ class Passes:
 
     def run_base(self, chosen: np.ndarray) -> None:
         """Accelerations of some worlds, at which the passes that follow take their rates."""
-        self.worlds._prepared(self.narrow)
+        self.worlds.runner.prepare(self.narrow)
         self._go(self.base, 1, chosen, chosen, self.narrow)
-        self.worlds._prepared(self.width)
+        self.worlds.runner.prepare(self.width)
 
     def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
         """Rates of some worlds by differences, to the sixth order where they are analytic (analytic.py).
@@ -324,7 +324,7 @@ class Passes:
                 self._go(plan, npass, order, place)
 
         # looked at in each call: numbers are edited in between
-        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch._expanded, chosen)]
+        far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch.arrays.expanded, chosen)]
         if not len(far):
             go()
             return
@@ -385,4 +385,4 @@ class Passes:
         if self.worlds.batch.nworld > 1 or id(plan) not in self._begun:
             plan.begin(nstep, order, place)
             self._begun.add(id(plan))
-        self.worlds._go(plan, -(-len(order) // (width or self.width)))
+        self.worlds.go(plan, -(-len(order) // (width or self.width)))

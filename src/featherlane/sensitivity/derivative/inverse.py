@@ -159,9 +159,9 @@ class InverseWorlds(OwnWorlds):
     def rates(self, qacc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(nworld, 3 nv, nv) by positions, velocities and accelerations; the numbers of worlds that have none."""
         self._qacc[...] = qacc
-        self._rows["xfrc_applied"][...] = 0.0  # inverse dynamics do not know of it
+        self.rows["xfrc_applied"][...] = 0.0  # inverse dynamics do not know of it
         out = np.zeros((self.batch.nworld, 3 * self.model.nv, self.model.nv))
-        rest, over = rest_of_worlds(self.model, self.batch._expanded, self.batch.nworld), []
+        rest, over = rest_of_worlds(self.model, self.batch.arrays.expanded, self.batch.nworld), []
         for kind in {*rest.tolist()}:
             todo = np.flatnonzero(rest == kind)
             # no coordinate of one world stands beside another in lanes
@@ -180,9 +180,9 @@ class InverseWorlds(OwnWorlds):
 
         def go(loop, brought: dict[str, np.ndarray], taken: dict[str, np.ndarray], columns: slice, **sizes) -> None:
             given, found = ({name: a[:, columns] for name, a in rows.items()} for rows in (brought, taken))
-            plan = self._plan_of(loop, n, given, found, load, width_of_tile, sizes=sizes)
+            plan = self.plan_of(loop, n, given, found, load, width_of_tile, sizes=sizes)
             plan.begin(columns.stop - columns.start, chosen, chosen)
-            self._go(plan, ntile)
+            self.go(plan, ntile)
 
         brought = {}
         if rest:

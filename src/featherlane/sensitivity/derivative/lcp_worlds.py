@@ -63,10 +63,10 @@ class LcpWorlds(OwnWorlds):
         nx = 2 * model.nv + model.na
         self.n = nx + model.nu + (model.nv if torques else 0)
         super().__init__(model, source, 2 * self.n, nthread, disabled)
-        self._own_gaps = [name for name in GAPS if name not in self.batch._expanded and getattr(model, name).size]
+        self._own_gaps = [name for name in GAPS if name not in self.batch.arrays.expanded and getattr(model, name).size]
         for name in GAPS:
             if getattr(model, name).size:
-                self.batch._expand(name)
+                self.batch.arrays.expand(name)
         nworld = self.batch.nworld
         self.each = min(nworld, max(LEAST, REALS // max(self.n * nx, 1)))
         self._plans: dict[int, Plan] = {}
@@ -80,10 +80,10 @@ class LcpWorlds(OwnWorlds):
         """Take over the state of the world, or of all worlds; contacts are found beyond their gap, where none acts."""
         super().load(source)
         for name in self._own_gaps:
-            self.batch._expanded[name][...] = getattr(self.model, name)
+            self.batch.arrays.expanded[name][...] = getattr(self.model, name)
         for name in GAPS:
-            if name in self.batch._expanded:
-                self.batch._expanded[name][...] += GAP
+            if name in self.batch.arrays.expanded:
+                self.batch.arrays.expanded[name][...] += GAP
 
     def _plan(self, width: int) -> Plan:
         """The transfers through tiles of that width."""
@@ -91,7 +91,7 @@ class LcpWorlds(OwnWorlds):
             self._plans.clear()
             self._revision = self.model.revision
         if width not in self._plans:
-            nv, workspaces = self.model.nv, self._prepared(width)
+            nv, workspaces = self.model.nv, self.runner.prepare(width)
             report = np.lib.stride_tricks.as_strided(
                 self.report, (self.each, self.n, 3), (self.report.strides[0], 0, 8)
             )
@@ -104,7 +104,7 @@ class LcpWorlds(OwnWorlds):
                 "report": report,
             }
             sizes = _sizes(workspaces[0].sizes, self.n, width)
-            plan = self._plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
+            plan = self.plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
             self._plans[width] = plan
         return self._plans[width]
 
@@ -115,13 +115,13 @@ class LcpWorlds(OwnWorlds):
         ctrl = slice(nx, nx + self.model.nu)
         self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = control_steps(
             self.model.__dict__["actuator_ctrllimited"],
-            self.batch._expanded.shared_or_own("actuator_ctrlrange", chosen),
-            self.batch._arrays["ctrl"][chosen],
+            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
+            self.batch.arrays.rows["ctrl"][chosen],
             EPS,
         )
-        self._prepared(width)
+        self.runner.prepare(width)
         plan.begin(self.n, chosen, np.arange(k))
-        self._go(plan, -(-k // width))
+        self.go(plan, -(-k // width))
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """All worlds, those that do not fit into a tile together one by one.

@@ -16,10 +16,10 @@ from featherlane.lanes import Stage
 from featherlane.lanes.cores import cores
 from featherlane.model.joint import is_scalar
 from featherlane.model.model import Model
+from featherlane.simulation.batch.arrays import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import LASTING, ON_DEMAND, SLEEP_ROWS
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.transfer import NONE, Plan, Transfer, transfers
+from featherlane.simulation.tile.transfer import NONE, Plan, Rows
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.data import Data
@@ -41,23 +41,26 @@ class OwnWorlds:
 
     Attributes:
         batch: the worlds as they are.
+        runner: of these worlds.
+        rows: what tiles load of them, by field.
         width: of tiles.
     """
 
     def __init__(self, model: Model, source: Data | Batch, npoint: int, nthread: int, disabled: int):
         self.model, self.disabled = model, disabled
-        nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source._expanded))
+        nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source.arrays.expanded))
         self.batch = Batch(model, nworld, nthread or _threads(model, nworld * npoint), "float64", source.ngiven)
-        self.width = _width(source) or self.batch.width
+        self.runner, self.width = self.batch.runner, _width(source) or self.batch.width
+        self.runner.disabled = disabled
         for name in ON_DEMAND:
             getattr(self.batch, name)
         for name in names:
-            self.batch._expand(name)
-        self._rows = {name: a for name, a in self.batch._arrays.items() if name in LASTING and a.size}
+            self.batch.arrays.expand(name)
+        self.rows = {name: a for name, a in self.batch.arrays.rows.items() if name in LASTING and a.size}
         for name in SLEEP_ROWS:
-            self._rows.pop(name, None)
+            self.rows.pop(name, None)
         # (n, 1) views as those of a data
-        self._columns = [(name, a.reshape(-1, 1)) for name, a in self._rows.items()] if nworld == 1 else []
+        self._columns = [(name, a.reshape(-1, 1)) for name, a in self.rows.items()] if nworld == 1 else []
 
     def load(self, source: Data | Batch) -> None:
         """Take over the state of the world, or of all worlds."""
@@ -66,55 +69,30 @@ class OwnWorlds:
             for name, column in self._columns:
                 column[...] = arrays[name]
             return
-        for name, rows in self._rows.items():
-            rows[...] = 0 if source.is_left_out(name) else source._arrays[name]
-        for name, rows in source._expanded.items():
-            self.batch._expanded[name][...] = rows
+        for name, rows in self.rows.items():
+            rows[...] = 0 if source.is_left_out(name) else source.arrays.rows[name]
+        for name, rows in source.arrays.expanded.items():
+            self.batch.arrays.expanded[name][...] = rows
 
-    def _loads(self) -> list[Transfer]:
-        """What tiles take in of each world."""
-        return self.batch._load(self._rows)
-
-    def _prepared(self, width: int) -> list:
-        """Workspaces, with the flags that are set for these worlds alone."""
-        workspaces = self.batch._prepare(width)
-        if self.disabled:
-            for w in workspaces:
-                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
-        return workspaces
-
-    def _plan_of(
+    def plan_of(
         self,
         loop: Stage,
         n: int,
-        brought: Mapping[str, np.ndarray],
-        taken: Mapping[str, np.ndarray],
-        load: Mapping[str, np.ndarray] = NONE,
+        brought: Rows,
+        taken: Rows,
+        load: Rows = NONE,
         width: int = 0,
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ) -> Plan:
-        """A pass of at most n worlds, or copies or points of them, made ready.
+        """A pass of these worlds, see `Runner.plan`."""
+        return self.runner.plan(
+            loop, n, brought, taken, load, keeps=[*self.rows], width=width or self.width, memory=memory, sizes=sizes
+        )
 
-        Args:
-            loop: the stage that works through tiles.
-            n: worlds.
-            brought, taken: field -> rows of each step.
-            load: field -> rows of each world, beside the worlds' own.
-            width: of tiles; 0: as usual.
-            memory: what worlds remember of their pairs.
-            sizes: of the loop's own record.
-        """
-        workspaces = self._prepared(width or self.width)
-        kinds = {"load": [*self._loads(), *transfers(loop, load)]}
-        kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
-        plan = Plan(workspaces, kinds, n, self.batch._wanted({*taken} & {*DATA.index}), loop, memory, sizes)
-        workspaces[0].calls.require(loop)
-        return plan
-
-    def _go(self, plan: Plan, ntile: int) -> None:
-        """All tiles of a plan that has begun."""
-        work([(plan, ntile)], self.batch._team)
+    def go(self, plan: Plan, ntile: int) -> None:
+        """Run all tiles of a plan that has begun."""
+        work([(plan, ntile)], self.runner.team)
 
 
 class MovedWorlds(OwnWorlds):
@@ -193,16 +171,16 @@ class MovedWorlds(OwnWorlds):
             self._write_steps(slice(first, first + k))
         if qacc is not None:
             self._qacc[...] = qacc
-        self._prepared(self.width)
+        self.runner.prepare(self.width)
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
             self._begun = first, k, nstep
         ntile = -(-k * self.npoint // self.width)
-        self._go(plan, ntile)
+        self.go(plan, ntile)
         if self._read:
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             worlds = np.repeat(np.arange(first, first + k), self.npoint)
-            cutoffs = self.batch._expanded.shared_or_own("sensor_cutoff", worlds)
+            cutoffs = self.batch.arrays.expanded.shared_or_own("sensor_cutoff", worlds)
             fill(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
         out = self._out[: k * self.npoint].reshape(k, self.npoint, self._out.shape[-1])
         return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
@@ -224,7 +202,7 @@ class MovedWorlds(OwnWorlds):
     def _made_plan(self) -> Plan:
         """The transfers, with memory for all points of a pass."""
         batch, total, n = self.batch, self.each * self.npoint, self.n
-        sizes = [DATA[name].count(batch._sizes) for name in self.outputs]
+        sizes = [DATA[name].count(batch.arrays.sizes) for name in self.outputs]
         ends = np.cumsum(sizes).tolist()
         self._out, self._steps = np.zeros((total, 1, ends[-1])), np.zeros(total)
         at = np.tile(np.arange(n), 2) if self.centered else np.arange(-1, n)
@@ -233,12 +211,12 @@ class MovedWorlds(OwnWorlds):
         self._read = {}
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
-            self._read = {name: np.empty((total, 1, *DATA[name].dims(batch._sizes))) for name in read}
+            self._read = {name: np.empty((total, 1, *DATA[name].dims(batch.arrays.sizes))) for name in read}
         brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)} | self._more()
         taken = {
             name: self._out[:, :, end - size : end] for name, size, end in zip(self.outputs, sizes, ends, strict=True)
         }
-        plan = self._plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
+        plan = self.plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
         self._revision, self._begun, self._written = self.model.revision, None, False
         return plan
 
@@ -256,7 +234,7 @@ class Borrowed(Generic[T]):
     """
 
     def __init__(self, kind: type[T], model: Model, source: Data | Batch, *how):
-        shape = None if isinstance(source, Data) else (source.nworld, *source._expanded)
+        shape = None if isinstance(source, Data) else (source.nworld, *source.arrays.expanded)
         key = kind, how, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
         self._kind, self._arguments = kind, (model, source, *how)
@@ -275,14 +253,14 @@ class Borrowed(Generic[T]):
 
 def in_use_of(source: Data | Batch) -> dict[str, Any]:
     """What worlds use in place of their model, see `Expanded.in_use`."""
-    return source._expanded.in_use() if isinstance(source, Batch) else {}
+    return source.arrays.expanded.in_use() if isinstance(source, Batch) else {}
 
 
 def _width(source: Data | Batch) -> int:
     """Width of tiles: 1 for piles of bodies, which have few couplings in common (see `Batch._parts`), 0: as usual."""
     if isinstance(source, Data):
         return int(source.workspace.arrays["ordered"][0, 0] > 0)
-    return int(source._arrays["ordered"].any())
+    return int(source.arrays.rows["ordered"].any())
 
 
 def _threads(model: Model, npoint: int) -> int:

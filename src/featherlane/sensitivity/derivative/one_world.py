@@ -42,9 +42,9 @@ class OneWorld(OwnWorlds):
         n, out, self.report = self.shape[0], np.zeros((1, *self.shape)), np.zeros(KNOWN + 1)
         every_time = np.lib.stride_tricks.as_strided(self.report, (1, n, KNOWN + 1), (0, 0, 8))
         taken = {name: out[..., at : at + nv] for name, at in parts.items()} | {"report": every_time}
-        brought, memory = {"at": np.arange(float(n)).reshape(1, n, 1)}, self.batch._remembered()
+        brought, memory = {"at": np.arange(float(n)).reshape(1, n, 1)}, self.batch.pair_memory
         sizes = {"rate_rest": 0, "rate_steps": int(not torques)}
-        self.plan = plan = self._plan_of(formula_steps, 1, brought, taken, width=1, memory=memory, sizes=sizes)
+        self.plan = plan = self.plan_of(formula_steps, 1, brought, taken, width=1, memory=memory, sizes=sizes)
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
         self.calls = plan.workspaces[0].calls
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]

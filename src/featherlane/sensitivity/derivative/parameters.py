@@ -17,10 +17,9 @@ from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import parameter_points
 from featherlane.sensitivity.derivative.moved import POINTS, OwnWorlds
+from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.worlds import ON_DEMAND
 from featherlane.simulation.query.position import differentiate_pos
-from featherlane.simulation.tile.transfer import Plan, Transfer, transfers
 from featherlane.simulation.tile.work import work
 
 RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
@@ -99,21 +98,14 @@ class Parameters:
         k, nv, na = len(chosen), self.model.nv, self.model.na
         source = np.repeat(chosen, 2 * self.n)
         points, span = self._points(self.model, worlds, source, RELATIVE)
-        rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds._rows.items()}
+        rows = {name: np.ascontiguousarray(a[source]) for name, a in worlds.rows.items()}
         g, p, act = np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, nv)), np.zeros((len(source), 1, na))
-        taken = {"dg": g, "dp": p, "dact": act}
-        load = [Transfer(name, a) for name, a in rows.items()]
-        load += [Transfer(name, a, MODEL) for name, a in points._expanded.items()]
-        load += [Transfer("qacc", worlds.qacc[source]), Transfer("qacc_step", worlds.qacc_step[source])]
-        record = transfers(parameter_points, taken)
-        workspaces = points._prepare(width)
-        for w in workspaces if worlds.disabled else ():
-            w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | worlds.disabled)
-        plan = Plan(workspaces, {"load": load, "record": record}, len(source), points._wanted(set()), parameter_points)
-        plan.workspaces[0].calls.require(parameter_points)
-        every = np.arange(len(source))
+        load = rows | {"qacc": worlds.qacc[source], "qacc_step": worlds.qacc_step[source]}
+        runner, taken, every = points.runner, {"dg": g, "dp": p, "dact": act}, np.arange(len(source))
+        runner.disabled = worlds.disabled
+        plan = runner.plan(parameter_points, len(source), taken=taken, load=load, keeps=(), width=width)
         plan.begin(1, every, every)
-        work([(plan, -(-len(every) // width))], points._team)
+        work([(plan, -(-len(every) // width))], runner.team)
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
 
     def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:
@@ -127,14 +119,12 @@ class Parameters:
             k = min(each, worlds.batch.nworld - first)
             source = np.repeat(np.arange(first, first + k), 2 * self.n)
             points, span = self._points(model, worlds, source, OF_STEPS)
-            for name, a in worlds._rows.items():
-                points._arrays[name][...] = a[source]
+            for name, a in worlds.rows.items():
+                points.arrays.rows[name][...] = a[source]
             points.step()
-            up, down = np.moveaxis(
-                np.concatenate([points._arrays[name] for name in ("qpos", "qvel", "act")], 1).reshape(k, self.n, 2, -1),
-                2,
-                0,
-            )
+            rows = points.arrays.rows
+            after = np.concatenate([rows["qpos"], rows["qvel"], rows["act"]], 1).reshape(k, self.n, 2, -1)
+            up, down = np.moveaxis(after, 2, 0)
             position = differentiate_pos(model, 1.0, down[..., :nq], up[..., :nq])
             out.append(np.concatenate([position, up[..., nq:] - down[..., nq:]], -1) / span[..., None])
         return np.concatenate(out)
@@ -142,11 +132,11 @@ class Parameters:
     def _points(self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float) -> tuple[Batch, np.ndarray]:
         """A batch of these worlds with one number of each moved, and how far apart those of a pair are, (k, n)."""
         points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
-        for name in worlds._rows:
+        for name in worlds.rows:
             if name in ON_DEMAND:
                 getattr(points, name)
-        for name, a in worlds.batch._expanded.items():
-            points._expand(name)[...] = a[source]
+        for name, a in worlds.batch.arrays.expanded.items():
+            points.arrays.expand(name)[...] = a[source]
         span = self._move(points, len(source) // (2 * self.n), relative)
         if self.follows:
             points.set_const()

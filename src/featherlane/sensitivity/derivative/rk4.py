@@ -62,7 +62,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
         (nworld, n, 2 nv) rates; (nworld,) how near the nearest switch of the four accelerations is; numbers of worlds
         whose rows found no room, which have none.
     """
-    model, rows = worlds.model, worlds.batch._arrays
+    model, rows = worlds.model, worlds.batch.arrays.rows
     nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
     h, states = _timesteps(worlds), _states(worlds)
     dq0, dv0 = np.eye(n, nv), np.eye(n, nv, -nv)
@@ -98,15 +98,15 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
     every = worlds.every
     sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk.rate": worlds.model.nv}
     found = {name: np.zeros((len(every), 4, size)) for name, size in sizes.items()}
-    plan = worlds._plan_of(rk4_states, len(every), {}, found)
+    plan = worlds.plan_of(rk4_states, len(every), {}, found)
     plan.begin(4, every, every)
-    worlds._go(plan, -(-len(every) // worlds.width))
+    worlds.go(plan, -(-len(every) // worlds.width))
     return found
 
 
 def _timesteps(worlds: ImplicitWorlds) -> np.ndarray:
     """(nworld, 1): worlds may have their own."""
-    expanded = worlds.batch._expanded
+    expanded = worlds.batch.arrays.expanded
     h = expanded["opt_timestep"] if "opt_timestep" in expanded else worlds.model.__dict__["opt_timestep"]
     return np.broadcast_to(np.reshape(h, (-1, 1)), (worlds.batch.nworld, 1))
 

@@ -148,12 +148,12 @@ class MovingWorlds(OwnWorlds):
         out = np.empty((len(every), 3 * nv, nv))
         if nv:
             self._qacc[...] = qacc
-            self._prepared(self.width)
+            self.runner.prepare(self.width)
             if self._plan is None or self._revision != self.model.revision:
                 load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
-                self._plan = self._plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes)
+                self._plan = self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes)
                 self._revision = self.model.revision
             self._plan.record.arrays["record_row"][0] = address(out)
             self._plan.begin(3 * nv, every, every)
-            self._go(self._plan, -(-len(every) // self.width))
+            self.go(self._plan, -(-len(every) // self.width))
         return out

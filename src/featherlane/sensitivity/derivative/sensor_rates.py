@@ -106,7 +106,7 @@ def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) 
     with Borrowed(SensorWorlds, model, data, n, nthread, disabled) as points:
         points.load(data)
         points.set_steps(EPS)
-        ranges = points.batch._expanded.shared_or_own("actuator_ctrlrange", slice(None))
-        up, down = control_steps(model.__dict__["actuator_ctrllimited"], ranges, points.batch._arrays["ctrl"], EPS)
+        ranges = points.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
+        up, down = control_steps(model.__dict__["actuator_ctrllimited"], ranges, points.batch.arrays.rows["ctrl"], EPS)
         points.set_some_steps(nx, up, down)
         return points.rates(qacc, da), left

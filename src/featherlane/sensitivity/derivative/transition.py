@@ -224,9 +224,9 @@ def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
 
 def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
     """Controls, the coordinates from `first` on, do not move where that would leave their range."""
-    batch, ctrl = worlds.batch, worlds.batch._arrays["ctrl"]
+    batch, ctrl = worlds.batch, worlds.batch.arrays.rows["ctrl"]
     limited = worlds.model.__dict__["actuator_ctrllimited"]
-    ranges = batch._expanded.shared_or_own("actuator_ctrlrange", slice(None))
+    ranges = batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
     if len(ctrl) == 1:  # a few numbers are quicker one by one
         rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
         if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):

@@ -1,4 +1,5 @@
-"""Many worlds as users hold them: `Batch`, its failures; and states and sensors' noise, of one world as well.
+"""Batches: worlds stepped together in the vector lanes of the CPU.
 
-A batch is made of rows (`worlds.py`, `expanded.py`), of what runs on them (`running.py`) and of calls (`batch.py`).
+A `Batch` (`batch.py`) is made of the arrays of its worlds (`arrays.py`) and of a runner that steps them (`runner.py`).
+`MixedBatch` steps worlds of several models.  `failure.py` keeps steps with non-finite or unsolved states for replay.
 """

@@ -7,35 +7,57 @@ a result, so worlds with alike contacts are put together for speed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
-from featherlane.errors import ModelError, UnknownAttributeError, near
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count
-from featherlane.model.assignment import entries, flag, is_numbers, numbers
-from featherlane.simulation.batch.call import Share
+from featherlane.lanes.cores import cores
+from featherlane.model.arguments import count, instance
+from featherlane.model.assignment import assign, flag, is_mixed
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+from featherlane.model.names import NamedAccess
+from featherlane.model.set_const import model_of_world
+from featherlane.simulation.batch.arrays import (
+    BINDABLE,
+    LASTING,
+    ON_DEMAND,
+    SLEEP_ROWS,
+    STATE,
+    WorldArrays,
+    check_bindable,
+    chosen_worlds,
+    keyframe_numbers,
+    not_kept,
+    precision,
+)
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.recorder import Recorder
+from featherlane.simulation.batch.recordings import control_of_step, field_names, recordings
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.running import Running
-from featherlane.simulation.batch.worlds import LASTING, check_bindable, keyframe_numbers
+from featherlane.simulation.batch.room import Room
+from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
+from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.transfer import Transfer
 from featherlane.simulation.tile.turn import hold
-from featherlane.simulation.tile.uninterrupted import set_all
-from featherlane.simulation.user.control import control_function
-from featherlane.simulation.user.function import UserFunction
-from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.given import room_for
+
+MOST_THREADS = 1024  # each has its own memory
 
 
-class Batch(Running):
+class Batch(NamedAccess):
     """nworld worlds of one model.
 
     Args:
@@ -64,14 +86,76 @@ class Batch(Running):
         ModelError: nworld, nthread, given_contacts or record_bad out of range, an unknown dtype.
     """
 
+    layout = DATA
+    world_axes = 1
+    model: Model
+    nworld: int
+    nthread: int
+    dtype: np.dtype
+    ngiven: int  # contacts that the caller may give to a world
+    width: int  # worlds of a tile
+    arrays: WorldArrays  # internal
+    runner: Runner  # internal
     failures: list[Failure]
 
-    def _found_failures(self) -> list[Failure]:
-        if self._recorder is None:
-            raise UnknownAttributeError(
-                "batch has no failures: featherlane.Batch(..., record_bad=n) keeps n steps of each world"
-            )
-        return self._recorder.failures
+    def __init__(
+        self,
+        model: Model,
+        nworld: int,
+        nthread: int = 0,
+        dtype: DTypeLike = "float64",
+        given_contacts: int = 0,
+        record_bad: int = 0,
+    ):
+        instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
+        real, nworld = precision(dtype), count("nworld", nworld, 1)
+        ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
+        kept = count("record_bad", record_bad, 0)
+        arrays = WorldArrays(model, nworld, real, ngiven)
+        self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
+
+    def _start(self, arrays: WorldArrays, runner: Runner) -> None:
+        own, shown = self.__dict__, ("model", "nworld", "dtype", "ngiven")
+        own.update({name: getattr(arrays, name) for name in shown}, arrays=arrays, runner=runner)
+        own["nthread"], own["width"] = runner.team.nthread, runner.width
+        if runner.recorder is not None:
+            own["failures"] = runner.recorder.failures
+
+    # ---- fields ------------------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        arrays = self.__dict__.get("arrays")
+        if arrays is not None and (name in arrays.rows or name in ON_DEMAND or name in SLEEP_ROWS):
+            # from now on an attribute like any other: to read it is twenty times as fast
+            self.__dict__[name] = shown = DATA[name].public(arrays.lasting(name))
+            return shown
+        if name in BINDABLE:
+            check_bindable(self.model, "bind", name)
+            self._check_kept(name)
+            return self._bind(name)
+        if name == "failures":
+            message = "batch has no failures: featherlane.Batch(..., record_bad=n) keeps n steps of each world"
+            raise UnknownAttributeError(message)
+        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
+
+    def __setattr__(self, name: str, value):
+        if name in STATE:
+            assign(name, getattr(self, name), value, mixed=is_mixed(name))
+        elif name in DATA or name in self.__dict__ or hasattr(type(self), name):
+            raise UnknownAttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
+        else:
+            raise UnknownAttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *BINDABLE})
+
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        return self.arrays.status
+
+    def count_of(self, *causes: str) -> np.ndarray:
+        """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
+        return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
@@ -89,11 +173,11 @@ class Batch(Running):
             ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch.
         """
-        self._run(count("nstep", nstep, 1), self._ids(ids), None)
+        self.runner.run(count("nstep", nstep, 1), self._ids(ids))
 
     def forward(self, ids=None) -> None:
         """Compute all derived fields of the present state, without a step."""
-        self._run(0, self._ids(ids), None)
+        self.runner.run(0, self._ids(ids))
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Worlds to the model's defaults, or to keyframes; bound outputs follow.
@@ -108,28 +192,19 @@ class Batch(Running):
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
-        hold((self._turn,), self._reset, chosen, keys)
+        hold((self.runner.turn,), self._reset, chosen, keys)
         if forward:
             self.forward_bound(chosen)
 
-    def forward_bound(self, ids=None) -> None:
-        """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
-        self.__dict__["_computed"] = True
-        if self._bound:
-            self.forward(ids)
-
     def _reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
-        """Sets worlds to the defaults or to keyframes, in one bytecode."""
-        values = self._defaults(chosen)
-        for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
-            at, model = chosen[keys == k], self.model
-            values.append((self._arrays["time"], at, model.key_time[k]))
-            for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
-                values.append((self._arrays[name], at, getattr(model, f"key_{name}")[k]))
-            for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
-                shape = self._arrays[name].shape[1:]
-                values.append((self._arrays[name], at, getattr(model, key)[k].reshape(shape)))
-        set_all(values)
+        self._forget(chosen)
+        self.arrays.reset(chosen, keys)
+
+    def forward_bound(self, ids=None) -> None:
+        """Compute the bound outputs of worlds that were set; the other outputs have no values from now on."""
+        self.arrays.computed = True
+        if self.arrays.bound:
+            self.forward(ids)
 
     def rollout(
         self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
@@ -165,39 +240,15 @@ class Batch(Running):
         names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
         for name in names:
             check_bindable(self.model, "record", name)
-        dims = lambda name: DATA[name].dims(self._sizes)  # noqa: E731
+        dims = lambda name: DATA[name].dims(self.arrays.sizes)  # noqa: E731
         result = recordings(names, (len(chosen), nstep), out, dims, self.dtype)
         if callable(control) and not isinstance(control, Kernel):
             self._driven(control, nstep, chosen, result)
         else:
-            share, reads = self._share(nstep, chosen, control, result)
-            self._run(nstep, chosen, share.extra, share.control)
-            self._measure_recorded(chosen, reads, result)
+            share, reads = self.runner.share(nstep, chosen, control, result)
+            self.runner.run(nstep, chosen, share.brought, share.taken, share.control)
+            self.runner.measure_recorded(chosen, reads, result)
         return result if how is None else over_worlds(how, result, chosen)
-
-    def _share(self, nstep: int, chosen: np.ndarray, control, result) -> tuple[Share, dict[str, np.ndarray]]:
-        """A rollout's share of a call, and what sensors of the user read in it, by name."""
-        transfers, kernel = {"control": [], "record": [Transfer(name, rows) for name, rows in result.items()]}, None
-        if isinstance(control, Kernel):
-            kernel = self.control_kernel(control)
-            for name in kernel.sets():
-                self.row_memory(name)
-        elif control is not None:
-            transfers["control"].append(
-                Transfer(
-                    "ctrl",
-                    np.ascontiguousarray(controls_of_rollout(control, (len(chosen), nstep, self.model.nu)), self.dtype),
-                )
-            )
-        reads = self._reads(result, (len(chosen), nstep))
-        transfers["record"] += [Transfer(name, array) for name, array in reads.items()]
-        return Share(self, chosen, transfers, kernel), reads
-
-    def _measure_recorded(self, chosen: np.ndarray, reads: dict[str, np.ndarray], result) -> None:
-        """Compute the user's sensors from the recordings of a rollout."""
-        if "sensordata" in result and plain_sensors(self.model):
-            cutoffs = self._expanded.shared_or_own("sensor_cutoff", chosen)
-            fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> None:
         """A rollout of one step after the other, with controls that a function computes between them."""
@@ -206,19 +257,6 @@ class Batch(Running):
             values = control_of_step(control(self, k), k, shape, self.dtype)
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
-
-    def control_kernel(self, control: Kernel) -> UserFunction:
-        """The kernel, checked when it is first used with the model as it is now."""
-        known = self._controls.get(control)
-        if known is None:
-            known = self._controls[control] = control_function(self.model, control)
-        return known
-
-    def _reads(self, names, lead: tuple[int, int]) -> dict[str, np.ndarray]:
-        """Arrays for what the user's sensors read in a rollout that records sensordata."""
-        read = fields_read(self.model) - {"sensordata"} if "sensordata" in names else set()
-        fields = [DATA[name] for name in read]
-        return {f.name: np.empty((*lead, *f.dims(self._sizes)), f.stored_as(self.dtype)) for f in fields}
 
     def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
         """Inverse dynamics: the external force that gives each world an acceleration in its present state.
@@ -293,67 +331,242 @@ class Batch(Running):
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
 
+    # ---- outputs -----------------------------------------------------------------------------------------------------
+    def bind(self, name: str) -> np.ndarray:
+        """A live array over a field: state itself, or an output that each call refreshes.
+
+        After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
+        output is zero until the first `step`, `forward` or `reset`.  One that is bound later is NaN until the next call
+        computes it, because no call kept its values; `batch.xpos` instead of `bind` raises an error then.
+
+        Args:
+            name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
+
+        Returns:
+            (nworld, ...) array; outputs are read-only.
+
+        Raises:
+            ModelError: no such field, or one that belongs to a tile and not to a world.
+            UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
+        """
+        check_bindable(self.model, "bind", name)
+        if name in LASTING or name in self.arrays.rows:
+            return getattr(self, name)
+        return self._bind(name)
+
+    def _bind(self, name: str) -> np.ndarray:
+        """A live array over an output."""
+        array = self.arrays.output(name)
+        if name in self.__dict__:
+            return self.__dict__[name]
+        view = DATA[name].public(array).view()
+        view.flags.writeable = False
+        if name != "sensordata":  # reading all sensors raises an error that names those that are not computed
+            self.__dict__[name] = view
+        return view
+
+    def _check_kept(self, name: str) -> None:
+        """Refuse to read an output whose values the last call did not keep."""
+        if self.arrays.computed and name not in self.arrays.bound:
+            raise not_kept(name)
+
+    def writable(self, name: str) -> np.ndarray:
+        """An output of the last call, to be written; what is written lasts until the next call.
+
+        Raises:
+            ModelError: it was not bound before the last call.
+        """
+        getattr(self, name)
+        return self.arrays.bound[name]
+
+    def sensor_values(self, sensor: int) -> np.ndarray:
+        """`sensordata`, to read one sensor.
+
+        Raises:
+            ModelError: it was not bound before the last call.
+            UnsupportedFeatureError: the sensor is not computed.
+        """
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(self.model, [sensor])
+        self._check_kept("sensordata")
+        return self._bind("sensordata")
+
+    def expand(self, name: str) -> np.ndarray:
+        """Give a real model field its own values in each world.
+
+        After writing fields that others depend on (masses, inertias, ...), call `set_const`.  A field may be 0 in the
+        model and not in a world, and the reverse: each call looks at the values of all worlds.
+
+        Args:
+            name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
+
+        Returns:
+            (nworld, ...) live array, at first the model's values.
+
+        Raises:
+            ModelError: no such real field.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
+            allowed = [f.name for f in MODEL.fields if f.kind == "real"]
+            raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
+        hold((self.runner.turn,), self.arrays.expand, name)
+        return self.arrays.expanded.lend(name)
+
+    def expanded(self, name: str) -> np.ndarray | None:
+        """The per-world values of a model field, or None where all worlds share the model's."""
+        if isinstance(name, str):
+            name = name.replace("opt.", "opt_")
+        return self.arrays.expanded.lend(name) if isinstance(name, str) and name in self.arrays.expanded else None
+
+    def set_const(self, ids=None) -> None:
+        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world.
+
+        Raises:
+            ModelError: ids out of range, numbers that fields cannot hold.
+            RuntimeError: another thread is in a call of this batch.
+        """
+        hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
+
+    # ---- given contacts ----------------------------------------------------------------------------------------------
+    @takes_contacts
+    def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
+        """Give each world separate contacts, in addition to those that are detected or in place of them.
+
+        As `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so that (n, ...)
+        gives all worlds the same.  Contacts live in the rows of their world: a reset clears them, a checkpoint holds
+        them, and worlds whose contacts join other bodies may share a tile.
+
+        Args:
+            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.
+            replace: () or (nworld,): no contacts are detected in this world.
+            count: (nworld,) a world's contacts are its first `count`; None: all n.
+            ids: the worlds, by number or as a mask, whose contacts are given; None for all.
+
+        Raises:
+            ModelError: as in `Data.give_contacts`; room is made by `Batch(..., given_contacts=n)`.
+        """
+        self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
+
+    def clear_given_contacts(self, ids=None) -> None:
+        """No given contacts in these worlds, and contacts are detected."""
+        if self.ngiven:
+            for name in ("given_present", "given_replace"):
+                self.arrays.rows[name][self._ids(ids)] = 0
+
+    # ---- memory ------------------------------------------------------------------------------------------------------
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """Memory of what lasts (state, inputs in use, reports) by field, (nworld, ...); writes to it are unchecked."""
+        return MappingProxyType(self.arrays.rows)
+
+    @property
+    def bound(self) -> Mapping[str, np.ndarray]:
+        """Memory of the bound outputs by field, (nworld, ...)."""
+        return MappingProxyType(self.arrays.bound)
+
+    @property
+    def expanded_fields(self) -> Mapping[str, np.ndarray]:
+        """Memory of the model fields that differ by world, (nworld, ...); `expanded` gives arrays with checks."""
+        return MappingProxyType(self.arrays.expanded)
+
+    def row_memory(self, name: str) -> np.ndarray:
+        """Returns the memory of a state field, allocated at the first use."""
+        return self.arrays.lasting(name)
+
+    def is_left_out(self, name: str) -> bool:
+        """Is it an input that nobody has asked for yet, zero in all worlds?"""
+        return isinstance(name, str) and name in ON_DEMAND and name not in self.arrays.rows
+
+    # ---- for programs that show or run a batch of a user -------------------------------------------------------------
+    @property
+    def is_busy(self) -> bool:
+        """Is a call under way?"""
+        return self.runner.turn.is_held
+
+    def mute(self) -> None:
+        """Emits no BadNumberWarning from now on: the caller reports what `status` counts."""
+        self.runner.warned = True
+
+    def watch(self, function: Callable[[], None] | None) -> None:
+        """Calls a function at the end of each call, in the thread of that call; None for no function."""
+        self.runner.watcher = function
+
+    @property
+    def pair_memory(self) -> np.ndarray:
+        """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
+        return self.runner.pair_memory()
+
+    def query(self, question: Question, chosen: np.ndarray) -> Any:
+        """Returns the answer to a question about the present states of worlds; see `Runner.query`."""
+        return self.runner.query(question, chosen)
+
+    # ---- worlds ------------------------------------------------------------------------------------------------------
+    def _ids(self, ids) -> np.ndarray:
+        """World numbers (n,) int64, checked."""
+        return chosen_worlds(ids, self.nworld)
+
+    def _world(self, world) -> int:
+        """One world's number, checked."""
+        return count("world", world, 0, self.nworld - 1)
+
+    def get_model(self, world: int) -> Model:
+        """One world's model: a copy with its expanded fields."""
+        w = self._world(world)
+        return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
+
     def get_data(self, world: int):
         """One world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
-        for name in LASTING:
-            if name in self._arrays:
-                data.workspace.arrays[name][: self._arrays[name][w].size, 0] = self._arrays[name][w].reshape(-1)
+        for name, rows in self.arrays.rows.items():
+            if name in LASTING:
+                data.workspace.arrays[name][: rows[w].size, 0] = rows[w].reshape(-1)
         data.forward()
         return data
 
+    # ---- checkpoints and copies --------------------------------------------------------------------------------------
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copies of all that lasts: state rows, reports, expanded model fields; for `restore`, np.savez, pickle."""
+        return self.arrays.checkpoint()
+
+    def restore(self, kept) -> None:
+        """Restore a checkpoint; the worlds continue bit for bit.
+
+        Raises:
+            ModelError: a field is missing, or of another shape or dtype; nothing is restored then.
+            RuntimeError: another thread is in a call of this batch; nothing is restored then.
+        """
+        instance("restore", kept, Mapping, "what checkpoint() gave")
+        hold((self.runner.turn,), self._restore, self.arrays.checked_checkpoint(kept))
+
+    def _restore(self, values: Mapping[str, np.ndarray]) -> None:
+        self._forget(slice(None))
+        self.arrays.restore(values)
+
+    def _forget(self, worlds: slice | np.ndarray) -> None:
+        """Forget the recorded steps of worlds: their state will not follow from these."""
+        if self.runner.recorder is not None:
+            self.runner.recorder.forget(worlds)
+
+    def move_into(self, room: Room) -> None:
+        """Move all arrays into parts of arrays that several batches share (`MixedBatch`)."""
+        for name in self.arrays.rows.keys() | self.arrays.bound.keys():
+            self.__dict__.pop(name, None)  # a view of the old array
+        self.arrays.move_into(room)
+
+    def __getstate__(self):
+        return {"arrays": self.arrays, "runner": self.runner}
+
+    def __setstate__(self, state):
+        self._start(**state)
+
+    def __copy__(self) -> Batch:
+        """A batch with its own worlds, in the same state, of the same model."""
+        return copy.deepcopy(self, {id(self.model): self.model})
+
     def __repr__(self) -> str:
         return f"Batch({self.model!r}, nworld={self.nworld}, nthread={self.nthread}, dtype={self.dtype.name})"
-
-
-def field_names(call: str, given) -> list[str]:
-    """Names of fields, one or several."""
-    names = []
-    for name in entries(call, given, "are names of fields"):
-        if not isinstance(name, str):
-            raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
-        names.append(name)
-    return names
-
-
-def recordings(
-    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
-) -> dict[str, np.ndarray]:
-    """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
-    spare, result = sorted(set(out or ()) - set(names)), {}
-    if spare:
-        raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
-    for name in names:
-        field, given = DATA[name], (out or {}).get(name)
-        shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
-        result[name] = np.empty(shape, kind) if given is None else _recordable(name, given, shape, kind)
-    return result
-
-
-def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array to record into, checked."""
-    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
-    if not isinstance(given, np.ndarray):
-        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
-    fits = given.shape == shape and given.dtype == dtype
-    if not (fits and given.flags.c_contiguous and given.flags.writeable):
-        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
-    return given
-
-
-def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
-    """Controls of a rollout, checked: of each world, or the same for all."""
-    given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
-    if given.shape not in (shape, shape[1:]):
-        raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
-    return np.broadcast_to(given, shape)
-
-
-def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Controls that a function gave for one step of a rollout, checked."""
-    try:
-        return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
-    except ValueError:
-        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
-        raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None

@@ -22,7 +22,7 @@ from featherlane.model.load import from_mujoco
 from featherlane.model.model import LAYOUT, Model
 from featherlane.model.option import set_integers
 from featherlane.model.reader import heard, mujoco_module
-from featherlane.simulation.batch.worlds import LASTING
+from featherlane.simulation.batch.arrays import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.given import room_for

@@ -25,12 +25,7 @@ from featherlane.lanes import Kernel
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
-from featherlane.simulation.batch.batch import Batch, control_of_step, controls_of_rollout, field_names, recordings
-from featherlane.simulation.batch.call import AT_ONCE, Share, run
-from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room, Rooms
-from featherlane.simulation.batch.worlds import (
+from featherlane.simulation.batch.arrays import (
     BINDABLE,
     REPORTS,
     STATE,
@@ -38,6 +33,12 @@ from featherlane.simulation.batch.worlds import (
     chosen_worlds,
     keyframe_numbers,
 )
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.recordings import control_of_step, controls_of_rollout, field_names, recordings
+from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
+from featherlane.simulation.batch.room import Room, Rooms
+from featherlane.simulation.batch.runner import Share, run
 from featherlane.simulation.tile.fields import DATA, STATUS
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
@@ -95,14 +96,13 @@ class MixedBatch:
         """Put the groups' rows side by side; a process or a copy has to do it anew."""
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
-        rooms = Rooms([g.nworld for g in groups], [g._sizes for g in groups], self.dtype)
+        rooms = Rooms([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group._move_into(Room(rooms, k))
+            group.move_into(Room(rooms, k))
         own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
-        own["_at_once"] = AT_ONCE
         for group in groups[1:]:
-            group.__dict__["_team"] = groups[0]._team  # threads that none of them has by itself
+            group.runner.team = groups[0].runner.team  # threads that none of them has by itself
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -266,13 +266,13 @@ class MixedBatch:
             own = control
             if isinstance(control, np.ndarray):
                 own = self._rooms.cut("ctrl", k, control[at])
-            share, reads = group._share(nstep, worlds, own, result)
+            share, reads = group.runner.share(nstep, worlds, own, result)
             shares.append(share)
             after.append((group, worlds, reads, result))
             first += len(worlds)
         self._run(nstep, shares)
         for group, worlds, reads, result in after:
-            group._measure_recorded(worlds, reads, result)
+            group.runner.measure_recorded(worlds, reads, result)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Steps one after the other, with controls that a function computes between them."""
@@ -282,16 +282,16 @@ class MixedBatch:
             self._roll(1, chosen, values[:, None], {name: rows[:, step : step + 1] for name, rows in out.items()})
 
     def _shares(self, chosen: np.ndarray) -> list[Share]:
-        return [Share(self.groups[k], worlds, None) for k, worlds in self._split(chosen)]
+        return [Share(self.groups[k].runner, worlds) for k, worlds in self._split(chosen)]
 
     def _run(self, nstep: int, shares: list[Share]) -> None:
         """A call of all groups that have worlds in it."""
         if not shares:
             return
-        run(self, nstep, shares)
+        run(nstep, shares)
         if nstep:
             for k, group in enumerate(self.groups):
-                group._tell_of_bad(int(self.starts[k]))
+                group.runner.warn_of_bad(int(self.starts[k]))
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:

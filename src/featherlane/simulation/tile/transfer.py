@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -40,10 +40,18 @@ class Transfer(NamedTuple):
         return self.layout[self.field]
 
 
-def transfers(loop: Stage, arrays: Mapping[str, np.ndarray]) -> list[Transfer]:
+Rows = Mapping[str, np.ndarray] | Sequence[tuple[str, np.ndarray]]  # arrays by field; a sequence may repeat a field
+
+
+def pairs(rows: Rows) -> Iterable[tuple[str, np.ndarray]]:
+    """Pairs of a field and its array."""
+    return rows.items() if isinstance(rows, Mapping) else rows
+
+
+def transfers(loop: Stage, rows: Rows) -> list[Transfer]:
     """Transfers of arrays by the names of fields, those of the loop's own record first; empty arrays are left out."""
     own = loop.records.get("p", DATA)
-    return [Transfer(name, a, own if name in own else DATA) for name, a in arrays.items() if a.size]
+    return [Transfer(name, a, own if name in own else DATA) for name, a in pairs(rows) if a.size]
 
 
 class Plan:

@@ -1,0 +1,355 @@
+"""`WorldArrays`: a batch's arrays, a row for each world: state, bound outputs, model fields that differ by world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.lanes import processor
+from featherlane.model.assignment import regular
+from featherlane.model.enums import Enable
+from featherlane.model.fields import MODEL
+from featherlane.model.history import empty_history
+from featherlane.model.limits import check_field
+from featherlane.model.model import Model
+from featherlane.model.sleep import AWAKE
+from featherlane.simulation.batch.expanded import Expanded, dependent
+from featherlane.simulation.batch.room import Room
+from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.tile.uninterrupted import Assignment, set_all
+from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
+from featherlane.simulation.world.contacts import Contacts
+from featherlane.simulation.world.given import given_fields
+
+MOCAP = ("mocap_pos", "mocap_quat")
+EVOLVING, INPUTS = DATA.of("state"), DATA.of("drive", "input")
+STATE = EVOLVING + INPUTS
+DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # at a reset
+ON_DEMAND = DATA.asked("use")  # allocated at the first use
+GIVEN_ROWS = DATA.of("given")  # allocated where the batch has room for given contacts
+SLEEP_ROWS = DATA.of("memory")  # allocated once the flag `sleep` was on
+LASTING = DATA.that("lasts")
+REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
+SLEEPS = int(Enable.SLEEP)  # to test a flag of Python's enum takes a microsecond
+BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
+
+
+class WorldArrays:
+    """The arrays of nworld worlds of one model, `(nworld, ...)` in C order.
+
+    Args:
+        model: the model.
+        nworld: number of worlds.
+        dtype: of reals, but for fields that are float64 at every precision.
+        ngiven: contacts that the caller may give to a world.
+
+    Attributes:
+        rows: state, inputs in use and reports by field: what lasts from call to call.
+        bound: outputs that each call stores, by field.
+        expanded: model fields that differ by world.
+        sizes: sizes of fields by name.
+        revision: changes when an array is added or replaced.
+        computed: has a step, a forward pass or a reset run?  Outputs bound later have no values until the next call.
+    """
+
+    def __init__(self, model: Model, nworld: int, dtype: np.dtype, ngiven: int):
+        self.model, self.nworld, self.dtype, self.ngiven = model, nworld, dtype, ngiven
+        self.sizes = Workspace.sizes_of(model, ngiven)
+        self.rows: dict[str, np.ndarray] = {}
+        self.bound: dict[str, np.ndarray] = {}
+        self.expanded = Expanded(model, nworld, dtype)
+        self.revision, self.computed = 0, False
+        self._room: Room | None = None
+        self._row_views: dict[tuple[str, ...], list[tuple[np.ndarray, Any]]] = {}
+        given = GIVEN_ROWS if ngiven else ()
+        for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
+            self.rows[name] = self._new(name)
+        set_all(self.defaults(np.arange(nworld)))
+        self.keep_sleep()
+
+    def _new(self, name: str) -> np.ndarray:
+        """A new array of a field, zero."""
+        field = DATA[name]
+        if self._room is not None:
+            return self._room.rows(field)
+        return np.zeros((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
+
+    def _changed(self) -> None:
+        self.revision += 1
+        self._row_views.clear()
+
+    def move_into(self, room: Room) -> None:
+        """Move all arrays, later ones included, into parts of arrays that several batches share."""
+        self._room = room
+        for arrays in (self.rows, self.bound):
+            for name, old in arrays.items():
+                arrays[name] = self._new(name)
+                arrays[name][...] = old
+        self._changed()
+
+    # ---- arrays ------------------------------------------------------------------------------------------------------
+    def lasting(self, name: str) -> np.ndarray:
+        """The array of a field that lasts, allocated at its first use."""
+        if name not in self.rows:
+            if name in SLEEP_ROWS:
+                self._add_sleep()
+            else:
+                self.rows[name] = self._new(name)
+                self._changed()
+        return self.rows[name]
+
+    def output(self, name: str) -> np.ndarray:
+        """The array of an output, which each call stores from now on; NaN where no call has kept its values."""
+        if name not in self.bound:
+            self.bound[name] = rows = self._new(name)
+            rows[...] = np.nan if self.computed else 0.0
+            self._changed()
+        return self.bound[name]
+
+    def expand(self, name: str) -> np.ndarray:
+        """The array of a model field, which differs by world from now on."""
+        if name not in self.expanded:
+            self.expanded.add(name)
+            self._changed()
+        return self.expanded[name]
+
+    # ---- model fields ------------------------------------------------------------------------------------------------
+    def check_edits(self) -> None:
+        """Refuse numbers that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
+        self.model.check_edits()
+        self.expanded.check_edits()
+
+    def set_const(self, chosen: np.ndarray) -> None:
+        """Recompute the model fields that depend on expanded ones, in the chosen worlds."""
+        inputs = self.expanded.inputs()
+        self.check_edits()
+        for name in dependent(self.model, self.expanded):
+            self.expand(name)
+        self.expanded.set_const(chosen, inputs)
+
+    # ---- given contacts ----------------------------------------------------------------------------------------------
+    def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
+        """See `Batch.give_contacts`."""
+
+        def values(name):
+            rows = self.expanded.get(name)
+            return self.model.__dict__[name][None] if rows is None else rows[chosen]
+
+        adhesive = self.expanded.in_use().get("flg_adhesion", self.model.flg_adhesion)
+        rows = given_fields(self.model, self.ngiven, len(chosen), values, adhesive, replace, count, contacts)
+        for name, value in rows.items():
+            self.rows[name][chosen] = value
+
+    # ---- status ------------------------------------------------------------------------------------------------------
+    @property
+    def status(self) -> dict[str, np.ndarray]:
+        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        return {n: self.rows["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
+
+    def count_of(self, *causes: str) -> np.ndarray:
+        """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
+        counts, total = self.rows["warning"], np.zeros(self.nworld)
+        for cause in causes:
+            total += counts[:, STATUS.index(cause)]
+        return total
+
+    # ---- defaults ----------------------------------------------------------------------------------------------------
+    def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
+        """Set worlds to the defaults or to keyframes, in one bytecode."""
+        values = self.defaults(chosen)
+        for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
+            at, model = chosen[keys == k], self.model
+            values.append((self.rows["time"], at, model.key_time[k]))
+            for name in ("qpos", "qvel", "act", "ctrl", "plastic"):
+                values.append((self.rows[name], at, getattr(model, f"key_{name}")[k]))
+            for name, key in (("mocap_pos", "key_mpos"), ("mocap_quat", "key_mquat")):
+                shape = self.rows[name].shape[1:]
+                values.append((self.rows[name], at, getattr(model, key)[k].reshape(shape)))
+        set_all(values)
+
+    def defaults(self, at: np.ndarray) -> list[Assignment]:
+        """The model's default state and inputs of the worlds `at`, from their own values of expanded fields."""
+        q0 = self.expanded.get("qpos0")
+        new = {"qpos": self.model.qpos0 if q0 is None else q0[at], "eq_active": self.model.eq_active0}
+        new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
+        if self.model.nhistory:
+            step, interval = (self.expanded.own(name, at) for name in ("opt_timestep", "sensor_interval"))
+            new["history"] = empty_history(self.model, step.ravel(), interval)
+        if self.model.nplastic:
+            rest = (self.expanded.own(name, at) for name in ("qpos_spring", "tendon_lengthspring"))
+            new["plastic"] = plastic_defaults(self.model, *rest)
+        values = [(rows, at, zero) for rows, zero in self._whole_rows((*EVOLVING, *REPORTS, *DROPPED))]
+        values += [(self.rows[name], at, value) for name, value in new.items() if self.rows[name].size]
+        return values + (self._sleep_defaults(at, new) if "tree_asleep" in self.rows else [])
+
+    def _whole_rows(self, names: tuple[str, ...]) -> list[tuple[np.ndarray, Any]]:
+        """Of each field that has numbers: a view with one element for each world, and a zero of its kind.
+
+        A row that is one element is set in a fifth of the time.
+        """
+        if names not in self._row_views:
+            arrays = (self.rows[n] for n in names if n in self.rows)
+            self._row_views[names] = [whole_rows(a) for a in arrays if a.size]
+        return self._row_views[names]
+
+    # ---- sleep -------------------------------------------------------------------------------------------------------
+    def _add_sleep(self) -> None:
+        """Allocate the arrays of sleep."""
+        rows = {name: self._new(name) for name in SLEEP_ROWS}
+        set_all(self._sleep_defaults(np.arange(self.nworld), self.rows, rows))
+        self.rows.update(rows)
+        self._changed()
+
+    def _sleep_defaults(self, at: np.ndarray, state: Mapping[str, np.ndarray], rows=None) -> list[Assignment]:
+        """Which trees sleep as the model starts worlds in a state; into the worlds' arrays, or into new ones."""
+        mocap = [np.broadcast_to(state[name], (len(at), *self.rows[name].shape[1:])) for name in MOCAP]
+        new = sleep_defaults(self.model) | {"sleep_qpos": state["qpos"], "sleep_mocap": np.concatenate(mocap, axis=-1)}
+        return [((rows or self.rows)[name], at, value) for name, value in new.items()]
+
+    def keep_sleep(self) -> None:
+        """Allocate the arrays of sleep where the flag `sleep` is on; wake all trees where it was switched off."""
+        if self.model.opt_enableflags & SLEEPS:
+            self.lasting("tree_asleep")
+        elif "tree_asleep" in self.rows:
+            self.rows["tree_asleep"][...] = AWAKE
+
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Copies of all that lasts; a model field `name` stands under `model.name`."""
+        kept = {name: a.copy() for name, a in self.rows.items()}
+        return kept | {f"model.{name}": a.copy() for name, a in self.expanded.items()}
+
+    def checked_checkpoint(self, kept: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """The arrays of a checkpoint.
+
+        Raises:
+            ModelError: a field is missing, or has another shape or dtype.
+        """
+        for name in self.rows:
+            if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
+                raise ModelError(f"restore: the checkpoint lacks {name!r}")
+        values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
+        for key, value in values.items():
+            shape, dtype = self._shape_in_checkpoint(key), self.dtype
+            if shape is not None:
+                dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
+            if shape is None or value.shape != shape or value.dtype != dtype:
+                allowed = "no such field" if shape is None else f"allowed is {dtype} {shape}"
+                raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
+            if key.startswith("model."):
+                check_field(self.model, key.removeprefix("model."), value, worlds=True)
+        return values
+
+    def _shape_in_checkpoint(self, key) -> tuple[int, ...] | None:
+        """The shape of a checkpoint's array; None where there is no such field."""
+        name = key.removeprefix("model.") if isinstance(key, str) else ""
+        if name != key:
+            real = name in MODEL and MODEL[name].kind == "real"
+            return (self.nworld, *self.model.__dict__[name].shape) if real else None
+        if name in self.rows or name in (*ON_DEMAND, *SLEEP_ROWS):
+            return (self.nworld, *DATA[name].dims(self.sizes))
+        return None
+
+    def restore(self, values: Mapping[str, np.ndarray]) -> None:
+        """Set all arrays to those of a checked checkpoint; fields that it omits to their defaults."""
+        new: list[Assignment] = []
+        for key, value in values.items():
+            name = key.removeprefix("model.")
+            target = self.expand(name) if name != key else self.lasting(key)
+            new.append((target, ..., value.reshape(target.shape)))
+        new += [(self.rows[name], ..., 0) for name in ON_DEMAND if name in self.rows and name not in values]
+        if "tree_asleep" in self.rows and "tree_asleep" not in values:
+            new.append((self.rows["tree_asleep"], ..., AWAKE))
+        shared = {name: rows for name, rows in self.expanded.items() if f"model.{name}" not in values}
+        set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
+
+    def __getstate__(self):
+        return self.__dict__ | {"_room": None, "_row_views": {}}
+
+
+def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
+    """A view with one element for each row of an array, and an element of zeros; the array itself where a row is no
+    piece of memory, as in arrays that batches of different models share."""
+    flat = array.reshape(len(array), -1)
+    if not np.may_share_memory(flat, array):
+        return array, 0
+    row = np.dtype((np.void, flat[0].nbytes))
+    return flat.view(row)[:, 0], np.zeros((), row)[()]
+
+
+def check_bindable(model: Model, call: str, name: Any) -> None:
+    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
+    if isinstance(name, str) and name == "sensordata":
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(model)
+    check_field_name(call, name)
+
+
+def check_field_name(call: str, name: Any) -> None:
+    """Refuses what is no name of a field of a world."""
+    if not isinstance(name, str) or name not in BINDABLE:
+        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
+
+
+def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
+    """A keyframe's number for each of n worlds, checked; none for the defaults of all, the common case."""
+    if type(keyframe) is int and keyframe == -1:
+        return np.zeros(0, np.int64)
+    if isinstance(keyframe, str):
+        keyframe = model.keyframe(keyframe).id
+    given = regular("keyframe", keyframe)
+    try:
+        keys = np.broadcast_to(given, (n,))
+    except ValueError:
+        raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
+    if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= model.nkey)).any():
+        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
+    return keys
+
+
+def not_kept(name: str) -> ModelError:
+    """The error of reading an output that was not bound before the last call."""
+    return ModelError(
+        f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
+        "then batch.step() or batch.forward(); an environment takes the name in `fields`"
+    )
+
+
+def precision(dtype) -> np.dtype:
+    """A dtype that kernels compute in, checked."""
+    try:
+        processor.base_of(dtype)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    given = np.dtype(dtype)
+    if not given.isnative:
+        raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
+    return given
+
+
+def chosen_worlds(ids, nworld: int) -> np.ndarray:
+    """World numbers (n,) int64, checked: `ids` are numbers, a mask, or None for all."""
+    if ids is None:
+        return np.arange(nworld)
+    a = regular("ids", ids)
+    if a.dtype == bool:
+        if a.shape != (nworld,):
+            raise ModelError(f"ids: got a mask of shape {a.shape}, allowed is ({nworld},)")
+        return np.flatnonzero(a)
+    a = a if a.ndim else a[None]
+    if a.size == 0:
+        return np.zeros(0, np.int64)
+    if a.ndim != 1 or a.dtype.kind not in "iu":
+        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+    if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
+        return a.astype(np.int64, copy=False)  # the common case, without a sort
+    wrong = a[(a < 0) | (a >= nworld)]
+    if wrong.size:
+        raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {nworld - 1}")
+    if len(np.unique(a)) != len(a):
+        raise ModelError("ids: a world is named twice")
+    return a.astype(np.int64)

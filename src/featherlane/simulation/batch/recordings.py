@@ -1,0 +1,63 @@
+"""Checks of what a rollout is given: names of fields, arrays to record into, controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from featherlane.errors import ModelError, near
+from featherlane.model.assignment import entries, is_numbers, numbers
+from featherlane.simulation.tile.fields import DATA
+
+
+def field_names(call: str, given) -> list[str]:
+    """Names of fields, one or several."""
+    names = []
+    for name in entries(call, given, "are names of fields"):
+        if not isinstance(name, str):
+            raise ModelError(f"{call}: got {name!r}, allowed are names of fields")
+        names.append(name)
+    return names
+
+
+def recordings(
+    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
+) -> dict[str, np.ndarray]:
+    """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
+    spare, result = sorted(set(out or ()) - set(names)), {}
+    if spare:
+        raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
+    for name in names:
+        field, given = DATA[name], (out or {}).get(name)
+        shape, kind = lead if field.is_number else (*lead, *dims(name)), field.stored_as(dtype)
+        result[name] = np.empty(shape, kind) if given is None else _recordable(name, given, shape, kind)
+    return result
+
+
+def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array to record into, checked."""
+    allowed = f"allowed is a writable C-order array of {dtype} {shape}"
+    if not isinstance(given, np.ndarray):
+        raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
+    fits = given.shape == shape and given.dtype == dtype
+    if not (fits and given.flags.c_contiguous and given.flags.writeable):
+        raise ModelError(f"out[{name!r}]: got {given.dtype} {given.shape}, {allowed}")
+    return given
+
+
+def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
+    """Controls of a rollout, checked: of each world, or the same for all."""
+    given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
+    if given.shape not in (shape, shape[1:]):
+        raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
+    return np.broadcast_to(given, shape)
+
+
+def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Controls that a function gave for one step of a rollout, checked."""
+    try:
+        return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
+    except ValueError:
+        what = f"shape {np.shape(given)}" if is_numbers(given) else type(given).__name__
+        raise ModelError(f"control: step {step} gave {what}, allowed is what broadcasts to {shape}") from None

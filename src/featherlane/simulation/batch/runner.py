@@ -1,0 +1,454 @@
+"""`Runner`: how the calls of a batch run: threads, workspaces, plans of what enters and leaves tiles, pieces of calls.
+
+A long call runs in pieces.  A piece runs within one bytecode of the calling thread (`tile.work`), so an interrupt
+(Ctrl-C) finds all worlds of the call at the same step.  The Python code around a piece only prepares it and changes no
+world.  A call may step several batches: each has a `Share` in it, and all shares use the same threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from featherlane.errors import warn_of_bad_numbers
+from featherlane.lanes import Kernel, Stage, processor
+from featherlane.lanes.record import aligned
+from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
+from featherlane.model.fields import MODEL
+from featherlane.model.model import Model
+from featherlane.model.status import BAD_NUMBER
+from featherlane.simulation.batch.arrays import (
+    COUNTS,
+    DROPPED,
+    EVOLVING,
+    LASTING,
+    MOCAP,
+    REPORTS,
+    SLEEP_ROWS,
+    WorldArrays,
+)
+from featherlane.simulation.batch.order import TileOrder
+from featherlane.simulation.batch.recorder import Recorder
+from featherlane.simulation.batch.recordings import controls_of_rollout
+from featherlane.simulation.query.question import Question
+from featherlane.simulation.tile.calls import fields_called_for
+from featherlane.simulation.tile.fields import DATA, WANTED
+from featherlane.simulation.tile.team import Team
+from featherlane.simulation.tile.tiles import run_tiles
+from featherlane.simulation.tile.transfer import NONE, Plan, Rows, Transfer, pairs, transfers
+from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.work import work
+from featherlane.simulation.tile.workspace import ModelRows, Workspace
+from featherlane.simulation.user.control import control_function
+from featherlane.simulation.user.function import UserFunction
+from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+
+NAMED = 8  # worlds that a warning names
+PIECE_SECONDS = 0.2  # how long an interrupt waits, about
+AT_ONCE = 1000  # steps of worlds in the first piece, whose time is not known yet
+
+
+class Runner:
+    """Runs calls on the arrays of worlds, one call at a time.
+
+    Args:
+        arrays: the worlds.
+        nthread: threads.
+        recorder: keeps the last steps of each world; None: nothing is kept.
+        warned: has a `BadNumberWarning` been emitted, or is none wanted?
+        at_once: steps of worlds that take PIECE_SECONDS, about.
+
+    Attributes:
+        width: worlds of a tile.
+        turn: held by the call that is under way.
+        team: the threads.
+        watcher: called at the end of each call; None: nothing is.
+        disabled: bits of `opt.disableflags` that are set for these worlds besides the model's.
+    """
+
+    def __init__(
+        self,
+        arrays: WorldArrays,
+        nthread: int,
+        recorder: Recorder | None = None,
+        warned: bool = False,
+        at_once: int = AT_ONCE,
+    ):
+        self.arrays, self.recorder, self.warned, self.at_once = arrays, recorder, warned, at_once
+        self.model: Model = arrays.model
+        self.width, self.disabled = processor.tile_width(arrays.dtype), 0
+        self.turn, self.team = Turn("batch"), Team(nthread)
+        self.watcher: Callable[[], None] | None = None
+        self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
+        self._shared: dict[int, ModelRows] = {}
+        self._plans: dict[tuple[bool, bool, int], Plan] = {}  # of plain steps and forward passes
+        self._seen = (0, 0)  # revision of the arrays and number of expanded fields when these were made
+        self._orders: dict[int, TileOrder] = {}
+        self._controls: dict[Kernel, UserFunction] = {}
+        self._memory: np.ndarray | None = None
+
+    def __getstate__(self):
+        kept = {"nthread": self.team.nthread, "recorder": self.recorder, "warned": self.warned, "at_once": self.at_once}
+        return {"arrays": self.arrays, **kept}
+
+    def __setstate__(self, state):
+        self.__init__(**state)
+
+    # ---- steps -------------------------------------------------------------------------------------------------------
+    def run(self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None) -> None:
+        """Run steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
+        if not len(chosen):
+            return
+        run(nstep, [Share(self, chosen, brought, taken, control)])
+        if nstep:
+            self.warn_of_bad()
+
+    def begin(self, nstep: int, share: Share) -> list[tuple[Plan, int]]:
+        """Plans that are ready to loop over their tiles, and how many there are of each."""
+        begun = []
+        for width, part in self.parts(share.chosen):
+            workspaces = self.prepare(width)
+            begun.append(self._begun(self.step_plan(nstep, width, share), nstep, share.chosen, part))
+            for w in workspaces if share.control else ():
+                w.record.set_size("user_control", w.calls.address(share.control))
+        return begun
+
+    def ready(self) -> None:
+        """Allocate the arrays that a call may need."""
+        self.arrays.keep_sleep()
+        if "sensordata" in self.arrays.bound:
+            for name in fields_read(self.model) - {"sensordata"}:
+                self._array(name)
+        self.arrays.computed = True
+
+    def after(self, chosen: np.ndarray) -> None:
+        """Evaluate user-defined sensors in plain Python and notify the watcher, after the steps of a call."""
+        bound, measured = self.arrays.bound, not self.model.opt_disableflags & Disable.SENSOR
+        if measured and "sensordata" in bound and plain_sensors(self.model):
+            values, read = bound["sensordata"][chosen], lambda name: DATA[name].public(self._array(name))[chosen]
+            fill(self.model, values, read, self.arrays.expanded.shared_or_own("sensor_cutoff", chosen))
+            bound["sensordata"][chosen] = values
+        if self.watcher is not None:
+            self.watcher()
+
+    def _array(self, name: str) -> np.ndarray:
+        """The array of a state field or of an output."""
+        return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
+
+    def warn_of_bad(self, first: int = 0) -> None:
+        """Warn once of worlds whose numbers turned bad; worlds are numbered from `first` on."""
+        rows = self.arrays.rows
+        if self.warned or not rows["warning"][:, BAD_NUMBER].any():
+            return
+        self.warned = True
+        worlds = first + np.flatnonzero(rows["warning"][:, BAD_NUMBER])
+        more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
+        who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
+        warn_of_bad_numbers(who, bool(rows["nbad"].any()), "batch", 3)
+
+    # ---- rollouts ----------------------------------------------------------------------------------------------------
+    def control_kernel(self, control: Kernel) -> UserFunction:
+        """The kernel, checked when it is first used with the model as it is now."""
+        known = self._controls.get(control)
+        if known is None:
+            known = self._controls[control] = control_function(self.model, control)
+        return known
+
+    def share(
+        self, nstep: int, chosen: np.ndarray, control, result: Mapping[str, np.ndarray]
+    ) -> tuple[Share, dict[str, np.ndarray]]:
+        """A rollout's share of a call, and the recordings that sensors of the user read, by field.
+
+        Args:
+            nstep: steps.
+            chosen: (n,) the worlds.
+            control: what broadcasts to (n, nstep, nu), a kernel, or None.
+            result: field -> (n, nstep, ...) array to record into.
+        """
+        kernel, brought = None, {}
+        if isinstance(control, Kernel):
+            kernel = self.control_kernel(control)
+            for name in kernel.sets():
+                self.arrays.lasting(name)
+        elif control is not None:
+            shape = (len(chosen), nstep, self.model.nu)
+            brought = {"ctrl": np.ascontiguousarray(controls_of_rollout(control, shape), self.arrays.dtype)}
+        sizes, dtype, reads = self.arrays.sizes, self.arrays.dtype, {}
+        for name in fields_read(self.model) - {"sensordata"} if "sensordata" in result else ():
+            reads[name] = np.empty((len(chosen), nstep, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype))
+        return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel), reads
+
+    def measure_recorded(self, chosen: np.ndarray, reads: Mapping[str, np.ndarray], result) -> None:
+        """Compute the user's sensors from the recordings of a rollout."""
+        if "sensordata" in result and plain_sensors(self.model):
+            cutoffs = self.arrays.expanded.shared_or_own("sensor_cutoff", chosen)
+            fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
+
+    # ---- queries -----------------------------------------------------------------------------------------------------
+    def query(self, question: Question, chosen: np.ndarray) -> Any:
+        """Returns the answer to a question about the present states of worlds, which stay as they are.
+
+        Args:
+            question: of `featherlane.simulation.query`, for as many worlds.
+            chosen: (n,) numbers of the worlds.
+        """
+        if len(chosen):
+            hold((self.turn,), self._answer, question, chosen)
+        return question.answer()
+
+    def _answer(self, question: Question, chosen: np.ndarray) -> None:
+        for workspace in self.prepare(self.width):
+            question.enter(workspace)
+        plan = self.plan(question.loop, self.arrays.nworld, question.brought(), question.taken(), keeps=question.reads)
+        work([self._begun(plan, question.number, chosen)], self.team)
+
+    # ---- plans -------------------------------------------------------------------------------------------------------
+    def plan(
+        self,
+        loop: Stage,
+        n: int,
+        brought: Rows = NONE,
+        taken: Rows = NONE,
+        load: Rows = NONE,
+        *,
+        keeps: Sequence[str] = LASTING,
+        width: int = 0,
+        memory: np.ndarray | None = None,
+        sizes: Mapping[str, int] = NONE,
+    ) -> Plan:
+        """A pass of at most n worlds, or copies or points of them, made ready.
+
+        Args:
+            loop: the stage that works through tiles.
+            n: worlds.
+            brought, taken: rows (n, nstep, ...) of each step, by field.
+            load: rows (n, ...) of each world besides its own, by field.
+            keeps: fields of the worlds that tiles load.
+            width: worlds of a tile; 0: as usual.
+            memory: (nworld, n) what worlds remember of their pairs.
+            sizes: of the loop's own record.
+        """
+        workspaces = self.prepare(width or self.width)
+        kinds = {"load": [*self._load(keeps), *transfers(loop, load)]}
+        kinds |= {"control": transfers(loop, brought), "record": transfers(loop, taken)}
+        wanted = self._wanted({t.field for t in kinds["record"] if t.layout is DATA})
+        plan = Plan(workspaces, kinds, n, wanted, loop, memory, sizes)
+        workspaces[0].calls.require(loop)
+        return plan
+
+    def step_plan(self, nstep: int, width: int, share: Share) -> Plan:
+        """The plan of steps or of a forward pass; without rows of the call it is kept until the arrays change."""
+        forward, recorder = nstep == 0, self.recorder if nstep > 1 else None
+        key, plain = (forward, recorder is not None, width), not share.brought and not share.taken
+        if plain and not share.control and key in self._plans:
+            return self._plans[key]
+        rows, bound = self.arrays.rows, self.arrays.bound
+        # inputs are stored, too: a rollout sets controls, and a world that the engine resets clears its inputs
+        lasts = () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
+        store = {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | bound
+        taken = transfers(run_tiles, share.taken)
+        wanted = bound.keys() | {t.field for t in taken} | (share.control.fields if share.control else set())
+        kinds = {"load": self._load((*LASTING, *COUNTS)), "control": transfers(run_tiles, share.brought)}
+        kinds["record"] = taken + (transfers(run_tiles, recorder.written(self.arrays)) if recorder else [])
+        kinds["store"] = transfers(run_tiles, store)
+        memory = self.pair_memory()
+        plan = Plan(self.workspaces[width], kinds, self.arrays.nworld, self._wanted(wanted), memory=memory)
+        if plain and not share.control:
+            self._plans[key] = plan
+        return plan
+
+    def _load(self, names) -> list[Transfer]:
+        """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
+        rows, expanded = self.arrays.rows, self.arrays.expanded
+        load = [Transfer(name, rows[name]) for name in names if name in rows]
+        return load + [Transfer(name, a, MODEL) for name, a in expanded.items()]
+
+    def _wanted(self, fields: Set[str]) -> dict[str, int]:
+        return sizes_wanted(self.model, self.arrays.nworld, fields)
+
+    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
+        """A plan that is ready to loop over its tiles, and how many there are."""
+        plan.workspaces[0].calls.require(plan.loop)
+        order = self.arrange(chosen if part is None else part, plan.width, nstep)
+        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
+        return plan, -(-len(order) // plan.width)
+
+    def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Where worlds stand in the list of a call, which may name all of them in another order."""
+        if len(chosen) == self.arrays.nworld and (chosen[1:] > chosen[:-1]).all():
+            return order
+        return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
+
+    def pair_memory(self) -> np.ndarray:
+        """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
+        if self._memory is None:
+            n = Workspace.sizes_of(self.model, self.arrays.ngiven, self.width)["nmemory"]
+            self._memory = aligned((self.arrays.nworld, n))
+        return self._memory
+
+    # ---- tiles -------------------------------------------------------------------------------------------------------
+    def parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        """Widths of tiles, and the worlds that step in them.
+
+        A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
+        2.3 times as fast alone.  So is, 1.2 to 1.4 times, a world without mates in its tile.  (Kernels for one world
+        are there in float64 only.)
+        """
+        if self.width == 1 or self.arrays.dtype != np.float64:
+            return [(self.width, chosen)]
+        alone = self.arrays.rows["ordered"][chosen, 0] > 0
+        if np.count_nonzero(~alone) % self.width == 1:
+            alone[np.flatnonzero(~alone)[-1]] = True
+        parts = [(self.width, chosen[~alone]), (1, chosen[alone])]
+        return [(width, part) for width, part in parts if len(part)]
+
+    def arrange(self, chosen: np.ndarray, width: int, nstep: int) -> np.ndarray:
+        """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
+        if width == 1 or len(chosen) <= width:
+            return chosen
+        signature = self.arrays.rows["signature"]
+        if width not in self._orders:
+            self._orders[width] = TileOrder(self.arrays.nworld, signature.shape[1], width)
+        return self._orders[width].of(chosen, signature, nstep)
+
+    def prepare(self, width: int) -> list[Workspace]:
+        """Workspaces of a width, one for each thread, for the arrays and the model as they are now."""
+        arrays = self.arrays
+        seen, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
+        if seen != self._seen:
+            self._plans.clear()
+            if seen[1] != self._seen[1]:
+                self.workspaces, self._shared = {}, {}
+            self._seen = seen
+        if width not in self.workspaces:
+            shared = self._shared[width] = ModelRows(self.model, width, arrays.dtype)
+            names = list(arrays.expanded)
+
+            def make() -> Workspace:
+                rows = shared.own(names, in_use) if names else shared
+                return Workspace(self.model, width, arrays.dtype, rows, arrays.ngiven)
+
+            self.workspaces[width] = self.team.build(make)
+        shared = self._shared[width]
+        shared.refresh()
+        arrays.check_edits()
+        for w in self.workspaces[width]:
+            if w.rows is not shared:
+                w.rows.refresh_sizes(in_use)
+            if self.disabled:
+                w.rows.record.set_size("opt_disableflags", self.model.opt_disableflags | self.disabled)
+            w.calls.connect()
+        return self.workspaces[width]
+
+
+class Share(NamedTuple):
+    """What a call asks of a batch.
+
+    Attributes:
+        runner: of the batch.
+        chosen: (n,) its worlds that move, by number.
+        brought, taken: rows (n, nstep, ...) that each step reads and writes, by field.
+        control: the kernel that each step calls.
+    """
+
+    runner: Runner
+    chosen: np.ndarray
+    brought: Rows = NONE
+    taken: Rows = NONE
+    control: UserFunction | None = None
+
+    def of_steps(self, start: int, n: int) -> Share:
+        """The share of n steps from number `start` on."""
+        brought, taken = ([(name, a[:, start : start + n]) for name, a in pairs(r)] for r in (self.brought, self.taken))
+        return Share(self.runner, self.chosen, brought, taken, self.control)
+
+
+def run(nstep: int, shares: Sequence[Share]) -> None:
+    """All worlds of the shares take nstep steps, or a forward pass where it is 0.
+
+    Args:
+        nstep: steps.
+        shares: of each batch, at least one.
+
+    Raises:
+        RuntimeError: another call of one of the batches is under way.
+    """
+    hold([share.runner.turn for share in shares], _run, nstep, shares)
+
+
+def _run(nstep: int, shares: Sequence[Share]) -> None:
+    """The call, while no other one works on the batches."""
+    for share in shares:
+        share.runner.ready()
+    recorded = any(share.runner.recorder is not None for share in shares)
+    number = sum(len(share.chosen) for share in shares)
+    if nstep == 0 or (not recorded and nstep * number <= shares[0].runner.at_once):
+        _advance(nstep, shares)
+    else:
+        _advance_in_pieces(nstep, shares, number)
+
+
+def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None:
+    """The steps of a long call, or of one that is recorded."""
+    first, done = shares[0].runner, 0
+    while done < nstep:
+        n = _piece(nstep - done, shares, number)
+        parts = shares if n == nstep else [share.of_steps(done, n) for share in shares]
+        start = time.perf_counter()
+        for runner, chosen, brought, _, control in parts:
+            if runner.recorder is not None:
+                kernel = control.function if control else None
+                runner.recorder.before(runner.arrays, chosen, dict(pairs(brought)), kernel)
+        _advance(n, parts)
+        for runner, chosen, *_ in parts:
+            if runner.recorder is not None:
+                runner.recorder.after(runner.arrays, chosen, n)
+        done += n
+        seconds = time.perf_counter() - start
+        first.at_once = max(1, int(n * number * PIECE_SECONDS / max(seconds, 1e-9)))
+
+
+def _piece(nstep: int, shares: Sequence[Share], number: int) -> int:
+    """How many of nstep steps worlds take at once."""
+    recorders = [(s.runner.recorder, s.runner.arrays) for s in shares if s.runner.recorder is not None]
+    room = [recorder.piece(nstep, arrays) for recorder, arrays in recorders]
+    return min(room) if room else min(nstep, max(1, shares[0].runner.at_once // number))
+
+
+def _advance(nstep: int, shares: Sequence[Share]) -> None:
+    """All worlds of a call take nstep steps, or a forward pass."""
+    work([part for share in shares for part in share.runner.begin(nstep, share)], shares[0].runner.team)
+    for share in shares:
+        share.runner.after(share.chosen)
+
+
+def sizes_wanted(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:
+    """Returns what a step computes, as sizes of its record: outputs that are read, and histories of sensors (state)."""
+    sensors = "sensordata" in fields or bool((model.sensor_history[:, 0] > 0).any())
+    fields = fields | fields_called_for(model, sensors)
+    by_sensors = sensors and bool(np.isin(model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
+    wanted = {size: not fields.isdisjoint(names) for size, names in WANTED.items()}
+    wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
+    wanted["want_all"] |= by_sensors
+    wanted["keeps_list"] = nworld == 1
+    # `Runner.begin` sets the address of a control
+    return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
+
+
+def begun_rollout(runner: Runner, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:
+    """Returns the plan of a rollout of all worlds, begun, for a caller that runs its loop over the tiles.
+
+    Args:
+        runner: of the worlds.
+        control: (nworld, nstep, nu) controls.
+        record: field -> (nworld, nstep, n) array to record into.
+    """
+    every, nstep = np.arange(runner.arrays.nworld), control.shape[1]
+    runner.prepare(runner.width)
+    plan = runner.step_plan(nstep, runner.width, Share(runner, every, {"ctrl": control}, record))
+    plan.workspaces[0].calls.require(plan.loop)
+    plan.begin(nstep, every, every)
+    return plan
