@@ -133,7 +133,7 @@ def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.
         away = 0.6
         for _ in range(6):
             data.qpos[:3] = away * along[k]
-            fl.kinematics(model, data)
+            fl.stages.kinematics(model, data)
             away -= fl.geom_distance(model, data, 0, 1, 10.0)[0] - target[k]
         pos[k, 1] = away * along[k]
     return pos, quat

@@ -299,7 +299,7 @@ def test_sensors_measure_the_forces_of_the_lcp():
     for _ in range(200):
         fl.step(model, data)
     fl.forward(model, data)
-    fl.rne_post_constraint(model, data)
+    fl.stages.rne_post_constraint(model, data)
     np.testing.assert_allclose(data.sensordata, [2.0 * G, 0.0, 0.0, G], atol=1e-6)
     np.testing.assert_allclose(data.cfrc_ext[1, 3:], [0.0, 0.0, 2.0 * G], atol=1e-6)
     total = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.model.assignment import regular
 from featherlane.model.enums import Enable
@@ -34,7 +34,6 @@ SLEEP_ROWS = DATA.of("memory")  # allocated once the flag `sleep` was on
 LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
 SLEEPS = int(Enable.SLEEP)  # to test a flag of Python's enum takes a microsecond
-BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
 
 
 class WorldArrays:
@@ -278,21 +277,6 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
         return array, 0
     row = np.dtype((np.void, flat[0].nbytes))
     return flat.view(row)[:, 0], np.zeros((), row)[()]
-
-
-def check_bindable(model: Model, call: str, name: Any) -> None:
-    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
-    if isinstance(name, str) and name == "sensordata":
-        from featherlane.model.features import refuse_sensors
-
-        refuse_sensors(model)
-    check_field_name(call, name)
-
-
-def check_field_name(call: str, name: Any) -> None:
-    """Refuses what is no name of a field of a world."""
-    if not isinstance(name, str) or name not in BINDABLE:
-        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
 
 
 def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:

@@ -25,21 +25,21 @@ from featherlane.lanes import Kernel
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import (
-    BINDABLE,
-    REPORTS,
-    STATE,
-    check_field_name,
-    chosen_worlds,
-    keyframe_numbers,
-)
+from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.recordings import control_of_step, controls_of_rollout, field_names, recordings
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    check_field_name,
+    control_of_step,
+    controls_of_rollout,
+    field_names,
+    recordings,
+)
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
 

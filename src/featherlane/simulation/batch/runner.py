@@ -32,7 +32,6 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.batch.recordings import controls_of_rollout
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
@@ -45,6 +44,7 @@ from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.world.recordings import controls_of_rollout
 
 NAMED = 8  # worlds that a warning names
 PIECE_SECONDS = 0.2  # how long an interrupt waits, about

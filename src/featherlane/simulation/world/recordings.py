@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.model.assignment import entries, is_numbers, numbers
+from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
+
+BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
+
+
+def check_bindable(model: Model, call: str, name: Any) -> None:
+    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
+    if isinstance(name, str) and name == "sensordata":
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(model)
+    check_field_name(call, name)
+
+
+def check_field_name(call: str, name: Any) -> None:
+    """Refuses what is no name of a field of a world."""
+    if not isinstance(name, str) or name not in BINDABLE:
+        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
 
 
 def field_names(call: str, given) -> list[str]:
@@ -22,7 +41,7 @@ def field_names(call: str, given) -> list[str]:
 
 
 def recordings(
-    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
+    names: list[str], lead: tuple[int, ...], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
 ) -> dict[str, np.ndarray]:
     """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
     spare, result = sorted(set(out or ()) - set(names)), {}
