@@ -38,9 +38,10 @@ MODULES = {
 }
 # modules that import an optional library: their pages are made from the source alone
 ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl", "rllib")
+BRIDGE = "sensitivity/adjoint/bridge.py"  # documents `featherlane.torch.Dynamics` and `featherlane.jax.Dynamics`
 SOURCES = {
-    "torch": ("featherlane.torch", ("torch/__init__.py", "sensitivity/adjoint/bridge.py", "torch/dynamics.py")),
-    "jax": ("featherlane.jax", ("jax/__init__.py", "sensitivity/adjoint/bridge.py", "jax/dynamics.py")),
+    "torch": ("featherlane.torch", ("torch/__init__.py", BRIDGE)),
+    "jax": ("featherlane.jax", ("jax/__init__.py", BRIDGE)),
     "adapters": (
         "featherlane.environments.adapters",
         tuple(f"environments/adapters/{name}.py" for name in ("__init__", *ADAPTERS)),
@@ -313,22 +314,27 @@ def parsed(node: ast.ClassDef | ast.FunctionDef, level: int, anchor: str) -> lis
     return lines + [line for n in public.values() for line in parsed(n, level + 1, f"{anchor}.{n.name}")]
 
 
-def parsed_names(file: str) -> list[ast.ClassDef | ast.FunctionDef]:
-    """The public functions and classes of a file, from its text."""
+def parsed_names(file: str) -> dict[str, ast.ClassDef | ast.FunctionDef]:
+    """The public functions and classes of a file by their full names, from its text."""
     body = ast.parse((ROOT / "src" / "featherlane" / file).read_text()).body
-    return [n for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")]
+    found = [n for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")]
+    if file != BRIDGE:
+        return {f"{Path(file).stem}.{node.name}": node for node in found}
+    (bridge,) = (node for node in found if isinstance(node, ast.ClassDef))
+    bridge.name = "Dynamics"
+    return {bridge.name: bridge}
 
 
 def parsed_page(dotted: str, files: tuple[str, ...]) -> str:
     """A page of modules that are read and not imported."""
     lines = [f"# {dotted}", ""]
     for file in files:
-        text = ast.get_docstring(ast.parse((ROOT / "src" / "featherlane" / file).read_text())) or ""
-        stem = Path(file).stem
-        lines += [] if stem == "__init__" else [f"## {stem}", ""]
-        lines += [entry(text), ""]
-        for node in parsed_names(file):
-            lines += parsed(node, 3, f"{stem}.{node.name}")
+        if file != BRIDGE:
+            text = ast.get_docstring(ast.parse((ROOT / "src" / "featherlane" / file).read_text())) or ""
+            lines += [] if file.endswith("__init__.py") else [f"## {Path(file).stem}", ""]
+            lines += [entry(text), ""]
+        for name, node in parsed_names(file).items():
+            lines += parsed(node, 2 if file == BRIDGE else 3, name)
         lines += [f"[source](../../src/featherlane/{file})", ""]
     return "\n".join(lines)
 
@@ -355,10 +361,8 @@ def index_page() -> str:
             lines += summary([(name, f"{page}.md#{name}", text) for name, text in told])
     for page, (dotted, files) in SOURCES.items():
         lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
-        found = [
-            (f"{Path(file).stem}.{n.name}", ast.get_docstring(n) or "") for file in files for n in parsed_names(file)
-        ]
-        lines += summary([(name, f"{page}.md#{name}", text) for name, text in found])
+        found = {name: node for file in files for name, node in parsed_names(file).items()}
+        lines += summary([(name, f"{page}.md#{name}", ast.get_docstring(node) or "") for name, node in found.items()])
     return "\n".join(lines) + "\n"
 
 
