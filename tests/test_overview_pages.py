@@ -33,6 +33,11 @@ def test_its_pictures_are_small_and_told():
             assert (DOCS / target).stat().st_size < MOST_BYTES, target
 
 
+def test_the_gallery_links_every_example():
+    linked = {target.removeprefix("../") for target in links.links((DOCS / "gallery.md").read_text())}
+    assert {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")} <= linked
+
+
 def test_every_benchmark_is_listed_with_the_page_that_it_writes(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     report = pytest.importorskip("report")
