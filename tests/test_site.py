@@ -76,6 +76,18 @@ def test_the_search_knows_every_page(folder, pages):
     assert {name for name in pages if not name.startswith("source/")} - {"index.html"} <= found
 
 
+# users search for these
+TERMS = """domain randomization, sim-to-real, parallel environments, vectorized environments, reproducible,
+bitwise identical, user-defined, broad phase, narrow phase, system identification, trajectory optimization, gradient,
+Jacobian, mass matrix, warm start, convergence, tolerance"""
+
+
+def test_the_search_finds_every_usual_term(folder):
+    index = json.loads((folder / "search" / "search_index.json").read_text())
+    text = "\n".join(f"{entry['title']} {entry['text']}" for entry in index["docs"]).lower()
+    assert [term for term in re.split(r",\s+", TERMS.lower()) if term not in text] == []
+
+
 def test_it_is_small(folder):
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < MOST_BYTES
 
