@@ -53,7 +53,12 @@ def test_every_table_stands_in_the_page_that_its_benchmark_writes(report):
     found = [(name, page) for page in PAGES for name, _ in SECTION.findall(page.read_text())]
     assert written == set(report.PAGES)
     assert sorted(found) == sorted(
-        [*report.PAGES.items(), ("features", DOCS / "features.md"), ("tasks", DOCS / "tasks.md")]
+        [
+            *report.PAGES.items(),
+            ("features", DOCS / "features.md"),
+            ("tasks", DOCS / "tasks.md"),
+            ("doctor", DOCS / "diagnostics.md"),
+        ]
     )
 
 

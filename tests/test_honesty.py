@@ -1,4 +1,4 @@
-"""What docs/honesty.md says of statuses, residuals and checks, tried sentence by sentence."""
+"""What docs/diagnostics.md says of statuses, residuals and checks, tried sentence by sentence."""
 
 import warnings
 

@@ -31,14 +31,6 @@ def test_it_is_short():
     assert len(re.sub(r"\]\([^)]*\)", "", "\n".join(prose)).split()) <= MOST_WORDS
 
 
-def test_it_names_every_page_and_example():
-    linked = {target.partition("#")[0] for target in links.links(README)}
-    there = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
-    there |= {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")}
-    there |= {"CONTRIBUTING.md", "CHANGELOG.md"}
-    assert there <= linked, f"not linked: {sorted(there - linked)}"
-
-
 def test_its_speeds_are_those_of_the_full_table(monkeypatch):
     """Else `python benchmarks/speed.py --write` writes both."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))

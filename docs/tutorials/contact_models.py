@@ -2,7 +2,7 @@
 # # One state, two contact models
 #
 # A step asks what forces the contacts give. Featherlane has two answers: MuJoCo's, soft and convex, and ODE's, hard
-# and complementary. Here both are asked about the same states. [Two contact models](../contact_models.md) says which
+# and complementary. Here both are asked about the same states. [Contact models and solvers](../contact.md) says which
 # to choose, the chapters [on the convex problem](../chapters/convex.md) and [on the LCP](../chapters/lcp.md) what they
 # solve.
 
@@ -105,7 +105,7 @@ right.legend()
 # %% [markdown]
 # The convex model's box creeps: its friction is a damper, which gives a force along the slope only where something
 # slips. A fraction of a millimetre in a second is little for a foot that steps; in a grip that shall hold for a minute
-# it adds up ([measured](../contact_models.md#measured)).
+# it adds up ([measured](../contact.md#accuracy-of-the-contact-models)).
 #
 # ## Falling
 #

@@ -255,6 +255,6 @@ for kind, name in ((model, "soft"), (hard, "hard")):
 
 # %% [markdown]
 # [throw_cube.py](../../examples/throw_cube.py) throws, lands, slides and hits under both contact models, and gets to
-# its mark from a throw without a gradient both ways; [Gradients of rollouts](../gradients.md#smoothing) has more
-# on what helps when. `switching`, which comes with A and B, says how near a contact is to begin or to end: where it is
-# tiny, what the derivatives say holds to one side only.
+# its mark from a throw without a gradient both ways; [Gradients of rollouts](../derivatives.md#smoothed-gradients)
+# has more on what helps when. `switching`, which comes with A and B, says how near a contact is to begin or to end:
+# where it is tiny, what the derivatives say holds to one side only.

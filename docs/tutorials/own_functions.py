@@ -2,8 +2,8 @@
 # # Functions of your own
 #
 # What the model's file cannot say may be a function: an actuator with dynamics of its own, a sensor, a controller
-# within the step, or a question about the state. [Functions of the user](../user-functions.md) has the rules, [The
-# kernel language](../kernel-language.md) what a kernel may say.
+# within the step, or a question about the state. [User callbacks](../callbacks.md) has the rules, [Kernel
+# language](../kernel-language.md) what a kernel may say.
 
 # %%
 import matplotlib.pyplot as plt

@@ -155,5 +155,6 @@ right.legend(loc="upper right")
 # The elbow is three degrees off: a spring of 20 N m/rad has to give way before it holds a weight. More `kp` brings it
 # nearer, as far as $h \omega$ allows; [computed torque](control.py) takes gravity out altogether.
 #
-# Where to go on: [a thousand worlds](thousand_worlds.py) of it, [sensors](sensors.py), or the [doctor's](../doctor.md)
+# Where to go on: [a thousand worlds](thousand_worlds.py) of it, [sensors](sensors.py), or the
+# [doctor's](../diagnostics.md#model-checks-featherlane-doctor)
 # other checks. As a command: `featherlane simulate lamp.xml --video lamp.mp4`.

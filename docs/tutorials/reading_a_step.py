@@ -114,7 +114,7 @@ check("M a0", M @ data.qacc_smooth, forces)
 #
 # `collision` finds the contacts, `make_constraint` makes rows of them and of limits, friction loss and equalities:
 # each has a Jacobian $J$, a reference acceleration $a_{ref} = -B\, (J \dot q) - K d\, r$ and a regularisation $R$,
-# all told in [The convex problem](../chapters/convex.md).
+# all told in [Convex contact model](../chapters/convex.md).
 
 # %%
 fl.collision(model, data)

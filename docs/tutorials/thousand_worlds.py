@@ -97,4 +97,4 @@ print("alone and in the batch: the same to the last bit, after", steps, "steps")
 # %% [markdown]
 # The same in any order and company, with any number of threads: [Determinism](../chapters/determinism.md). What to
 # draw for a policy that shall work outside is told in [Tasks](../tasks.md), how worlds are trained on in
-# [Environments](../environments.md).
+# [Reinforcement learning](../training.md).

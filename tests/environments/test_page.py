@@ -1,4 +1,4 @@
-"""Every block of the page about environments runs, one after the other."""
+"""Every block of the page on reinforcement learning before the adapters runs, one after the other."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("## Adapters")[0], re.DOTALL)
 
 
 @pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning")
