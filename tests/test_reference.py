@@ -17,7 +17,7 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-MODULES = [f"featherlane{part}" for part in ("", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
+MODULES = [f"featherlane{part}" for part in ("", ".stages", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing of given numbers, and cannot refuse
@@ -63,7 +63,7 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
             code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-            used = rf"\b(?:fl|environments|distributed|lcp|tree|lanes)\.{name}\b"
+            used = rf"\b(?:fl|stages|environments|distributed|lcp|tree|lanes)\.{name}\b"
             by_result = {
                 "Solution": "Solution",
                 "Model": "Model",

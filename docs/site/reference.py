@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
+    "stages": "featherlane.stages",
     "environments": "featherlane.environments",
     "distributed": "featherlane.distributed",
     "lcp": "featherlane.lcp",
@@ -51,7 +52,7 @@ SOURCES = {
 PAGES = {
     "options.md": ("Options", "`model.opt`: defaults and allowed values"),
     "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
-    "../stages.md": ("Stages", "functions that run one stage of a step"),
+    "../stages.md": ("Compiled stages", "every stage, by source file"),
     "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
     "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),
     "../errors.md": ("Errors", "every exception and warning, with causes"),

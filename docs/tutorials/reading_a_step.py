@@ -39,9 +39,9 @@ def check(name, a, b, tolerance=1e-9):
 # freedoms as spatial vectors (`cdof`), rotation first, at the centre of mass of the whole tree.
 
 # %%
-fl.kinematics(model, data)
-fl.frames(model, data)
-fl.com_pos(model, data)
+fl.stages.kinematics(model, data)
+fl.stages.frames(model, data)
+fl.stages.com_pos(model, data)
 total = model.body_mass[1:].sum()
 check("centre of mass", (model.body_mass[1:, None] * data.xipos[1:]).sum(0) / total, data.subtree_com[1])
 # the velocity of a point is J qvel, and J follows from S: linear part + angular part x arm
@@ -61,10 +61,10 @@ check("Jacobian of the last body", jacp[:, above].T, S[:, 3:] + np.cross(S[:, :3
 # up.
 
 # %%
-fl.tendon(model, data)
-fl.crb(model, data)
-fl.factor_m(model, data)
-fl.transmission(model, data)
+fl.stages.tendon(model, data)
+fl.stages.crb(model, data)
+fl.stages.factor_m(model, data)
+fl.stages.transmission(model, data)
 M = fl.full_m(model, data)
 kinetic = np.zeros((nv, nv))
 for b in range(1, model.nbody):
@@ -84,7 +84,7 @@ check("M^-1 by the factor", np.linalg.solve(M, x), fl.solve_m(model, data, x))
 # accelerated, $C(q, \dot q)$ with gravity in it. `passive` has springs and dampers.
 
 # %%
-fl.forward_velocity(model, data)
+fl.stages.forward_velocity(model, data)
 twice = float(data.qvel @ M @ data.qvel)
 moving = sum(
     model.body_mass[b] * np.sum((fl.jac_body_com(model, data, b)[0] @ data.qvel) ** 2) for b in range(1, model.nbody)
@@ -103,8 +103,8 @@ check("bias at rest is J^T m g", gravity, at_rest.qfrc_bias)
 # biases $b$. Then $M a_0 = \tau + \tau_{passive} + J^T f_{applied} - C$.
 
 # %%
-fl.actuation(model, data)
-fl.smooth_acceleration(model, data)
+fl.stages.actuation(model, data)
+fl.stages.smooth_acceleration(model, data)
 forces = data.qfrc_passive + data.qfrc_actuator + data.qfrc_applied - data.qfrc_bias
 check("qfrc_smooth", forces, data.qfrc_smooth)
 check("M a0", M @ data.qacc_smooth, forces)
@@ -117,8 +117,8 @@ check("M a0", M @ data.qacc_smooth, forces)
 # all told in [Convex contact model](../chapters/convex.md).
 
 # %%
-fl.collision(model, data)
-fl.make_constraint(model, data)
+fl.stages.collision(model, data)
+fl.stages.make_constraint(model, data)
 print(f"  {data.ncon} contacts, {data.nefc} rows: {data.ne} equality, {data.nf} friction loss, {data.nl} limits")
 J, aref, R = data.efc_J, data.efc_aref, data.efc_R
 K, B, impedance = data.efc_KBIP[:, :3].T
@@ -132,7 +132,7 @@ assert data.ncon > 0
 # $f_i = \max(0, -(J a - a_{ref})_i / R_i)$ for contacts (pyramids here) and limits.
 
 # %%
-fl.solve(model, data)
+fl.stages.solve(model, data)
 f, y = data.efc_force, J @ data.qacc - aref
 check("M (a - a0) = J^T f", M @ (data.qacc - data.qacc_smooth), J.T @ f, 1e-6)
 one_sided = slice(data.ne + data.nf, None)
@@ -160,7 +160,7 @@ assert min(worse) > 0
 # %%
 velocity, acceleration = data.qvel.copy(), data.qacc.copy()
 damped = M + h * np.diag(model.dof_damping)
-fl.euler(model, data)
+fl.stages.euler(model, data)
 check("new velocity", velocity + h * np.linalg.solve(damped, M @ acceleration), data.qvel)
 fl.step(model, whole)
 assert np.array_equal(whole.qpos, data.qpos) and np.array_equal(whole.qvel, data.qvel), "bit for bit"
