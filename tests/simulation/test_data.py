@@ -516,3 +516,25 @@ def test_a_rollout_of_a_data_refuses_what_does_not_fit():
         with pytest.raises(fl.ModelError):
             data.rollout(*arguments)
     assert data.time == 0.0
+
+
+@pytest.mark.parametrize("kind", ["batch", "data", "mixed"])
+def test_a_rollout_takes_other_inputs_than_controls(kind, rng):
+    model = fl.load("humanoid")
+    ctrl, force = rng.uniform(-1, 1, (2, 5, model.nu)), rng.normal(0, 20, (2, 5, model.nbody, 6))
+    expected = fl.Batch(model, 2)
+    for k in range(5):
+        expected.ctrl, expected.xfrc_applied = ctrl[:, k], force[:, k]
+        expected.step()
+    if kind == "data":
+        worlds = fl.Data(model)
+        worlds.rollout(5, {"ctrl": ctrl[0], "xfrc_applied": force[0]})
+        assert np.array_equal(worlds.qpos, expected.qpos[0])
+        return
+    worlds = fl.Batch(model, 2) if kind == "batch" else fl.MixedBatch([(model, 1), (model, 1)])
+    worlds.rollout(5, {"ctrl": ctrl, "xfrc_applied": force})
+    assert np.array_equal(worlds.qpos, expected.qpos)
+    assert np.array_equal(worlds.xfrc_applied, force[:, -1])
+    for wrong in ({"qvel": ctrl}, {"ctrl": ctrl[:, :2]}, {"force": 1}):
+        with pytest.raises(fl.ModelError):
+            worlds.rollout(5, wrong)

@@ -23,9 +23,10 @@ from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
 from featherlane.simulation.world.given import given_fields
+from featherlane.simulation.world.recordings import INPUTS
 
 MOCAP = ("mocap_pos", "mocap_quat")
-EVOLVING, INPUTS = DATA.of("state"), DATA.of("drive", "input")
+EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # at a reset
 ON_DEMAND = DATA.asked("use")  # allocated at the first use

@@ -215,7 +215,8 @@ class Batch(NamedAccess):
 
         Args:
             nstep: time steps, at least 1.
-            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a function
+            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a dict of
+                such arrays by input (`ctrl`, `xfrc_applied`, `mocap_pos`, ...); a function
                 `control(batch, step)`, called between steps, that gives what broadcasts to (n, nu); a kernel
                 `control(m, d)`, compiled and called within each step, once positions and velocities are known, which
                 sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` as it is.

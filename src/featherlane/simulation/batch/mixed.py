@@ -36,8 +36,8 @@ from featherlane.simulation.world.recordings import (
     BINDABLE,
     check_field_name,
     control_of_step,
-    controls_of_rollout,
     field_names,
+    inputs_of_rollout,
     recordings,
 )
 
@@ -253,7 +253,7 @@ class MixedBatch:
             self._driven(control, nstep, chosen, padded)
         else:
             if not isinstance(control, Kernel | None):
-                control = controls_of_rollout(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
+                control = inputs_of_rollout(control, (len(chosen), nstep), self._rooms.padded)
             self._roll(nstep, chosen, control, padded)
         return result if how is None else over_worlds(how, result, chosen)
 
@@ -264,8 +264,8 @@ class MixedBatch:
             at, group = slice(first, first + len(worlds)), self.groups[k]
             result = {name: self._rooms.cut(name, k, rows[at]) for name, rows in out.items()}
             own = control
-            if isinstance(control, np.ndarray):
-                own = self._rooms.cut("ctrl", k, control[at])
+            if isinstance(control, dict):
+                own = {name: self._rooms.cut(name, k, rows[at]) for name, rows in control.items()}
             share, reads = group.runner.share(nstep, worlds, own, result)
             shares.append(share)
             after.append((group, worlds, reads, result))
@@ -279,7 +279,9 @@ class MixedBatch:
         shape = (len(chosen), *self._rooms.padded("ctrl"))
         for step in range(nstep):
             values = control_of_step(control(self, step), step, shape, self.dtype)
-            self._roll(1, chosen, values[:, None], {name: rows[:, step : step + 1] for name, rows in out.items()})
+            self._roll(
+                1, chosen, {"ctrl": values[:, None]}, {name: rows[:, step : step + 1] for name, rows in out.items()}
+            )
 
     def _shares(self, chosen: np.ndarray) -> list[Share]:
         return [Share(self.groups[k].runner, worlds) for k, worlds in self._split(chosen)]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_bad_numbers
-from featherlane.lanes import Stage
+from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, is_mixed
@@ -35,8 +35,8 @@ from featherlane.simulation.world.given import given_fields, room_for
 from featherlane.simulation.world.recordings import (
     check_bindable,
     control_of_step,
-    controls_of_rollout,
     field_names,
+    inputs_of_rollout,
     recordings,
 )
 from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
@@ -366,8 +366,9 @@ class Data(NamedAccess):
 
         Args:
             nstep: time steps, at least 1.
-            control: (nstep, nu) controls; a function `control(data, step)` that returns what broadcasts to (nu,),
-                called before each step; None to leave `ctrl` as it is.
+            control: (nstep, nu) controls; a dict of arrays by input (`ctrl`, `xfrc_applied`, ...); a function
+                `control(data, step)`, called before each step, that returns what broadcasts to (nu,); None to leave
+                inputs as they are.
             record: names of state or derived fields.
 
         Returns:
@@ -378,17 +379,18 @@ class Data(NamedAccess):
             ModelError: shapes, names or counts that do not fit.
         """
         nstep, names = count("nstep", nstep, 1), field_names("record", record)
+        if isinstance(control, Kernel):
+            raise ModelError("control: got a kernel, which a batch calls: featherlane.Batch(model, 1).rollout(...)")
         for name in names:
             check_bindable(self.model, "record", name)
-        out = recordings(names, (nstep,), None, lambda name: DATA[name].dims(self.workspace.sizes), np.dtype(float))
-        shape, given = (nstep, self.model.nu), control
-        if not callable(control) and control is not None:
-            given = controls_of_rollout(control, shape)
+        dims = lambda name: DATA[name].dims(self.workspace.sizes)  # noqa: E731
+        out = recordings(names, (nstep,), None, dims, np.dtype(float))
+        given = {} if callable(control) or control is None else inputs_of_rollout(control, (nstep,), dims)
         for k in range(nstep):
-            if given is not None:
-                self.ctrl = (
-                    control_of_step(control(self, k), k, shape[1:], np.dtype(float)) if callable(control) else given[k]
-                )
+            if callable(control):
+                self.ctrl = control_of_step(control(self, k), k, (self.model.nu,), np.dtype(float))
+            for name, values in given.items():
+                setattr(self, name, values[k])
             step(self.model, self)
             for name in names:
                 out[name][k] = getattr(self, name)
