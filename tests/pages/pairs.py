@@ -259,7 +259,8 @@ def page(n: int, progress=lambda label: None) -> str:
         AssertionError: with what is beyond its bound.
     """
     lines = [
-        "| pair | poses in contact | least distance | normal | all points | same number of points | degenerate: distance |",
+        "| pair | poses in contact | least distance | normal | all points | same number of points "
+        "| degenerate: distance |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for first, second, ident, _ in CELLS:
