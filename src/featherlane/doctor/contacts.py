@@ -22,7 +22,7 @@ PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
 @check("mask-alone", NOTE, "its collision bits are set, but it passes through everything")
 def mask_alone(patient: Patient) -> Iterator[Sign]:
-    """Finds geoms whose contype and conaffinity match no geom of another body.  One of the bodies can move."""
+    """Finds geoms whose contype and conaffinity match no geom of another body, unless all these bodies are static."""
     m = patient.model
     types, affinities = m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64)
     alone = (types | affinities) != 0

@@ -63,7 +63,7 @@ def impossible(patient: Patient) -> Iterator[Sign]:
 @check("inertia-large", WARNING, "it rotates like a body several times its size")
 def beyond_geoms(patient: Patient) -> Iterator[Sign]:
     """Finds bodies whose radius of gyration (square root of half the trace of the inertia over the mass) is more than
-    twice the reach of their geoms.  Above 1, mass lies outside of all geoms."""
+    twice the reach of their geoms.  A larger radius than the reach itself means mass outside of all geoms."""
     for b, gyration, reach in _gyrations(patient):
         if gyration > OUTSIDE * reach:
             seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"

@@ -144,7 +144,7 @@ def control_beyond_range(patient: Patient) -> Iterator[Sign]:
 
 @check("range-in-degrees", NOTE, "a range in the other unit is wrong by a factor of 57")
 def degrees(patient: Patient) -> Iterator[Sign]:
-    """Finds limited hinges that may turn more than twice; or models with two or more limited hinges that all stay
+    """Finds limited hinges with a range of more than two turns; or models with two or more limited hinges that all stay
     within 0.11 rad, as if radians were read as degrees."""
     m = patient.model
     hinges = np.flatnonzero(m.jnt_limited & is_angle(m.jnt_type))
