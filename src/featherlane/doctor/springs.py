@@ -21,8 +21,8 @@ RINGS = 0.1  # damping ratio below which a servo swings three times and more
 @check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit clips it")
 def unstable(patient: Patient) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
-    system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole tree.
-    """
+    system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
+    tree."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(patient):
         limit = np.exp(patient.h * max(0.0, np.real(system.roots).max())) * (1 + GROWS)
