@@ -1,4 +1,4 @@
-"""Write the tables of the model checks into diagnostics.md: `python docs/doctor.py`."""
+"""Writes the tables of the model checks into diagnostics.md: `python docs/doctor.py`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page() -> str:
     for subject in dict.fromkeys(check.subject for check in checks):
         parts += [
             f"\n### {TITLES[subject]}\n",
-            "| check | | found where | why it matters |",
+            "| check | severity | description | why it matters |",
             "| --- | --- | --- | --- |",
         ]
         for check in checks:

@@ -49,7 +49,7 @@ def compare(xml, rng, width, fields=FIELDS):
             assert relative(found[f"next {name}"][:, k], getattr(data, name)) <= SOLVED, name
 
 
-@pytest.mark.covers("tendon's force", lambda: [scene(every=SPRINGS)])
+@pytest.mark.covers("tendon force", lambda: [scene(every=SPRINGS)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_springs_and_dampers_equal_mujoco(rng, width, integrator):
@@ -61,7 +61,7 @@ def test_a_flag_switches_off_springs_or_dampers(rng, flag):
     compare(scene(f'<option><flag {flag}="disable"/></option>', every=SPRINGS), rng, 8)
 
 
-@pytest.mark.covers("tendon's force", lambda: [scene(every=ARMATURE, only=STRAIGHT)])
+@pytest.mark.covers("tendon force", lambda: [scene(every=ARMATURE, only=STRAIGHT)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_armature_and_its_bias_force_equal_mujoco(rng, width, integrator):

@@ -1,4 +1,4 @@
-"""Fields of the integrators: forces without constraints, derivatives by velocity, matrices of a step."""
+"""Fields of the integrators: smooth forces, their derivatives with respect to velocity, matrices of implicit steps."""
 
 from featherlane.lanes.layout import Declare
 
