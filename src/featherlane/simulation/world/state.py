@@ -47,10 +47,10 @@ def read_state(world, lead: tuple[int, ...], dtype: np.dtype, bits: int) -> np.n
         dtype: of reals of the state.
         bits: which parts.
     """
-    places = list(_places(world.model, bits))
-    kinds = [DATA[field].stored_as(dtype) for field, _ in places]
+    parts = list(places(world.model, bits))
+    kinds = [DATA[field].stored_as(dtype) for field, _ in parts]
     out = np.zeros((*lead, state_size(world.model, bits)), np.result_type(dtype, *kinds))
-    for field, at in places:
+    for field, at in parts:
         if not world.is_left_out(field):
             out[..., at] = np.reshape(getattr(world, field), (*lead, -1))
     return out
@@ -68,7 +68,7 @@ def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> No
     except ValueError:
         given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
         raise ModelError(f"state: got {given}, allowed is {shape}") from None
-    for field, at in _places(world.model, bits):
+    for field, at in places(world.model, bits):
         if not (world.is_left_out(field) and not vector[..., at].any()):
             setattr(world, field, np.reshape(vector[..., at], np.shape(getattr(world, field))))
 
@@ -89,8 +89,8 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
             yield FIELDS.get(part, str(part.name).lower()), size
 
 
-def _places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
-    """Field and place in a vector of each part that the engine keeps."""
+def places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
+    """Field and place in a state vector of each part that the engine keeps."""
     start = 0
     for field, size in _parts(model, bits):
         if size and field in DATA:
