@@ -93,18 +93,20 @@ class Rollout:
         if self._models is None:
             raise RuntimeError("rollout requested after thread pool shutdown")
         self._check_data(data)
+        _check_count("nstep", nstep, 0, "non-negative")
+        _check_count("chunk_size", chunk_size, 1, "a positive integer")
         if not skip_checks:
             arrays = {"initial_state": initial_state, "initial_warmstart": initial_warmstart, "control": control}
             arrays |= {"state": state, "sensordata": sensordata}
-            models, found, nstep = _inferred(model, arrays, nstep, control_spec, chunk_size)
+            models, found, nstep = _inferred(model, arrays, nstep, control_spec)
             initial_state, initial_warmstart, control, state, sensordata = found.values()
         else:
             models = [model] if isinstance(model, mujoco.MjModel) else list(model)
-        nbatch, nstep = len(np.asarray(initial_state)), nstep or 1
+        nbatch, nstep = len(np.asarray(initial_state)), 1 if nstep is None else int(nstep)
         models = models * nbatch if len(models) == 1 else models
         for k in range(nbatch):
             models[k] = self._models.of(models[k])
-        for loaded in dict.fromkeys(models[:nbatch]):
+        for loaded in dict.fromkeys(models[:nbatch]) if nstep else ():
             chosen = np.array([k for k in range(nbatch) if models[k] is loaded])
             batch = self._batch(loaded, len(chosen))
             batch.reset(forward=False)
@@ -170,7 +172,17 @@ def _roll(
 
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
-def _inferred(model, arrays: dict[str, Any], nstep, spec: int, chunk_size) -> tuple[list, dict[str, Any], int]:
+def _check_count(name: str, value: Any, least: int, what: str) -> None:
+    """Refuse what is no whole number from `least` on."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer")
+    if value < least:
+        raise ValueError(f"{name} must be {what}")
+
+
+def _inferred(model, arrays: dict[str, Any], nstep, spec: int) -> tuple[list, dict[str, Any], int]:
     """Models, arrays with all axes, and the number of steps, checked; the messages are MuJoCo's.
 
     Raises:
@@ -178,9 +190,6 @@ def _inferred(model, arrays: dict[str, Any], nstep, spec: int, chunk_size) -> tu
     """
     if spec & ~USER:
         raise ValueError("control_spec can only contain bits in mjSTATE_USER")
-    for name, value in (("nstep", nstep), ("chunk_size", chunk_size)):
-        if value and not isinstance(value, int | np.integer):
-            raise ValueError(f"{name} must be an integer")
     axes = {"initial_state": 2, "initial_warmstart": 2, "control": 3, "state": 3, "sensordata": 3}
     for name, value in arrays.items():
         if value is not None and not isinstance(value, np.ndarray | float):
@@ -196,7 +205,7 @@ def _inferred(model, arrays: dict[str, Any], nstep, spec: int, chunk_size) -> tu
         nbatch = len(models)
     if len(models) not in (1, nbatch):
         raise ValueError(f"nbatch inferred as {nbatch} but model is length {len(models)}")
-    nstep = _dimension(1, nstep or 1, {name: a for name, a in full.items() if axes[name] == 3})
+    nstep = _dimension(1, 1 if nstep is None else int(nstep), {name: a for name, a in full.items() if axes[name] == 3})
     sizes = [(mujoco.mj_stateSize(m, FULL), mujoco.mj_stateSize(m, spec), m.nv, m.nsensordata) for m in models]
     if len(set(sizes)) > 1:
         raise ValueError("models are not compatible")
