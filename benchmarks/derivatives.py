@@ -180,8 +180,8 @@ def main() -> None:
     columns += ("error of MuJoCo", "error of `fl.transition_fd`", "error of `fl.transition`")
     # Pinocchio is no dependency: `pip install pin`
     if importlib.util.find_spec("pinocchio"):
-        columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]", "speed-up")
-        columns_beside += ("ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]", "speed-up")
+        columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]")
+        columns_beside += ("speed-up", "ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]", "speed-up")
         smooth = [beside_pinocchio(name, asked.rounds) for name in SMOOTH]
         publish("smooth_derivatives", f"{markdown(columns_beside, smooth)}\n\n{origin()}", asked.write)
     publish("exact_derivatives", f"{markdown(columns, exact)}\n\n{origin()}", asked.write)
