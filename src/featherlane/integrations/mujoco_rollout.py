@@ -103,11 +103,9 @@ class Rollout:
         else:
             models = [model] if isinstance(model, mujoco.MjModel) else list(model)
         nbatch, nstep = len(np.asarray(initial_state)), 1 if nstep is None else int(nstep)
-        models = models * nbatch if len(models) == 1 else models
-        for k in range(nbatch):
-            models[k] = self._models.of(models[k])
-        for loaded in dict.fromkeys(models[:nbatch]) if nstep else ():
-            chosen = np.array([k for k in range(nbatch) if models[k] is loaded])
+        of_each = self._models.of((models * nbatch if len(models) == 1 else models)[:nbatch])
+        for loaded in dict.fromkeys(of_each) if nstep else ():
+            chosen = np.flatnonzero([each is loaded for each in of_each])
             batch = self._batch(loaded, len(chosen))
             batch.reset(forward=False)
             batch.set_state(np.asarray(initial_state)[chosen], FULL)
