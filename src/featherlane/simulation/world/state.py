@@ -17,9 +17,12 @@ from featherlane.model.enums import State, whole_number
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
 
-# the field of each part, where it is not the part's name
-FIELDS = {State.WARMSTART: "qacc_warmstart"}
 EVERYTHING = (1 << 15) - 1
+# bit and field of each part; the field has the part's name, but for the warm start
+PARTS = [
+    (int(p), "qacc_warmstart" if p == State.WARMSTART else str(p.name).lower())
+    for p in map(State, [1 << k for k in range(15)])
+]
 
 
 def state_size(model: Model, bits: int) -> int:
@@ -81,12 +84,10 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
     number = whole_number(bits)
     if number is None or not 0 <= number <= EVERYTHING:
         raise ModelError(f"bits: got {bits!r}, allowed are State bits, 0 to {EVERYTHING}")
-    for k in range(EVERYTHING.bit_length()):
-        part = State(1 << k)
-        if part & number:
-            # MuJoCo before 4.0 has no such part
-            size = model.nplastic if part == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, int(part))
-            yield FIELDS.get(part, str(part.name).lower()), size
+    for bit, field in PARTS:
+        if bit & number:
+            # MuJoCo before 4.0 has no plastic part
+            yield field, model.nplastic if bit == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, bit)
 
 
 def places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:

@@ -1,6 +1,6 @@
 """Runs tests that ship in another library's wheel against an integration, with the import replaced.
 
-    python tests/integrations/exam.py rollout [test names]
+    python tests/exam.py rollout [test names]
 
 Comparisons with results of MuJoCo are made with a relative tolerance of 1e-9, because the two engines round in another
 order; comparisons of our results with each other stay exact.
