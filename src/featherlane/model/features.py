@@ -22,6 +22,7 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.enums import HFIELD, SDF, Enable
 from featherlane.model.mujoco_arrays import read
+from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
@@ -102,18 +103,18 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
             if mj.geom_type[geom] == SDF:
-                return f"{_label(mj, 'geom', geom)}: sdf"
+                return f"{element(mj, 'geom', geom)}: sdf"
             if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
-                return f"{_label(mj, 'geom', geom)}: its mesh has no convex hull"
+                return f"{element(mj, 'geom', geom)}: its mesh has no convex hull"
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
-        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj) & (mj.geom_bodyid != body))))
+        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))))
     return ""
 
 
 def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
     """Those of these geoms that rays cannot meet: signed distance fields, each with its name."""
-    return [f"{_label(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
+    return [f"{element(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
 
 
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
@@ -158,15 +159,9 @@ def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
     """
     mj, asked = model.mj_model, range(model.nsensor) if sensors is None else sensors
     problems = [(i, sensor_problem(mj, i)) for i in asked if i not in model.user_sensors]
-    lost = [f"{_label(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
+    lost = [f"{element(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
     if lost:
         raise UnsupportedFeatureError(lost, what="the results of these sensors are not computed")
-
-
-def _label(mj: mujoco.MjModel, kind: str, ident: int | np.integer) -> str:
-    """Element as a message names it: `geom 'floor'` or `geom #3`."""
-    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
-    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
 
 
 def _word(enum: type, value: int) -> str:
@@ -187,14 +182,14 @@ def _callbacks() -> Iterator[str]:
 
 
 def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
-    yield from (f"{_label(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
+    yield from (f"{element(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
     """Those of flexes; inactive ones, too: they can be switched on between steps."""
     for i in range(mj.neq):
         if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
-            yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
+            yield f"{element(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
@@ -207,14 +202,14 @@ def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
         if mj.actuator_plugin[i] >= 0:
             wrong.append("plugin")
         if wrong:
-            yield f"{_label(mj, 'actuator', i)}: {', '.join(wrong)}"
+            yield f"{element(mj, 'actuator', i)}: {', '.join(wrong)}"
 
 
 def _plugins(mj: mujoco.MjModel) -> Iterator[str]:
     """Plugins on bodies, and instances that no element uses: passive forces; one of a sensor only measures."""
-    yield from (f"{_label(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
+    yield from (f"{element(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
     used = {*mj.body_plugin, *mj.geom_plugin, *mj.actuator_plugin, *mj.sensor_plugin}
-    yield from (f"{_label(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
+    yield from (f"{element(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
 
 
 def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
@@ -228,4 +223,4 @@ def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
     for geom in np.unique(culprit):
         types = np.unique(mj.geom_type[other[culprit == geom]])
         others = ", ".join(_word(mujoco.mjtGeom, kind) for kind in types)
-        yield f"{_label(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"
+        yield f"{element(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
+from featherlane.lanes.layout import Declare, size
 from featherlane.model.assignment import encodable, reals
-from featherlane.model.fields import LINKS
+from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import turned_back
 
 KINDS = ("ball", "hinge", "slider", "fixed")
@@ -27,6 +28,7 @@ OF_MODEL = -1.0  # of an ERP or CFM: the model's option
 FRACTIONS = ("erp", "stop_erp", "motor_fudge", "stop_bounce")
 NOT_NEGATIVE = ("cfm", "stop_cfm", "motor_cfm", "motor_force")
 SMALL = 1e-12  # m: an axis shorter than this has no direction
+_field = Declare()
 
 
 @dataclass(frozen=True)
@@ -93,22 +95,46 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     return list(links)
 
 
-def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:
-    """The fields `link_*` of a model, one row for each link.
+@derived(
+    size("nlink", "links: joints between any two bodies, which keep their own coordinates; contact model lcp"),
+    _field.int("link_type", "nlink", "1", "0 ball, 1 hinge, 2 slider, 3 fixed"),
+    _field.int("link_body", "nlink 2", "1", "the two bodies, 0: the world"),
+    _field.int("link_limited", "nlink", "1", "a hinge or slider has stops", "bool"),
+    _field.real("link_anchor", "nlink 2 3", "m", "anchor in the frame of either body"),
+    _field.real("link_axis", "nlink 2 3", "1", "axis in the frame of either body"),
+    _field.real("link_quat", "nlink 4", "1", "orientation of the second body in the frame of the first, at rest"),
+    _field.real(
+        "link_offset",
+        "nlink 3",
+        "m",
+        "first body's com from the second's at rest, in the frame of the second (slider) or first (fixed)",
+    ),
+    _field.real("link_erp", "nlink", "1", "ERP of the rows, negative: opt_erp"),
+    _field.real("link_cfm", "nlink", "m/(s N)", "CFM of the rows, negative: opt_cfm"),
+    _field.real("link_range", "nlink 2", "m, rad", "lower and upper stop"),
+    _field.real("link_motor_vel", "nlink", "m/s, rad/s", "velocity that the motor seeks"),
+    _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: there is none"),
+    _field.real("link_motor_cfm", "nlink", "m/(s N)", "softness of the motor, negative: opt_cfm"),
+    _field.real("link_motor_fudge", "nlink", "1", "part of the force with which a motor drives away from a stop"),
+    _field.real("link_stop_erp", "nlink", "1", "ERP of the stop, negative: opt_erp"),
+    _field.real("link_stop_cfm", "nlink", "m/(s N)", "CFM of the stop, negative: opt_cfm"),
+    _field.real("link_stop_bounce", "nlink", "1", "restitution of the stop"),
+)
+def link_fields(mj, links: Sequence[Link]) -> dict[str, np.ndarray]:
+    """One row for each link.
 
     Raises:
         ModelError: a link that is none; with its number, what was given and what is allowed.
     """
-    sizes = {"nlink": len(links)}
-    fields = {field.name: np.zeros(field.dims(sizes)) for field in LINKS}
+    fields = {f.name: np.zeros(f.dims({"nlink": len(links)})) for f in link_fields.fields if f.kind != "size"}
     if links:
-        frames, names = _frames(mj_model), set()
+        frames, names = _frames(mj), set()
         for i, link in enumerate(links):
             if not isinstance(link, Link):
                 raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
             named = link.name if isinstance(link.name, str) and link.name else i
             label = f"link {named!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
-            for name, value in _row(mj_model, frames, link, label).items():
+            for name, value in _row(mj, frames, link, label).items():
                 fields[f"link_{name}"][i] = value
             if link.name in names:
                 raise ModelError(f"{label}: the name is taken, allowed are names that differ")

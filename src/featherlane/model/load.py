@@ -16,45 +16,22 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.actuators import check_actuators
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
 from featherlane.model.candidates import candidates
-from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
-from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangle_trees, triangles
-from featherlane.model.link import Link, link_fields, listed
+from featherlane.model.derived import derive
+from featherlane.model.fields import DERIVED
+from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
 from featherlane.model.mujoco_arrays import read_sizes
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
-from featherlane.model.shapes import check_shapes, visible_geoms
-from featherlane.model.sleep import asleep_at_start
+from featherlane.model.shapes import check_shapes
 from featherlane.model.tables import check_tables
 from featherlane.model.urdf import dropped_elements, link_names
-
-# sizes of the engine's own, and a field whose length each is
-COUNTED = {
-    "nchain": "chain_colind",
-    "nblock": "block_dofadr",
-    "nmoment": "moment_colind",
-    "nstepsite": "step_site",
-    "nstepgeom": "step_geom",
-    "ncand": "cand_geom1",
-    "ncollide": "collide_geom",
-    "nhullvert": "hull_vert",
-    "nhulledge": "hull_edge",
-    "nhullpoly": "hull_polynormal",
-    "nhullpolyvert": "hull_polyvert",
-    "nhulloutline": "hull_outline",
-    "nhullmap": "hull_map",
-    "nhullstart": "hull_start",
-    "ntriangle": "triangle",
-    "ntrianglevert": "triangle_vert",
-    "nmeshnode": "meshnode_triangle",
-}
 
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -285,13 +262,7 @@ def _label(source) -> str:
 
 def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     """A `Model` that owns `mj_model`, with links, after the check of its features."""
-    # these import mujoco, which costs more than the whole package
-    from featherlane.model.actuators import actuator_ints, check_actuators
-    from featherlane.model.broad_phase import broad_phase
-    from featherlane.model.features import unsupported
-    from featherlane.model.moments import adhesion_count, moment_ints
-    from featherlane.model.paths import path_ints
-    from featherlane.model.presence import answers
+    from featherlane.model.features import unsupported  # imports mujoco, which costs more than the whole package
 
     check_compiled(mj_model)
     pairs = candidates(mj_model)
@@ -300,19 +271,9 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     check_actuators(mj_model)
-    broad, counts = broad_phase(mj_model, pairs)
-    check_shapes(mj_model, broad["collide_geom"])
-    derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
-    derived |= triangle_trees(mj_model) | moment_ints(mj_model) | path_ints(mj_model)
-    ints, facts = answers(mj_model, broad["collide_geom"])
-    derived |= actuator_ints(mj_model) | ints
-    derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
-    sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
-    derived |= link_fields(mj_model, links) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
-    sizes |= {field.name: LCP_DEFAULTS[field.name] for field in LCP_OPTIONS if field.kind == "size"}
-    sizes |= {"nlink": len(derived["link_type"])}
-    sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
-    model = Model(mj_model, sizes, derived, source)
+    check_shapes(mj_model, np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]))
+    sizes, arrays = derive(DERIVED, mj=mj_model, pairs=pairs, links=links)
+    model = Model(mj_model, read_sizes(mj_model) | sizes, centred_inertias(mj_model) | arrays, source)
     check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)

@@ -14,6 +14,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from featherlane.errors import UnknownAttributeError, UnknownNameError, near
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import assign, is_mixed
@@ -123,6 +125,14 @@ def object_names(mj, kind: str) -> list[str]:
 
     objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
     return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]
+
+
+def element(mj, kind: str, ident: int | np.integer) -> str:
+    """An element of an MjModel as messages name it: `geom 'floor'` or `geom #3`."""
+    import mujoco
+
+    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
+    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
 
 
 def model_of(owner):
