@@ -107,9 +107,7 @@ MUJOCO = (
     _field.real("body_mass", "nbody", "kg", "mass"),
     _field.real("body_subtreemass", "nbody", "kg", "mass of the body and all below it"),
     _field.real("body_inertia", "nbody 3", "kg m^2", "principal moments of inertia about the centre of mass"),
-    _field.real(
-        "body_invweight0", "nbody 2", "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: translation, rotation"
-    ),
+    _field.real("body_invweight0", "nbody 2", "1/kg, 1/(kg m^2)", "mean inverse inertia in qpos0: linear, angular"),
     _field.real("body_gravcomp", "nbody", "1", "gravity compensation, as a part of the body's weight"),
     # joints
     _field.int("jnt_type", "njnt", "1", "0 free, 1 ball, 2 slide, 3 hinge"),
@@ -121,9 +119,7 @@ MUJOCO = (
     _field.int("jnt_limited", "njnt", "1", "the joint has limits", "bool"),
     _field.int("jnt_actfrclimited", "njnt", "1", "the sum of actuator forces is clamped", "bool"),
     _field.int("jnt_actgravcomp", "njnt", "1", "gravity compensation counts as actuator force", "bool"),
-    _field.real(
-        "jnt_solref", "njnt 2", "s, 1", "reference of the limit: time constant, damping ratio; or -stiffness, -damping"
-    ),
+    _field.real("jnt_solref", "njnt 2", "s, 1", "reference: time constant, damping ratio; or -stiffness, -damping"),
     _field.real("jnt_solimp", "njnt 5", "1", "impedance of the limit: dmin, dmax, width, midpoint, power"),
     _field.real("jnt_pos", "njnt 3", "m", "anchor in the body's frame"),
     _field.real("jnt_axis", "njnt 3", "1", "axis in the body's frame"),
@@ -144,14 +140,10 @@ MUJOCO = (
     _field.real("dof_solref", "nv 2", "s, 1", "reference of the friction loss row"),
     _field.real("dof_solimp", "nv 5", "1", "impedance of the friction loss row"),
     _field.real("dof_frictionloss", "nv", "N, N m", "largest dry friction"),
-    _field.real(
-        "dof_length", "nv", "m", "turns a velocity of the dof into m/s: 1, or the mean length of what it turns"
-    ),
+    _field.real("dof_length", "nv", "m", "turns its velocity into m/s: 1, or the mean length of what it turns"),
     _field.real("dof_armature", "nv", "kg, kg m^2", "inertia added on the diagonal of M"),
     _field.real("dof_damping", "nv", "N s/m, N m s/rad", "linear damping"),
-    _field.real(
-        "dof_dampingpoly", "nv 2", "N s^2/m^2, N s^3/m^3", "damping coefficients of the second and third power"
-    ),
+    _field.real("dof_dampingpoly", "nv 2", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
     _field.real("dof_invweight0", "nv", "1/kg, 1/(kg m^2)", "diagonal of the inverse inertia in qpos0"),
     _field.real("dof_M0", "nv", "kg, kg m^2", "diagonal of the inertia in qpos0"),
     # kinematic trees, M and D
@@ -159,9 +151,7 @@ MUJOCO = (
     _field.int("tree_bodynum", "ntree", "1", "bodies of the tree"),
     _field.int("tree_dofadr", "ntree", "1", "first dof of the tree"),
     _field.int("tree_dofnum", "ntree", "1", "dofs of the tree"),
-    _field.int(
-        "tree_sleep_policy", "ntree", "1", "1, 3: never sleeps; 2, 4: may sleep; 5: starts asleep (mjtSleepPolicy)"
-    ),
+    _field.int("tree_sleep_policy", "ntree", "1", "mjtSleepPolicy: 1, 3 never sleeps; 2, 4 may sleep; 5 starts asleep"),
     _field.int("M_rownnz", "nv", "1", "non-zeros in a row of M's lower triangle, the diagonal last"),
     _field.int("M_rowadr", "nv", "1", "address of a row's first entry"),
     _field.int("M_colind", "nC", "1", "column of an entry, ascending in a row"),
@@ -171,10 +161,7 @@ MUJOCO = (
     _field.int("D_colind", "nD", "1", "column of an entry, ascending in a row"),
     # geoms
     _field.int(
-        "geom_type",
-        "ngeom",
-        "1",
-        "0 plane, 1 height field, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh",
+        "geom_type", "ngeom", "1", "0 plane, 1 hfield, 2 sphere, 3 capsule, 4 ellipsoid, 5 cylinder, 6 box, 7 mesh"
     ),
     _field.int("geom_contype", "ngeom", "1", "bits: kinds that the geom is"),
     _field.int("geom_conaffinity", "ngeom", "1", "bits: kinds that the geom touches"),
@@ -196,9 +183,7 @@ MUJOCO = (
     _field.real("geom_margin", "ngeom", "m", "distance below which a contact acts"),
     _field.real("geom_gap", "ngeom", "m", "distance beyond the margin at which a contact is listed without acting"),
     _field.real("geom_adhesion", "ngeom", "N", "force with which a contact can pull, where flg_adhesion is 1"),
-    _field.real(
-        "geom_surfacevel", "ngeom 6", "m/s, rad/s", "velocity of the surface in the geom's frame, turning last"
-    ),
+    _field.real("geom_surfacevel", "ngeom 6", "m/s, rad/s", "velocity of the surface, geom's frame, angular last"),
     # meshes
     _field.scalar("mesh_pos", "nmesh 3", "m", "offset of the vertices' frame from that in which the mesh was given"),
     _field.scalar("mesh_quat", "nmesh 4", "1", "rotation of the vertices' frame from it"),
@@ -234,9 +219,7 @@ MUJOCO = (
     _field.int("eq_active0", "neq", "1", "the constraint is active after a reset", "bool"),
     _field.real("eq_solref", "neq 2", "s, 1", "reference"),
     _field.real("eq_solimp", "neq 5", "1", "impedance"),
-    _field.real(
-        "eq_data", "neq 12", "m, 1", "connect: two anchors; weld: anchor, relative pose, torquescale; joint: a_k"
-    ),
+    _field.real("eq_data", "neq 12", "m, 1", "connect: anchors; weld: anchor, relative pose, torquescale; joint: a_k"),
     # tendons
     _field.int("tendon_adr", "ntendon", "1", "first element of the tendon's path"),
     _field.int("tendon_num", "ntendon", "1", "elements of the path"),
@@ -257,9 +240,7 @@ MUJOCO = (
     _field.real("tendon_actfrcrange", "ntendon 2", "N", "range of the sum of actuator forces"),
     _field.real("tendon_margin", "ntendon", "m", "distance from the limit at which its row appears"),
     _field.real("tendon_stiffness", "ntendon", "N/m", "linear spring stiffness"),
-    _field.real(
-        "tendon_stiffnesspoly", "ntendon 2", "N/m^2, N/m^3", "stiffness coefficients of second and third power"
-    ),
+    _field.real("tendon_stiffnesspoly", "ntendon 2", "N/m^2, N/m^3", "stiffness coefficients of higher powers"),
     _field.real("tendon_damping", "ntendon", "N s/m", "linear damping"),
     _field.real("tendon_dampingpoly", "ntendon 2", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
     _field.real("tendon_armature", "ntendon", "kg", "inertia that goes with the rate of the length"),
@@ -270,26 +251,19 @@ MUJOCO = (
     _field.real("tendon_invweight0", "ntendon", "1/kg", "J M^-1 J^T in qpos0"),
     _field.int("wrap_type", "nwrap", "1", "0 none, 1 joint, 2 pulley, 3 site, 4 sphere, 5 cylinder"),
     _field.int("wrap_objid", "nwrap", "1", "joint, site or geom, -1: none"),
-    _field.real(
-        "wrap_prm", "nwrap", "1", "joint: coefficient; pulley: divisor; geom: number of its side site, -1: none"
-    ),
+    _field.real("wrap_prm", "nwrap", "1", "joint: coefficient; pulley: divisor; geom: side site, -1: none"),
     # actuators
     _field.int(
-        "actuator_trntype",
-        "nactuator",
-        "1",
-        "transmission: 0 joint, 1 joint in the parent's frame, 2 slider-crank, 3 tendon, 4 site, 5 body, 6 so3",
+        "actuator_trntype", "nactuator", "1", "0 joint, 1 jointinparent, 2 slidercrank, 3 tendon, 4 site, 5 body, 6 so3"
     ),
     _field.int(
         "actuator_dyntype",
         "nactuator",
         "1",
-        "activation: 0 none, 1 integrator, 2 filter, 3 filterexact, 4 muscle, 5 dcmotor, 6 pid, 7 user",
+        "0 none, 1 integrator, 2 filter, 3 filterexact, 4 muscle, 5 dcmotor, 6 pid, 7 user",
     ),
-    _field.int(
-        "actuator_gaintype", "nactuator", "1", "gain: 0 fixed, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 pid, 6 user"
-    ),
-    _field.int("actuator_biastype", "nactuator", "1", "bias: 0 none, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 user"),
+    _field.int("actuator_gaintype", "nactuator", "1", "0 fixed, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 pid, 6 user"),
+    _field.int("actuator_biastype", "nactuator", "1", "0 none, 1 affine, 2 muscle, 3 dcmotor, 4 so3, 5 user"),
     _field.int("actuator_ctrlspec", "nactuator", "1", "what the controls mean, by the kind of gain"),
     _field.int("actuator_ctrladr", "nactuator", "1", "first control in ctrl"),
     _field.int("actuator_ctrlnum", "nactuator", "1", "controls of the actuator"),
@@ -297,9 +271,7 @@ MUJOCO = (
     _field.int("actuator_outnum", "nactuator", "1", "force outputs of the actuator"),
     _field.int("actuator_actadr", "nactuator", "1", "first activation, -1: none"),
     _field.int("actuator_actnum", "nactuator", "1", "activations of the actuator"),
-    _field.int(
-        "actuator_trnid", "nactuator 2", "1", "joint, tendon, site or body; second: slider's or reference's site"
-    ),
+    _field.int("actuator_trnid", "nactuator 2", "1", "joint, tendon, site or body; site of the slider or reference"),
     _field.int("actuator_history", "nactuator 2", "1", "samples of the delayed control, and how they are interpolated"),
     _field.int("actuator_historyadr", "nactuator", "1", "first value in history, -1: none"),
     _field.int("actuator_actlimited", "nactuator", "1", "the activation is clamped", "bool"),
@@ -314,9 +286,7 @@ MUJOCO = (
     _field.real("actuator_lengthrange", "nout 2", "m, rad", "lengths that the output can take"),
     _field.real("actuator_gainprm", "nactuator 10", "N, N/m, N s/m", "gain parameters"),
     _field.real("actuator_biasprm", "nactuator 10", "N, N/m, N s/m", "bias parameters"),
-    _field.real(
-        "actuator_gear", "nout 6", "1", "scales length and transmitted force; balls and free joints use an axis"
-    ),
+    _field.real("actuator_gear", "nout 6", "1", "scales length and force; of balls and free joints an axis"),
     _field.real("actuator_ctrlrange", "nu 2", "1", "range of the control"),
     _field.real("actuator_forcerange", "nactuator 2", "N, N m", "range of the force"),
     _field.real("actuator_damping", "nactuator", "N s/m, N m s/rad", "damping added to the joint, times gear squared"),
@@ -362,36 +332,19 @@ OWN = (
     (size("opt_forward_dynamics", "accelerations without constraints: 0 auto, 1 crb (factor M), 2 aba"), 0),
     (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's)"), 0),
     (size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd"), 0),
-    (
-        size("opt_lcp_iterations", "most sweeps of pgs and steps of apgd, most passes of consistent friction limits"),
-        100,
-    ),
+    (size("opt_lcp_iterations", "most sweeps of pgs, steps of apgd, passes of consistent friction limits"), 100),
     (size("opt_lcp_friction", "friction limits of dantzig: 0 frozen at the normals without friction, 1 consistent"), 0),
     (size("opt_lcp_cone", "friction of pgs and apgd: 0 pyramid, 1 cone"), 0),
     (size("opt_softness", "of rows of the lcp: 0 by ERP and CFM, 1 by solref and solimp"), 0),
     (size("opt_gyroscopic", "gyroscopic torque of free bodies: 0 explicit, 1 implicit, 2 off"), 0),
-    (
-        size("opt_rotation", "how quaternions turn: 0 finite (exponential), 1 infinitesimal (first order, normalised)"),
-        0,
-    ),
+    (size("opt_rotation", "quaternions: 0 finite (exponential), 1 infinitesimal (first order, normalised)"), 0),
     (_field.real("opt_lcp_tolerance", "1", "1", "pgs and apgd stop at a residual below this"), 1e-08),
     (_field.real("opt_lcp_relaxation", "1", "1", "over-relaxation of pgs"), 1.3),
     (_field.real("opt_erp", "1", "1", "part of a position error that a step removes"), 0.2),
     (_field.real("opt_cfm", "1", "m/(s N)", "velocity that a unit force of a row lets through"), 1e-10),
-    (
-        _field.real("opt_contact_max_vel", "1", "m/s", "largest velocity at which a contact is pushed apart"),
-        float("inf"),
-    ),
+    (_field.real("opt_contact_max_vel", "1", "m/s", "largest velocity that parts a contact"), float("inf")),
     (_field.real("opt_contact_min_depth", "1", "m", "penetration that is left alone"), 0.0),
-    (
-        _field.int(
-            "body_gyroscopic",
-            "nbody",
-            "1",
-            "gyroscopic torque of free bodies: 0 explicit, 1 implicit, 2 off, -1: by opt",
-        ),
-        -1,
-    ),
+    (_field.int("body_gyroscopic", "nbody", "1", "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: by opt"), -1),
     (_field.real("jnt_motor_vel", "njnt", "m/s, rad/s", "velocity that the motor of a slide or hinge seeks; lcp"), 0.0),
     (_field.real("jnt_motor_force", "njnt", "N, N m", "largest force of the motor, 0: there is none"), 0.0),
     (_field.real("jnt_motor_cfm", "njnt", "m/(s N)", "softness of the motor, negative: opt_cfm"), -1.0),
@@ -399,21 +352,13 @@ OWN = (
     (_field.real("jnt_stop_erp", "njnt", "1", "ERP of the limit, negative: opt_erp"), -1.0),
     (_field.real("jnt_stop_cfm", "njnt", "m/(s N)", "CFM of the limit, negative: opt_cfm"), -1.0),
     (_field.real("jnt_stop_bounce", "njnt", "1", "restitution of the limit"), 0.0),
-    (
-        _field.int(
-            "geom_frictionforce", "ngeom", "1", "lcp: sliding friction is a force [N], not a coefficient", "bool"
-        ),
-        0,
-    ),
+    (_field.int("geom_frictionforce", "ngeom", "1", "lcp: sliding friction is a force [N]", "bool"), 0),
     (_field.real("geom_erp", "ngeom", "1", "lcp: ERP of contacts, negative: opt_erp"), -1.0),
     (_field.real("geom_cfm", "ngeom", "m/(s N)", "lcp: CFM of the normal row, negative: opt_cfm"), -1.0),
     (_field.real("geom_restitution", "ngeom", "1", "lcp: part of the approach speed with which contacts part"), 0.0),
     (_field.real("geom_restitution_vel", "ngeom", "m/s", "lcp: approach speed above which they do"), 0.0),
     (_field.real("geom_slip", "ngeom 2", "m/(s N)", "lcp: CFM of the two rows of sliding friction"), 0.0),
-    (
-        _field.real("geom_fdir", "ngeom 3", "1", "lcp: direction of the first friction row, geom's frame; zeros: any"),
-        0.0,
-    ),
+    (_field.real("geom_fdir", "ngeom 3", "1", "lcp: first friction direction, geom's frame; zeros: any"), 0.0),
     (_field.real("eq_erp", "neq", "1", "lcp: ERP of the rows, negative: opt_erp"), -1.0),
     (_field.real("eq_cfm", "neq", "m/(s N)", "lcp: CFM of the rows, negative: opt_cfm"), -1.0),
 )
@@ -449,18 +394,8 @@ DEPENDENT_INTS = ("jnt_actuatorid", "tendon_actuatorid", "ngravcomp", "flg_adhes
 
 # ints that kernels read anew at each step and nothing was derived from when the model was loaded
 EDITABLE_INTS = frozenset(
-    (
-        "jnt_actfrclimited",
-        "jnt_actgravcomp",
-        "body_gyroscopic",
-        "geom_frictionforce",
-        "link_limited",
-        "eq_active0",
-        "geom_group",
-        "actuator_group",
-        "actuator_ctrllimited",
-        "actuator_forcelimited",
-    )
+    "jnt_actfrclimited jnt_actgravcomp body_gyroscopic geom_frictionforce link_limited eq_active0 geom_group"
+    " actuator_group actuator_ctrllimited actuator_forcelimited".split()
 )
 
 

@@ -55,7 +55,8 @@ def check_edited_sizes(edited: bool) -> None:
 
 def _hfields(mj) -> Iterator[str]:
     for i in np.flatnonzero((mj.hfield_nrow < 2) | (mj.hfield_ncol < 2)):
-        yield f"{element(mj, 'hfield', i)}: {mj.hfield_nrow[i]} x {mj.hfield_ncol[i]} samples, allowed are 2 x 2 or more"
+        given = f"{mj.hfield_nrow[i]} x {mj.hfield_ncol[i]}"
+        yield f"{element(mj, 'hfield', i)}: {given} samples, allowed are 2 x 2 or more"
 
 
 def _tendons(mj) -> Iterator[str]:

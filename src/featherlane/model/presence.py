@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from featherlane.model.sensor import SENSORS
     size("all_round", "1: only planes, spheres and capsules collide"),
     size("sensor_reads", "bits of what sensors read: 1 momenta of subtrees, 2 forces between bodies, 4 energies"),
 )
-def presence(mj, pairs: dict[str, np.ndarray]) -> dict[str, int]:
+def presence(mj, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
     """What tendons, geoms and sensors need of a step."""
     types = mj.geom_type[np.union1d(pairs["cand_geom1"], pairs["cand_geom2"])]
     kinds = {int(kind) for kind in mj.sensor_type}

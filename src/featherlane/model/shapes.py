@@ -53,8 +53,8 @@ def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
     mesh = mj.mesh(mj.geom_dataid[geom])
     if mj.mesh_graphadr[mesh.id] < 0:
         raise ModelError(
-            f"mesh {mesh.name!r}: has no convex hull, and {element(mj, 'geom', geom)} may collide; the compiler makes one where "
-            "contype, conaffinity or a pair let the geom collide before it compiles"
+            f"mesh {mesh.name!r}: has no convex hull, and {element(mj, 'geom', geom)} may collide; the compiler makes"
+            " one where contype, conaffinity or a pair let the geom collide before it compiles"
         )
     first, count = mj.mesh_vertadr[mesh.id], mj.mesh_vertnum[mesh.id]
     if not np.isfinite(mj.mesh_vert[first : first + count]).all():
