@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -103,33 +104,33 @@ def _is_urdf(text: str) -> bool:
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[object, str, str]:
     """An MjModel of our own, its name for messages, and its XML text where there is one."""
     listed_folders(package_dirs)
-    if assets is not None and not (isinstance(source, str) and _is_text(source)):
+    if assets is not None and not _is_text(source):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
         return copy.copy(source), "MjModel", ""
     if isinstance(source, mujoco.MjSpec):
-        spec: Any = source
-        return spec.compile(), "MjSpec", ""
-    if isinstance(source, str) and _is_text(source):
-        text = encodable("XML text", _clean(source))
-        files = _checked_assets(assets)
-        if _has_packages(text):
-            spec = mujoco.MjSpec.from_string(text, assets=files)
-            resolve(spec, package_dirs, None)
-            return spec.compile(), "XML text", text
-        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
-    path = _find(source)
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    if _has_packages(text):
-        spec = mujoco.MjSpec.from_file(str(path))
+        return source.compile(), "MjSpec", ""
+    path, text = _found(source)
+    files = _checked_assets(assets)
+    if SCHEME in text and _is_urdf(text):
+        spec = _spec(mujoco, path, text, files)
         resolve(spec, package_dirs, path)
-        return spec.compile(), str(path), text
+        return spec.compile(), str(path or "XML text"), text
+    if path is None:
+        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
     return mujoco.MjModel.from_xml_path(str(path)), str(path), text
 
 
-def _has_packages(text: str) -> bool:
-    """Whether a URDF names files by package."""
-    return SCHEME in text and _is_urdf(text)
+def _found(source: str | Path) -> tuple[Path | None, str]:
+    """The file of a source, None of XML text, and its text."""
+    if _is_text(source):
+        return None, encodable("XML text", _clean(str(source)))
+    path = _find(source)
+    return path, path.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def _spec(mujoco: Any, path: Path | None, text: str, assets: dict[str, bytes]) -> Any:
+    return mujoco.MjSpec.from_string(text, assets=assets) if path is None else mujoco.MjSpec.from_file(str(path))
 
 
 def _clean(text: str) -> str:
@@ -137,8 +138,25 @@ def _clean(text: str) -> str:
     return text.lstrip("\ufeff \t\r\n")
 
 
-def _is_text(source: str) -> bool:
-    return _clean(source).startswith("<")
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str) and _clean(source).startswith("<")
+
+
+@contextmanager
+def _errors_of(source: Any) -> Iterator[None]:
+    """MuJoCo's errors as ModelError, with the name of the source."""
+    mujoco = mujoco_module()
+    try:
+        yield
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        if _is_text(source):
+            where = "XML text"
+        else:
+            where = str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
+        text = str(error).strip()
+        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
 def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
@@ -155,22 +173,12 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     mujoco = mujoco_module()
-    if isinstance(source, str) and not _clean(source):
-        raise ModelError(
-            "load: got an empty text, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec"
-        )
-    if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
-        given = type(source).__name__
+    is_empty = isinstance(source, str) and not _clean(source)
+    if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
+        given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
-    try:
-        with heard():
-            return _compile(mujoco, source, assets, package_dirs)
-    except ModelError:
-        raise
-    except (ValueError, mujoco.FatalError) as error:
-        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        text = str(error).strip()
-        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
+    with heard(), _errors_of(source):
+        return _compile(mujoco, source, assets, package_dirs)
 
 
 def specification(source) -> Any:
@@ -189,20 +197,11 @@ def specification(source) -> Any:
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     _warn_of_hidden_file(source)
-    try:
-        with heard():
-            if isinstance(source, str) and _is_text(source):
-                path, spec = None, mujoco.MjSpec.from_string(encodable("XML text", _clean(source)))
-            else:
-                path = _find(source)
-                spec = mujoco.MjSpec.from_file(str(path))
-            resolve(spec, (), path)
-            return spec
-    except ModelError:
-        raise
-    except (ValueError, mujoco.FatalError) as error:
-        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        raise ModelError(f"{where}: {str(error).strip()}") from None
+    with heard(), _errors_of(source):
+        path, text = _found(source)
+        spec = _spec(mujoco, path, text, {})
+        resolve(spec, (), path)
+        return spec
 
 
 def load(
@@ -253,11 +252,6 @@ def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) ->
         if model.fused:
             warnings.warn(f"{name}: {FUSED.format(', '.join(map(repr, model.fused)))}", stacklevel=3)
     return model
-
-
-def _label(source) -> str:
-    """A source in messages."""
-    return str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
 
 
 def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
