@@ -20,7 +20,7 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.enums import HFIELD, SDF, Enable
+from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3, Enable
 from featherlane.model.mujoco_arrays import read
 from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
@@ -30,29 +30,6 @@ from featherlane.model.shapes import visible_geoms
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
-
-# enable flags that change the motion: speculative adds contacts that will come within the step, found by sweeping
-# shapes along their velocities
-FLAGS = {"speculative": Enable.SPECULATIVE}
-
-# transmissions of actuators that are computed
-TRANSMISSIONS = set(mujoco.mjtTrn.__members__.values()) - {mujoco.mjtTrn.mjTRN_UNDEFINED}
-
-# per actuator field: the values that are computed, and the enum that names the others
-COMPUTED_ACTUATORS = {
-    "trntype": (TRANSMISSIONS, mujoco.mjtTrn),
-    "dyntype": (set(mujoco.mjtDyn.__members__.values()), mujoco.mjtDyn),
-    "gaintype": (set(mujoco.mjtGain.__members__.values()), mujoco.mjtGain),
-    "biastype": (set(mujoco.mjtBias.__members__.values()), mujoco.mjtBias),
-}
-
-# equality constraints that are computed
-EQUALITIES = {
-    mujoco.mjtEq.mjEQ_CONNECT,
-    mujoco.mjtEq.mjEQ_WELD,
-    mujoco.mjtEq.mjEQ_JOINT,
-    mujoco.mjtEq.mjEQ_TENDON,
-}
 
 # functions of the user that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
@@ -68,7 +45,9 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     Returns:
         Lines such as `equality 'pull': flex`; empty if the whole motion is computed.
     """
-    found = [*_options(mj), *_callbacks()]
+    # speculative contacts come within the step, and are found by sweeping shapes along their velocities
+    found = ["option flag: speculative"] if mj.opt.enableflags & Enable.SPECULATIVE else []
+    found += _callbacks()
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: getattr(mj.opt, name) for name in ("integrator", "disableflags", "enableflags")}
@@ -142,13 +121,9 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
 
 def refused_kinds() -> dict[str, set[str]]:
     """Kinds of actuators and sensors that are an error with names, by group, for the table of features."""
-    groups = {"trntype": "transmission", "dyntype": "activation", "gaintype": "gain", "biastype": "bias"}
-    refused = {
-        groups[field]: {_word(enum, value) for value in enum.__members__.values() if value not in computed}
-        for field, (computed, enum) in COMPUTED_ACTUATORS.items()
-    }
     kinds = mujoco.mjtSensor.__members__.values()
-    return refused | {"sensor": {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}}
+    sensors = {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}
+    return {"transmission": {"undefined"}, "sensor": sensors}
 
 
 def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
@@ -169,11 +144,6 @@ def _word(enum: type, value: int) -> str:
     return enum(int(value)).name.split("_", 1)[1].lower()
 
 
-def _options(mj: mujoco.MjModel) -> Iterator[str]:
-    """Flags."""
-    yield from (f"option flag: {name}" for name, bit in FLAGS.items() if mj.opt.enableflags & bit)
-
-
 def _callbacks() -> Iterator[str]:
     """User functions that are installed in this process."""
     for name in CALLBACKS:
@@ -188,17 +158,13 @@ def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
     """Those of flexes; inactive ones, too: they can be switched on between steps."""
     for i in range(mj.neq):
-        if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
+        if mj.eq_type[i] > EQ_TENDON:
             yield f"{element(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
     for i in range(mj.nactuator):
-        wrong = []
-        for field, (computed, enum) in COMPUTED_ACTUATORS.items():
-            value = enum(int(getattr(mj, f"actuator_{field}")[i]))
-            if value not in computed:
-                wrong.append(f"{field} {_word(enum, value)}")
+        wrong = ["trntype undefined"] if mj.actuator_trntype[i] > TRN_SO3 else []
         if mj.actuator_plugin[i] >= 0:
             wrong.append("plugin")
         if wrong:
