@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import LARGEST
 from featherlane.model.enums import (
     DYN_DCMOTOR,
     DYN_FILTER,
@@ -32,7 +33,6 @@ from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
 from featherlane.model.protocol import ModelFields
 
-LARGEST = float(np.finfo(np.float64).max)
 LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either precision
 INF = float("inf")
 UNIT = 1e-4  # how far a length may be from 1
