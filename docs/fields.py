@@ -13,10 +13,10 @@ from featherlane.simulation.tile.fields import ROOMS
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
 
-Written by `docs/fields.py` from the declarations in `model/fields.py` and in the `fields.py` of each room that computes
-some. A *real* may differ by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a
-field of the data. A *real, float64* has 64 bits in every precision. An *int* is shared by all worlds; a *size* is one
-whole number. Shapes leave the world axis out.
+Written by `docs/fields.py` from the declarations in `model/fields.py`, at the functions that compute fields of the
+model, and in the `fields.py` of each room that computes some. A *real* may differ by world: `batch.expand` gives a
+field of the model rows of its own, `batch.bind` shows a field of the data. A *real, float64* has 64 bits in every
+precision. An *int* is shared by all worlds; a *size* is one whole number. Shapes leave the world axis out.
 """
 ROLES_HEAD = """
 ## Roles
@@ -31,6 +31,14 @@ DATA_HEAD = """
 ## Data
 
 Room by room. Behind a role, in brackets: what asks for the field, where it is not always there.
+"""
+
+MODEL_HEAD = """
+## Model
+
+Behind the meaning: the function that computes the field when a model is loaded. Other fields are copied from MuJoCo's
+model.
+
 """
 
 
@@ -66,7 +74,7 @@ def room_section(room) -> str:
 def page() -> str:
     """The whole page."""
     rooms = "".join(map(room_section, ROOMS))
-    return HEAD + roles_section() + DATA_HEAD + rooms + "\n## Model\n\n" + table(MODEL.fields, roles=False)
+    return HEAD + roles_section() + DATA_HEAD + rooms + MODEL_HEAD + table(MODEL.fields, roles=False)
 
 
 if __name__ == "__main__":
