@@ -255,7 +255,7 @@ def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) ->
 
 
 def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
-    """A `Model` that owns `mj_model`, with links, after the check of its features."""
+    """A `Model` that owns `mj_model`, with links: features are checked, and the functions in DERIVED compute fields."""
     from featherlane.model.features import unsupported  # imports mujoco, which costs more than the whole package
 
     check_compiled(mj_model)

@@ -151,14 +151,14 @@ def _count(name: str, value: Any) -> int:
 
 
 def _real(name: str, value: Any, limit: Limit) -> float:
-    found = number(f"option {name}", value)
+    found = number(f"option {name}", value, f"are {limit.words}")
     if not limit.low <= found <= limit.high:
         raise ModelError(f"option {name}: got {found}, allowed are {limit.words}")
     return found
 
 
 class _Option:
-    """A descriptor of an option; `check` returns a value as the record holds it, or refuses it."""
+    """A descriptor of an option."""
 
     name: str
 
@@ -169,7 +169,7 @@ class _Option:
         self.name = name
 
     def check(self, value: Any) -> Any:
-        raise NotImplementedError
+        """Returns a value as the record holds it, or refuses it."""
 
 
 class _Number(_Option):
