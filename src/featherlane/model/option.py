@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.model.arguments import count, one_of
-from featherlane.model.assignment import converted, number
+from featherlane.model.arguments import count, is_real, one_of
+from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
     Cone,
@@ -151,10 +151,10 @@ def _count(name: str, value: Any) -> int:
 
 
 def _real(name: str, value: Any, limit: Limit) -> float:
-    found = number(f"option {name}", value, f"are {limit.words}")
-    if not limit.low <= found <= limit.high:
-        raise ModelError(f"option {name}: got {found}, allowed are {limit.words}")
-    return found
+    given: Any = value.item() if isinstance(value, np.generic | np.ndarray) and not value.ndim else value
+    if not is_real(given) or not limit.low <= given <= limit.high:
+        raise ModelError(f"option {name}: got {given!r}, allowed are {limit.words}")
+    return float(given)
 
 
 class _Option:
