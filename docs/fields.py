@@ -15,7 +15,8 @@ HEAD = """# Fields
 
 This page lists every field of a model and of its data, with kind, shape and unit. Most users need the
 [model](#model) fields, and the fields of the data whose [role](#roles) is `state`, `drive`, `input` or `output`.
-`docs/fields.py` writes the page from the declarations in `model/fields.py` and in the `fields.py` of each package.
+`docs/fields.py` writes the page from the declarations in `model/fields.py`, at the functions
+that compute fields of the model, and in the `fields.py` of each package.
 
 - A *real* field may differ between worlds. `batch.expand(name)` gives a field of the model one row per world;
   `batch.bind(name)` returns a live array of a field of the data.
@@ -42,6 +43,14 @@ DATA_HEAD = """
 
 One section per package of the source. A name in brackets after the role is a condition: the field is computed only if
 this size is not 0, or if the feature is used. The stage that writes a field is at the end of its meaning.
+"""
+
+MODEL_HEAD = """
+## Model
+
+The function that computes a field when a model is loaded is at the end of its meaning. The other fields are copied
+from MuJoCo's model.
+
 """
 
 
@@ -77,7 +86,7 @@ def room_section(room) -> str:
 def page() -> str:
     """Returns the whole page."""
     rooms = "".join(map(room_section, ROOMS))
-    return HEAD + roles_section() + DATA_HEAD + rooms + "\n## Model\n\n" + table(MODEL.fields, roles=False)
+    return HEAD + roles_section() + DATA_HEAD + rooms + MODEL_HEAD + table(MODEL.fields, roles=False)
 
 
 if __name__ == "__main__":

@@ -39,19 +39,19 @@ def tangled(model, rng):
 
 
 def contacts(model, rng, count):
-    """Contacts of MuJoCo in random configurations: for each, a list of (geom 1, geom 2, condim)."""
+    """Contacts of MuJoCo in random configurations: for each, a list of (geom 1, geom 2)."""
     data = mujoco.MjData(model)
     for _ in range(count):
         data.qpos[:] = tangled(model, rng)
         mujoco.mj_fwdPosition(model, data)
-        yield [(*map(int, pair), int(dim)) for pair, dim in zip(data.contact.geom, data.contact.dim, strict=True)]
+        yield [tuple(map(int, pair)) for pair in data.contact.geom]
 
 
 @pytest.mark.parametrize("name", MOVING)
 def test_contacts_of_mujoco_are_candidates_in_their_order(name, real_model, rng):
     model = mujoco.MjModel.from_xml_path(str(real_model(name)))
     cand = candidates(model)
-    rows = zip(cand["cand_geom1"], cand["cand_geom2"], cand["cand_condim"], strict=True)
+    rows = zip(cand["cand_geom1"], cand["cand_geom2"], strict=True)
     place = {tuple(map(int, row)): k for k, row in enumerate(rows)}
     found = list(contacts(model, rng, 30))
     assert sum(map(len, found)) > 30
@@ -65,8 +65,7 @@ def test_no_pair_gives_more_points_than_it_may(name, real_model, rng):
     model = mujoco.MjModel.from_xml_path(str(real_model(name)))
     cand = candidates(model)
     most = {(i, j): n for i, j, n in zip(cand["cand_geom1"], cand["cand_geom2"], cand["cand_npoint"], strict=True)}
-    for listed in contacts(model, rng, 30):
-        pairs = [contact[:2] for contact in listed]
+    for pairs in contacts(model, rng, 30):
         assert all(pairs.count(pair) <= (most[pair] or np.inf) for pair in set(pairs))
 
 
@@ -138,47 +137,25 @@ def test_geoms_that_no_force_moves_do_not_touch():
         '<contact><pair geom1="hand" geom2="floor"/></contact>',
     )
     assert names(model) == [("floor", "ball"), ("post", "ball"), ("hand", "ball")]
-    assert list(candidates(model)["cand_static"]) == [1, 1, 1]
 
 
 def test_exclude_removes_bodies_and_pair_overrules_every_filter():
     bodies = BALL.format("a", 0, "") + BALL.format("b", 1, 'contype="0" conaffinity="0"') + BALL.format("c", 2, "")
     exclude = '<exclude body1="a" body2="c"/>'
     assert names(compiled(bodies, f"<contact>{exclude}</contact>")) == []
-    pairs = '<pair geom1="c" geom2="a" condim="1"/><pair geom1="b" geom2="c" condim="3"/>'
+    pairs = '<pair geom1="c" geom2="a"/><pair geom1="b" geom2="c"/>'
     model = compiled(bodies, f"<contact>{exclude}{pairs}</contact>")
     cand = candidates(model)
     assert [set(pair) for pair in names(model)] == [{"a", "c"}, {"b", "c"}]
     assert list(cand["cand_pair"]) == [0, 1]
-    assert list(cand["cand_condim"]) == [1, 3]
 
 
 def test_explicit_pair_replaces_the_pair_of_the_filters():
     model = compiled(
         BALL.format("a", 0, 'priority="2"') + BALL.format("b", 0.1, ""),
-        '<contact><pair geom1="b" geom2="a" condim="1"/></contact>',
+        '<contact><pair geom1="b" geom2="a"/></contact>',
     )
-    cand = candidates(model)
-    assert list(cand["cand_pair"]) == [0]
-    assert list(cand["cand_priority"]) == [0]
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "condim", "priority"),
-    [
-        ('condim="1"', 'condim="3"', 3, 0),
-        ('condim="1" priority="1"', 'condim="3"', 1, 1),
-        ('condim="3"', 'condim="1" priority="-1"', 3, 1),
-        ('condim="3"', 'condim="1" priority="4"', 1, 2),
-    ],
-)
-def test_condim_follows_priority(first, second, condim, priority):
-    model = compiled(BALL.format("a", 0, first) + BALL.format("b", 0.1, second))
-    cand = candidates(model)
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    assert (cand["cand_condim"][0], cand["cand_priority"][0]) == (condim, priority)
-    assert data.contact.dim[0] == condim
+    assert list(candidates(model)["cand_pair"]) == [0]
 
 
 @pytest.mark.parametrize("flag", ["contact", "constraint"])

@@ -92,7 +92,7 @@ def test_links_have_names():
 
 HINGE = {"anchor": (0, 0, 0), "axis": (0, 0, 1)}
 REFUSED = [
-    (("hing", "a", "b"), {}, "kind 'hing'"),
+    (("hing", "a", "b"), {}, "kind: got 'hing'"),
     (("hinge", "aa", "b"), HINGE, r"hinge of 'aa' and 'b'\): body1: no body 'aa'"),
     (("hinge", "a", 17), HINGE, "body2:"),
     (("hinge", "a", True), HINGE, "body2:"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.errors import ModelError
-from featherlane.model import Constants, constants_for, load, set_const
+from featherlane.model import Constants, load, set_const
 from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from scenes import joints
 
@@ -81,7 +81,7 @@ def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model,
         edited = load(joints.XML)
         edited.body_mass = overrides["body_mass"]
         set_const(edited)
-        for result in (constants(overrides), constants_for(model, overrides)):
+        for result in (constants(overrides), Constants(model)(overrides)):
             assert result.keys() == set(DEPENDENT_REALS)
             for name, value in result.items():
                 np.testing.assert_allclose(value, getattr(edited, name), rtol=ROUNDING, atol=ROUNDING, err_msg=name)
@@ -97,7 +97,7 @@ def test_overrides_do_not_outlive_their_world(model):
 
 def test_an_unknown_override_is_named(model):
     with pytest.raises(ModelError, match="body_mas'"):
-        constants_for(model, {"body_mas": 1})
+        Constants(model)({"body_mas": 1})
 
 
 def test_edits_that_contradict_the_compilation_raise():

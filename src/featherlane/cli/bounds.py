@@ -22,7 +22,7 @@ def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
         mj: a compiled model.
         found: all its `candidates`.
     """
-    ints, sizes = broad_phase(mj, found)
+    ints = broad_phase(mj, found)
     boxed = ints["group_boxed"] > 0
     in_group = np.diff(np.append(ints["group_first"], len(ints["cand_geom1"])))
     function = found["cand_function"]
@@ -30,7 +30,7 @@ def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
     return {
         "listed": listed,
         "body_boxes": {"pairs_of_bodies": int(boxed.sum()), "pairs": int(in_group[boxed].sum())},
-        "tree": {"geoms": sizes["ncrowd"], "pairs": len(function) - listed},
+        "tree": {"geoms": len(ints["crowd_geom"]), "pairs": len(function) - listed},
         "spheres": len(function),
         "closed_form": int(((function != NO_FUNCTION) & (function < FIRST_SCALAR)).sum()),
         "turned_boxes": int((function >= FIRST_SCALAR).sum()),

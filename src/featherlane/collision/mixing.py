@@ -7,8 +7,8 @@ Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
 
 from featherlane.prelude import *
-from featherlane.model.candidates import FIRST, MIX, SECOND
 
+MIX, FIRST, SECOND = range(3)  # whose parameters hold
 MINMU = 1e-5  # smallest friction coefficient
 NEAR = 1e-6  # of the bounding radii: no distance between rigid bodies
 LAST_BITS = 2.5e-7  # of a coordinate in float32: two roundings of it

@@ -1,6 +1,6 @@
 """Fields and options that the chosen contact model does not read.
 
-Defaults are those after loading (`LCP_DEFAULTS`), and MuJoCo's.
+Defaults are those after loading (`DEFAULTS`), and MuJoCo's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.doctor.rows import rows
 from featherlane.model.enums import BY_SOLREF, LCP
-from featherlane.model.fields import LCP_DEFAULTS
+from featherlane.model.fields import DEFAULTS
 from featherlane.model.limits import KINDS
 
 # of these every contact model reads
-SHARED = {"opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
-LCP_ONLY = {name: default for name, default in LCP_DEFAULTS.items() if name not in SHARED}
+SHARED = {"opt_forward_dynamics", "opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
+LCP_ONLY = {name: default for name, default in DEFAULTS.items() if name not in SHARED}
 BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # of the softness erp
 CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone impratio noslip_tolerance".split()
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)

@@ -32,11 +32,12 @@ class Field:
         shape: sizes by name or number, outermost first, without the lane axis; empty for a size.
         unit: SI unit, `1` where there is none.
         doc: what it holds, one line.
-        stage: the kernel that has it valid when it ends; empty for model fields, and for what is given by a caller.
+        stage: the kernel that has it valid when it ends, or the function that computes it when a model is loaded; empty
+            for fields that MuJoCo's models have, and for what is given by a caller.
         role: one of `ROLES`, what it is to the worlds of a tile; empty for sizes, and in other records.
-        dtype: the public type, where it is not the kind's: `int32`, or `bool` for flags, of an `int` field; `int64` of
-            a single `real` that is a whole number and differs by world; `float64` of a `real` that is float64 at every
-            precision (times: float32 resolves 0.008 s at 70,000 s).
+        dtype: the public type, where it is not the kind's: `bool` for flags, of an `int` field; `int64` of a single
+            `real` that is a whole number and differs by world; `float64` of a `real` that is float64 at every precision
+            (times: float32 resolves 0.008 s at 70,000 s).
         asked: what has it kept or computed, where it is not always there, in words: names of sizes that are then not
             0, or what whoever keeps it knows.
     """

@@ -5,7 +5,7 @@ from featherlane.model.length_range import set_length_range
 from featherlane.model.link import Link
 from featherlane.model.load import bundled_names, load
 from featherlane.model.model import Model
-from featherlane.model.set_const import Constants, constants_for, set_const
+from featherlane.model.set_const import Constants, set_const
 
 __all__ = [
     "MODEL",
@@ -13,7 +13,6 @@ __all__ = [
     "Link",
     "Model",
     "bundled_names",
-    "constants_for",
     "load",
     "set_const",
     "set_length_range",

@@ -1,26 +1,78 @@
-"""Actuators as they are loaded: which optional activations each has, and parameters that make no actuator."""
+"""Actuators as they are loaded: their kinds, their optional activations, and parameters that make no actuator."""
 
 from __future__ import annotations
 
-import mujoco
+from typing import Any
+
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.derived import derived
+from featherlane.model.enums import (
+    BIAS_AFFINE,
+    BIAS_DCMOTOR,
+    BIAS_MUSCLE,
+    BIAS_NONE,
+    DYN_DCMOTOR,
+    DYN_FILTER,
+    DYN_FILTEREXACT,
+    DYN_MUSCLE,
+    DYN_NONE,
+    DYN_PID,
+    GAIN_AFFINE,
+    GAIN_DCMOTOR,
+    GAIN_FIXED,
+    GAIN_MUSCLE,
+    TRN_BODY,
+    TRN_JOINTINPARENT,
+    TRN_SLIDERCRANK,
+)
+from featherlane.model.joint import is_scalar
+from featherlane.model.names import element
 
-DYN, GAIN, BIAS = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias
+_field = Declare()
 
 
-def actuator_ints(mj) -> dict[str, np.ndarray]:
-    """`actuator_states` (nactuator,): bits of the optional activations that each pid and each dcmotor has."""
-    return {"actuator_states": np.array([_states(mj, i) for i in range(mj.nactuator)], int)}
+@derived(
+    size("nadhesion", "actuators that act through the contacts of a body"),
+    size("ndcmotor", "actuators with the bias of a dcmotor"),
+    _field.int(
+        "actuator_states",
+        "nactuator",
+        "1",
+        "bits of optional activations, in order: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current",
+    ),
+    _field.int("actuator_simple", "nactuator", "1", "1: on a slide or hinge, fixed or affine, without activations"),
+)
+def actuator_kinds(mj) -> dict[str, Any]:
+    """What actuators are, so that a model without some kind pays nothing for it.
+
+    A simple one is a motor or servo: force = gain u + bias, both fixed or affine in length and rate, u its one control.
+    """
+    on_joint = mj.actuator_trntype <= TRN_JOINTINPARENT
+    joint = mj.jnt_type[np.where(on_joint, mj.actuator_trnid[:, 0], 0)] if mj.njnt else mj.actuator_trntype
+    return {
+        "nadhesion": np.count_nonzero(mj.actuator_trntype == TRN_BODY),
+        "ndcmotor": np.count_nonzero(mj.actuator_biastype == BIAS_DCMOTOR),
+        "actuator_states": np.array([_states(mj, i) for i in range(mj.nactuator)], int),
+        "actuator_simple": on_joint
+        & is_scalar(joint)
+        & (mj.actuator_dyntype == DYN_NONE)
+        & np.isin(mj.actuator_gaintype, (GAIN_FIXED, GAIN_AFFINE))
+        & np.isin(mj.actuator_biastype, (BIAS_NONE, BIAS_AFFINE))
+        & (mj.actuator_actnum == 0)
+        & (mj.actuator_ctrlnum == 1)
+        & (mj.actuator_outnum == 1),
+    }
 
 
 def _states(mj, i: int) -> int:
     """1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current."""
     dynprm, gainprm = mj.actuator_dynprm[i], mj.actuator_gainprm[i]
-    if mj.actuator_dyntype[i] == int(DYN.mjDYN_PID):
+    if mj.actuator_dyntype[i] == DYN_PID:
         present = [dynprm[1] > 0, gainprm[0] > 0]
-    elif mj.actuator_dyntype[i] == int(DYN.mjDYN_DCMOTOR) or mj.actuator_gaintype[i] == int(GAIN.mjGAIN_DCMOTOR):
+    elif mj.actuator_dyntype[i] == DYN_DCMOTOR or mj.actuator_gaintype[i] == GAIN_DCMOTOR:
         present = [dynprm[7] > 0, gainprm[5] > 0, dynprm[2] > 0, dynprm[5] > 0, dynprm[0] > 0]
     else:
         present = []
@@ -37,19 +89,18 @@ def check_actuators(mj) -> None:
     for i in range(mj.nactuator):
         wrong = _wrong(mj, i)
         if wrong:
-            name = mujoco.mj_id2name(mj, mujoco.mjtObj.mjOBJ_ACTUATOR, i)
-            raise ModelError(f"actuator {name!r}: {wrong}" if name else f"actuator #{i}: {wrong}")
+            raise ModelError(f"{element(mj, 'actuator', i)}: {wrong}")
 
 
 def _wrong(mj, i: int) -> str:
     """What is wrong with actuator i, or ""."""
-    kind, dynprm = DYN(int(mj.actuator_dyntype[i])), mj.actuator_dynprm[i]
-    if kind in (DYN.mjDYN_FILTER, DYN.mjDYN_FILTEREXACT) and not dynprm[0] > 0:
+    kind, dynprm = mj.actuator_dyntype[i], mj.actuator_dynprm[i]
+    if kind in (DYN_FILTER, DYN_FILTEREXACT) and not dynprm[0] > 0:
         return f"time constant dynprm[0] is {dynprm[0]:g}, allowed is > 0"
-    if kind == DYN.mjDYN_MUSCLE and not (dynprm[0] > 0 and dynprm[1] > 0):
+    if kind == DYN_MUSCLE and not (dynprm[0] > 0 and dynprm[1] > 0):
         return f"time constants dynprm[:2] are {dynprm[0]:g} and {dynprm[1]:g}, allowed is > 0"
-    if kind in (DYN.mjDYN_PID, DYN.mjDYN_DCMOTOR):
-        number = int(_states(mj, i)).bit_count()
+    if kind in (DYN_PID, DYN_DCMOTOR):
+        number = _states(mj, i).bit_count()
         if number != mj.actuator_actnum[i]:
             return f"has {mj.actuator_actnum[i]} activations, its parameters mean {number}"
     wrong = _wrong_transmission(mj, i)
@@ -67,7 +118,7 @@ def _wrong_transmission(mj, i: int) -> str:
     gear = mj.actuator_gear[first : first + mj.actuator_outnum[i]]
     if not np.isfinite(gear).all():
         return f"gear is {gear.ravel().tolist()}, allowed are finite numbers"
-    if mj.actuator_trntype[i] == int(mujoco.mjtTrn.mjTRN_SLIDERCRANK) and not 0 < rod < np.inf:
+    if mj.actuator_trntype[i] == TRN_SLIDERCRANK and not 0 < rod < np.inf:
         return f"cranklength is {rod:g}, allowed is > 0"
     return ""
 
@@ -75,8 +126,8 @@ def _wrong_transmission(mj, i: int) -> str:
 def _wrong_muscle(mj, i: int) -> str:
     """What is wrong with the ranges of a muscle, or ""."""
     low, high = mj.actuator_lengthrange[mj.actuator_outadr[i]]
-    prms = {"gain": (mj.actuator_gaintype[i] == int(GAIN.mjGAIN_MUSCLE), mj.actuator_gainprm[i])}
-    prms["bias"] = (mj.actuator_biastype[i] == int(BIAS.mjBIAS_MUSCLE), mj.actuator_biasprm[i])
+    prms = {"gain": (mj.actuator_gaintype[i] == GAIN_MUSCLE, mj.actuator_gainprm[i])}
+    prms["bias"] = (mj.actuator_biastype[i] == BIAS_MUSCLE, mj.actuator_biasprm[i])
     for name, (present, prm) in prms.items():
         if present and not low < high:
             return f"lengthrange is {low:g} to {high:g}, allowed for a muscle is a range that is not empty"

@@ -8,37 +8,51 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.derived import derived
+
 BLOCK = 8  # dofs at most
+_field = Declare()
 
 
-def ancestor_ints(mj) -> dict[str, np.ndarray]:
+@derived(
+    size("nchain", "entries of all dofs' chains to the root"),
+    size("nblock", "blocks of dofs: each the parent of the next, and no other dof's but the last of them"),
+    _field.int("body_lastchild", "nbody", "1", "child with the largest number, -1: none"),
+    _field.int("body_lastdof", "nbody", "1", "last dof that moves the body, its own or an ancestor's, -1: none"),
+    _field.int("chain_rownnz", "nv", "1", "dofs from the root down to this one, itself included"),
+    _field.int("chain_rowadr", "nv", "1", "address of the chain's first dof"),
+    _field.int("chain_colind", "nchain", "1", "dofs of a chain, ascending, the dof itself last"),
+    _field.int("block_dofadr", "nblock", "1", "first dof of the block"),
+    _field.int("block_dofnum", "nblock", "1", f"dofs of the block, at most {BLOCK}"),
+    _field.int("block_parentid", "nblock", "1", "block of the parent of its first dof, -1: none"),
+    _field.int("dof_blockid", "nv", "1", "block of the dof"),
+    _field.int("M_below", "nv", "1", "rows of M with an entry in this column below the diagonal: they follow row i"),
+)
+def ancestors(mj) -> dict[str, np.ndarray]:
     """Chains of dofs in CSR form and the last dof of each body.
 
     Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of
     the row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world, -1
     where there is none: body b cannot move.
     """
-    parent = mj.dof_parentid
-    nnz = _depths(parent)
-    adr = np.concatenate([[0], np.cumsum(nnz)[:-1]]) if mj.nv else np.zeros(0, int)
-    rows: list[list[int]] = []
+    parent, rows, last = mj.dof_parentid, [], np.full(mj.nbody, -1)
     for i, p in enumerate(parent):
         rows.append([*(rows[p] if p >= 0 else []), i])
-    last = np.full(mj.nbody, -1)
     for b in range(1, mj.nbody):
         own = mj.body_dofadr[b] + mj.body_dofnum[b] - 1
         last[b] = own if mj.body_dofnum[b] else last[mj.body_parentid[b]]
-    columns = np.concatenate([np.asarray(r) for r in rows]) if rows else np.zeros(0, int)
     children = np.full(mj.nbody, -1)
     children[mj.body_parentid[1:]] = np.arange(1, mj.nbody)  # of several, the last one stays
-    chains = {
+    nnz = np.array([len(row) for row in rows], int)
+    return _blocks(parent) | {
         "body_lastchild": children,
-        "chain_rownnz": nnz,
-        "chain_rowadr": adr,
-        "chain_colind": columns,
         "body_lastdof": last,
+        "chain_rownnz": nnz,
+        "chain_rowadr": np.cumsum(nnz) - nnz,
+        "chain_colind": np.array([dof for row in rows for dof in row], int),
+        "M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1,
     }
-    return chains | _blocks(parent) | {"M_below": np.bincount(mj.M_colind, minlength=mj.nv)[: mj.nv] - 1}
 
 
 def _blocks(parent: np.ndarray) -> dict[str, np.ndarray]:
@@ -48,26 +62,16 @@ def _blocks(parent: np.ndarray) -> dict[str, np.ndarray]:
     """
     nv = len(parent)
     children = np.bincount(parent[parent >= 0], minlength=nv)
-    follows = [i > 0 and parent[i] == i - 1 and children[i - 1] == 1 for i in range(nv)]
-    starts = [i for i in range(nv) if not follows[i]]
+    starts = [i for i in range(nv) if not (i and parent[i] == i - 1 and children[i - 1] == 1)]
     adr = np.zeros(0, int)
     for start, end in zip(starts, [*starts[1:], nv], strict=False):
         parts = -(-(end - start) // BLOCK)
         adr = np.concatenate([adr, start + (end - start) * np.arange(parts) // parts])
     num = np.diff([*adr, nv])
-    block = np.repeat(np.arange(len(adr)), num)
-    above = parent[adr] if nv else adr
+    block, above = np.repeat(np.arange(len(adr)), num), parent[adr]
     return {
         "block_dofadr": adr,
         "block_dofnum": num,
-        "block_parentid": np.where(above >= 0, block[above], -1) if nv else adr,
+        "block_parentid": np.where(above >= 0, block[above], -1),
         "dof_blockid": block,
     }
-
-
-def _depths(parent: np.ndarray) -> np.ndarray:
-    """Number of dofs from the root to each dof, itself included."""
-    depth = np.zeros(len(parent), int)
-    for i, p in enumerate(parent):
-        depth[i] = 1 + (depth[p] if p >= 0 else 0)
-    return depth

@@ -9,11 +9,13 @@ more where neighbours overlap (the 121 geoms of a dog 0.3 us each, and their 630
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from featherlane.model.enums import Disable
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.derived import derived
+from featherlane.model.enums import NGEOMTYPES, Disable
 from featherlane.model.pair import function_tables
 
 if TYPE_CHECKING:
@@ -23,44 +25,50 @@ CROWD_PAIRS = 12_000  # listed pairs of bounded geoms; more make a crowd
 # candidates of two bodies, on average, from which on the bodies' boxes are tested first; measured on four bodies of n
 # spheres: even at 4 candidates (n = 2), 1.9 times as fast at 16 and 36, 4 times at 100, 12 times at 400
 GROUP_SIZE = 4
+_field = Declare()
 
 
-def broad_phase(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], dict[str, int]]:
-    """The candidates without those of a crowd, and what describes crowd and groups.
-
-    Args:
-        mj: a compiled model.
-        cand: all its `candidates`.
-
-    Returns:
-        Integer fields (`cand_*` included) and sizes by name.
-    """
+@derived(
+    size("ncand", "geom pairs that may collide, after all filters that do not depend on the state"),
+    size("ncollide", "geoms in candidate pairs"),
+    size("ncrowd", "geoms whose pairs are too many to list: a tree finds them in each step"),
+    size("ngroup", "pairs of bodies among the candidates, 0: their boxes are not worth testing"),
+    size("nexcluded", "pairs of bodies that must not touch"),
+    size("nnamed", "pairs of geoms that an explicit pair names"),
+    size("filter_parent", "1: parent and child do not touch (as it was when the model was loaded)"),
+    size("sorted_by_type", "1: contacts of two bodies come in the order of the geoms' types"),
+    _field.int("cand_geom1", "ncand", "1", "first geom of a candidate pair, the one of lower type"),
+    _field.int("cand_geom2", "ncand", "1", "second geom"),
+    _field.int("cand_pair", "ncand", "1", "explicit pair that sets the parameters, -1: mixed from the geoms"),
+    _field.int("cand_npoint", "ncand", "1", "most contact points of the pair"),
+    _field.int("collide_geom", "ncollide", "1", "geoms that may collide, ascending"),
+    _field.int("pair_function", f"{NGEOMTYPES} {NGEOMTYPES}", "1", "pair function of two types, lower first, -1: none"),
+    _field.int("crowd_geom", "ncrowd", "1", "geoms of the crowd, ascending"),
+    _field.int("excluded_body", "nexcluded 2", "1", "bodies that must not touch, lower first, sorted"),
+    _field.int("named_geom", "nnamed 2", "1", "geoms that an explicit pair names, lower first, sorted"),
+    _field.int("group_body", "ngroup 2", "1", "bodies of a group of candidates"),
+    _field.int("group_first", "ngroup", "1", "first candidate of a group"),
+    _field.int("group_boxed", "ngroup", "1", "1: all geoms of the group are bounded"),
+)
+def broad_phase(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The candidates without those of a crowd, and what describes crowd and groups."""
     bounded = mj.geom_rbound > 0
-    listed = ~(bounded[cand["cand_geom1"]] & bounded[cand["cand_geom2"]]) | (cand["cand_pair"] >= 0)
-    crowd = np.zeros(0, int)
+    listed = ~(bounded[pairs["cand_geom1"]] & bounded[pairs["cand_geom2"]]) | (pairs["cand_pair"] >= 0)
+    colliding, crowd, cand = np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]), np.zeros(0, int), pairs
     if np.count_nonzero(~listed) > CROWD_PAIRS:
-        crowd = np.unique(np.concatenate([cand["cand_geom1"][~listed], cand["cand_geom2"][~listed]]))
-        cand = {name: column[listed] for name, column in cand.items()}
-    colliding = np.unique(np.concatenate([cand["cand_geom1"], cand["cand_geom2"], crowd]))
+        crowd = np.union1d(pairs["cand_geom1"][~listed], pairs["cand_geom2"][~listed])
+        cand = {name: column[listed] for name, column in pairs.items()}
     excluded = mj.exclude_signature.astype(np.uint32).astype(np.int64)
-    ints = {
-        **cand,
+    return cand | {
         "collide_geom": colliding,
         "pair_function": function_tables()[0],
         "crowd_geom": crowd,
         "excluded_body": _sorted_pairs(np.stack([excluded >> 16, excluded & 0xFFFF], axis=1)),
         "named_geom": _sorted_pairs(np.stack([mj.pair_geom1, mj.pair_geom2], axis=1)),
+        "filter_parent": not mj.opt.disableflags & Disable.FILTERPARENT,
+        "sorted_by_type": not mj.opt.disableflags & Disable.MIDPHASE,
         **_groups(mj, cand, bounded),
     }
-    sizes = {
-        "ncrowd": len(crowd),
-        "ngroup": len(ints["group_first"]),
-        "nexcluded": len(ints["excluded_body"]),
-        "nnamed": len(ints["named_geom"]),
-        "filter_parent": int(not mj.opt.disableflags & Disable.FILTERPARENT),
-        "sorted_by_type": int(not mj.opt.disableflags & Disable.MIDPHASE),
-    }
-    return {name: np.ascontiguousarray(column, np.int32) for name, column in ints.items()}, sizes
 
 
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:

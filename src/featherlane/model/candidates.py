@@ -19,17 +19,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from featherlane.model.enums import (
-    HFIELD,
-    Disable,
-)
+from featherlane.model.enums import HFIELD, Disable
 from featherlane.model.pair import function_tables
 
 if TYPE_CHECKING:
     import mujoco
-
-# cand_priority: whose parameters hold
-MIX, FIRST, SECOND = range(3)
 
 
 def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
@@ -44,12 +38,9 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     Returns:
         int32 arrays of length ncand:
         `cand_geom1`, `cand_geom2`: the geoms, lower geom type first, equal types in the order of their bodies;
-        `cand_condim`: dimension of the contact space;
         `cand_pair`: the explicit pair whose parameters hold, -1: they come from the geoms;
-        `cand_priority`: 0 the geoms' parameters are mixed, 1 geom 1's hold, 2 geom 2's; 0 for an explicit pair;
         `cand_npoint`: most contact points, 0 for a pair of types without a pair function;
-        `cand_function`: pair function, a number of `model/pair.py`, or -1;
-        `cand_static`: 1 where no force moves one of the two bodies (it is welded to the world or to a mocap body).
+        `cand_function`: pair function, a number of `model/pair.py`, or -1.
     """
     explicit = _explicit(mj)
     rows = [explicit, *_automatic(mj, explicit)]
@@ -57,27 +48,14 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     order = np.lexsort((key2, key1, late, signature))
     geom1, geom2, pair = geom1[order], geom2[order], pair[order]
 
-    # condim and priority: the explicit pair's, else those of the geom of higher priority, else the greater one
-    condim1, condim2 = mj.geom_condim[geom1], mj.geom_condim[geom2]
-    lead = np.sign(mj.geom_priority[geom1] - mj.geom_priority[geom2])
-    condim = np.where(lead > 0, condim1, np.where(lead < 0, condim2, np.maximum(condim1, condim2)))
-    priority = np.where(lead > 0, FIRST, np.where(lead < 0, SECOND, MIX))
-    named = pair >= 0
-    condim[named] = mj.pair_dim[pair[named]]
-    priority[named] = MIX
-
     function, npoint = function_tables()
     types = mj.geom_type[geom1], mj.geom_type[geom2]
-    dofless = mj.body_dofnum[mj.body_weldid[mj.geom_bodyid]] == 0
     columns = {
         "cand_geom1": geom1,
         "cand_geom2": geom2,
-        "cand_condim": condim,
         "cand_pair": pair,
-        "cand_priority": priority,
         "cand_npoint": npoint[types],
         "cand_function": function[types],
-        "cand_static": dofless[geom1] | dofless[geom2],
     }
     return {name: np.ascontiguousarray(column, np.int32) for name, column in columns.items()}
 

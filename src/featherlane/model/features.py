@@ -20,8 +20,9 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
-from featherlane.model.enums import HFIELD, SDF, Enable
+from featherlane.model.enums import EQ_TENDON, HFIELD, SDF, TRN_SO3, Enable
 from featherlane.model.mujoco_arrays import read
+from featherlane.model.names import element
 from featherlane.model.option import clashes, tendon_equalities
 from featherlane.model.pair import NO_FUNCTION
 from featherlane.model.sensor import SENSORS
@@ -29,29 +30,6 @@ from featherlane.model.shapes import visible_geoms
 
 if TYPE_CHECKING:
     from featherlane.model.model import Model
-
-# enable flags that change the motion: speculative adds contacts that will come within the step, found by sweeping
-# shapes along their velocities
-FLAGS = {"speculative": Enable.SPECULATIVE}
-
-# transmissions of actuators that are computed
-TRANSMISSIONS = set(mujoco.mjtTrn.__members__.values()) - {mujoco.mjtTrn.mjTRN_UNDEFINED}
-
-# per actuator field: the values that are computed, and the enum that names the others
-COMPUTED_ACTUATORS = {
-    "trntype": (TRANSMISSIONS, mujoco.mjtTrn),
-    "dyntype": (set(mujoco.mjtDyn.__members__.values()), mujoco.mjtDyn),
-    "gaintype": (set(mujoco.mjtGain.__members__.values()), mujoco.mjtGain),
-    "biastype": (set(mujoco.mjtBias.__members__.values()), mujoco.mjtBias),
-}
-
-# equality constraints that are computed
-EQUALITIES = {
-    mujoco.mjtEq.mjEQ_CONNECT,
-    mujoco.mjtEq.mjEQ_WELD,
-    mujoco.mjtEq.mjEQ_JOINT,
-    mujoco.mjtEq.mjEQ_TENDON,
-}
 
 # functions of the user that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
@@ -67,7 +45,9 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     Returns:
         Lines such as `equality 'pull': flex`; empty if the whole motion is computed.
     """
-    found = [*_options(mj), *_callbacks()]
+    # speculative contacts come within the step, and are found by sweeping shapes along their velocities
+    found = ["option flag: speculative"] if mj.opt.enableflags & Enable.SPECULATIVE else []
+    found += _callbacks()
     if mj.nv:
         found += [*_deformables(mj), *_equalities(mj), *_actuators(mj), *_plugins(mj)]
     options = {name: getattr(mj.opt, name) for name in ("integrator", "disableflags", "enableflags")}
@@ -102,18 +82,18 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
     if kind in (sensors.mjSENS_GEOMDIST, sensors.mjSENS_GEOMNORMAL, sensors.mjSENS_GEOMFROMTO):
         for geom in (*_geoms(mj, mj.sensor_objtype[i], obj), *_geoms(mj, mj.sensor_reftype[i], ref)):
             if mj.geom_type[geom] == SDF:
-                return f"{_label(mj, 'geom', geom)}: sdf"
+                return f"{element(mj, 'geom', geom)}: sdf"
             if mj.geom_type[geom] == mesh and mj.mesh_graphadr[mj.geom_dataid[geom]] < 0:
-                return f"{_label(mj, 'geom', geom)}: its mesh has no convex hull"
+                return f"{element(mj, 'geom', geom)}: its mesh has no convex hull"
     if kind == sensors.mjSENS_RANGEFINDER:
         body = mj.site_bodyid[obj] if mj.sensor_objtype[i] == site else mj.cam_bodyid[obj]
-        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj) & (mj.geom_bodyid != body))))
+        return ", ".join(ray_problems(mj, np.flatnonzero(visible_geoms(mj)["geom_visible"] & (mj.geom_bodyid != body))))
     return ""
 
 
 def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
     """Those of these geoms that rays cannot meet: signed distance fields, each with its name."""
-    return [f"{_label(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
+    return [f"{element(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
 
 
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
@@ -141,13 +121,9 @@ def sensor_support(mj: mujoco.MjModel) -> list[bool]:
 
 def refused_kinds() -> dict[str, set[str]]:
     """Kinds of actuators and sensors that are an error with names, by group, for the table of features."""
-    groups = {"trntype": "transmission", "dyntype": "activation", "gaintype": "gain", "biastype": "bias"}
-    refused = {
-        groups[field]: {_word(enum, value) for value in enum.__members__.values() if value not in computed}
-        for field, (computed, enum) in COMPUTED_ACTUATORS.items()
-    }
     kinds = mujoco.mjtSensor.__members__.values()
-    return refused | {"sensor": {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}}
+    sensors = {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}
+    return {"transmission": {"undefined"}, "sensor": sensors}
 
 
 def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
@@ -158,25 +134,14 @@ def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
     """
     mj, asked = model.mj_model, range(model.nsensor) if sensors is None else sensors
     problems = [(i, sensor_problem(mj, i)) for i in asked if i not in model.user_sensors]
-    lost = [f"{_label(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
+    lost = [f"{element(mj, 'sensor', i)}: {problem}" for i, problem in problems if problem]
     if lost:
         raise UnsupportedFeatureError(lost, what="the results of these sensors are not computed")
-
-
-def _label(mj: mujoco.MjModel, kind: str, ident: int | np.integer) -> str:
-    """Element as a message names it: `geom 'floor'` or `geom #3`."""
-    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
-    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
 
 
 def _word(enum: type, value: int) -> str:
     """Last part of an enum's name as MJCF spells it: mjEQ_CONNECT -> connect."""
     return enum(int(value)).name.split("_", 1)[1].lower()
-
-
-def _options(mj: mujoco.MjModel) -> Iterator[str]:
-    """Flags."""
-    yield from (f"option flag: {name}" for name, bit in FLAGS.items() if mj.opt.enableflags & bit)
 
 
 def _callbacks() -> Iterator[str]:
@@ -187,34 +152,30 @@ def _callbacks() -> Iterator[str]:
 
 
 def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
-    yield from (f"{_label(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
+    yield from (f"{element(mj, 'flex', i)}: deformable body" for i in range(mj.nflex))
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
     """Those of flexes; inactive ones, too: they can be switched on between steps."""
     for i in range(mj.neq):
-        if mujoco.mjtEq(int(mj.eq_type[i])) not in EQUALITIES:
-            yield f"{_label(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
+        if mj.eq_type[i] > EQ_TENDON:
+            yield f"{element(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
 
 
 def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
     for i in range(mj.nactuator):
-        wrong = []
-        for field, (computed, enum) in COMPUTED_ACTUATORS.items():
-            value = enum(int(getattr(mj, f"actuator_{field}")[i]))
-            if value not in computed:
-                wrong.append(f"{field} {_word(enum, value)}")
+        wrong = ["trntype undefined"] if mj.actuator_trntype[i] > TRN_SO3 else []
         if mj.actuator_plugin[i] >= 0:
             wrong.append("plugin")
         if wrong:
-            yield f"{_label(mj, 'actuator', i)}: {', '.join(wrong)}"
+            yield f"{element(mj, 'actuator', i)}: {', '.join(wrong)}"
 
 
 def _plugins(mj: mujoco.MjModel) -> Iterator[str]:
     """Plugins on bodies, and instances that no element uses: passive forces; one of a sensor only measures."""
-    yield from (f"{_label(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
+    yield from (f"{element(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
     used = {*mj.body_plugin, *mj.geom_plugin, *mj.actuator_plugin, *mj.sensor_plugin}
-    yield from (f"{_label(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
+    yield from (f"{element(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
 
 
 def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
@@ -228,4 +189,4 @@ def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
     for geom in np.unique(culprit):
         types = np.unique(mj.geom_type[other[culprit == geom]])
         others = ", ".join(_word(mujoco.mjtGeom, kind) for kind in types)
-        yield f"{_label(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"
+        yield f"{element(mj, 'geom', geom)}: collision of {_word(mujoco.mjtGeom, mj.geom_type[geom])} with {others}"

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.lanes.layout import size
+from featherlane.model.derived import derived
 from featherlane.model.enums import TRN_JOINTINPARENT
 from featherlane.model.joint import is_free, is_scalar
 
@@ -37,10 +39,14 @@ def costs(mj) -> dict[str, float]:
     return {way: MEASURED[way] * count for way, count in operations.items()}
 
 
-def choices(mj) -> dict[str, int]:
-    """`articulated_pays` and `implicit_diagonal`."""
+@derived(
+    size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
+    size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
+)
+def choices(mj) -> dict[str, bool]:
+    """Which algorithms pay on the model's tree."""
     cost = costs(mj)
-    return {"articulated_pays": int(cost["aba"] < cost["crb"]), "implicit_diagonal": int(_is_diagonal(mj))}
+    return {"articulated_pays": cost["aba"] < cost["crb"], "implicit_diagonal": _is_diagonal(mj)}
 
 
 def _is_diagonal(mj) -> bool:

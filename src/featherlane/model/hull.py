@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from featherlane.lanes.layout import Declare, size
 from featherlane.model.convexity import convex_triangles
+from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import heights
 from featherlane.model.outline import outlines
 
@@ -25,10 +27,46 @@ ASK_ALL = 16  # vertices of a hull up to which all are asked for a support point
 SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
 SINGLE = 2.0**-24  # by which part of itself a number may change when it becomes float32
 ROUNDING = 1e-6  # of a mesh's size: MuJoCo's boxes were made before its vertices became float32, and may lack 1e-7
+_field = Declare()
 
 
+@derived(
+    size("nhullvert", "vertices of all convex hulls"),
+    size("nhulledge", "neighbours of all hull vertices"),
+    size("nhullpoly", "faces of all hulls"),
+    size("nhullpolyvert", "corners of all faces"),
+    size("nhulloutline", "corners of all faces' outlines"),
+    size("nhullmap", "faces at all hull vertices"),
+    size("nhullstart", "directions of all hulls for which a first vertex is kept"),
+    _field.int("hull_vertadr", "nmesh", "1", "first vertex of the mesh's hull"),
+    _field.int("hull_vertnum", "nmesh", "1", "vertices of the hull"),
+    _field.int("hull_polyadr", "nmesh", "1", "first face"),
+    _field.int("hull_polynum", "nmesh", "1", "faces: coplanar triangles are one"),
+    _field.int("hull_convex", "nmesh", "1", "1: its edges are those of the convex hull of its vertices, exactly"),
+    _field.int("hull_startadr", "nmesh", "1", "first direction of the mesh in hull_start, -1: all vertices are asked"),
+    _field.int("hull_start", "nhullstart", "1", "vertex farthest along a direction, from which a search starts"),
+    _field.int("hull_edgeadr", "nhullvert", "1", "first neighbour of a vertex"),
+    _field.int("hull_edgenum", "nhullvert", "1", "neighbours of a vertex"),
+    _field.int("hull_edge", "nhulledge", "1", "neighbour: number of a vertex within its hull"),
+    _field.int("hull_polyvertadr", "nhullpoly", "1", "first corner of a face"),
+    _field.int("hull_polyvertnum", "nhullpoly", "1", "corners of a face"),
+    _field.int("hull_polyvert", "nhullpolyvert", "1", "corner: number of a vertex within its hull, counterclockwise"),
+    _field.int("hull_outlineadr", "nhullpoly", "1", "first corner of a face's outline"),
+    _field.int("hull_outlinenum", "nhullpoly", "1", "corners of a face's outline: the face without what bends inwards"),
+    _field.int("hull_outline", "nhulloutline", "1", "corner of an outline, counterclockwise: vertex within its hull"),
+    _field.int("hull_mapadr", "nhullvert", "1", "first face at a vertex"),
+    _field.int("hull_mapnum", "nhullvert", "1", "faces at a vertex"),
+    _field.int("hull_map", "nhullmap", "1", "face: its number within its hull"),
+    _field.scalar("hull_vert", "nhullvert 3", "m", "vertex in the mesh's frame"),
+    _field.scalar("hull_error", "nmesh", "m", "by which a vertex may be off, being stored in float32"),
+    _field.scalar("hull_planenormal", "nhullpoly 3", "1", "unit normal of a face, from its corners"),
+    _field.scalar("hull_planeoffset", "nhullpoly", "m", "greatest height of its corners along that"),
+    _field.scalar("hull_planeerror", "nhullpoly", "m", "by which its corners differ in that"),
+    _field.scalar("hull_planedrop", "nhullpoly", "m", "by which all other vertices are lower, at least"),
+    _field.scalar("hull_polynormal", "nhullpoly 3", "1", "unit normal of a face, outwards"),
+)
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The fields `hull_*` of all meshes, by name."""
+    """The convex hull of each mesh, its vertices numbered from 0."""
     of_meshes = [_hull(mj, mesh) for mesh in range(mj.nmesh)]
     parts = of_meshes or [_empty()]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "convex"}
@@ -44,19 +82,35 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     return out | _starting_vertices(of_meshes)
 
 
+@derived(
+    size("ntriangle", "triangles of all meshes"),
+    size("ntrianglevert", "vertices of all meshes"),
+    _field.int("triangle_adr", "nmesh", "1", "first triangle of a mesh"),
+    _field.int("triangle_num", "nmesh", "1", "triangles of a mesh"),
+    _field.int("triangle_vertadr", "nmesh", "1", "first vertex of a mesh"),
+    _field.int("triangle", "ntriangle 3", "1", "corners of a triangle: numbers of vertices within the mesh"),
+    _field.scalar("triangle_vert", "ntrianglevert 3", "m", "vertex in the mesh's frame"),
+)
 def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The fields `triangle_*` of all meshes, by name: what a ray meets."""
+    """The triangles of all meshes: what a ray meets."""
     return {
-        "triangle_adr": mj.mesh_faceadr.astype(np.int32),
-        "triangle_num": mj.mesh_facenum.astype(np.int32),
-        "triangle_vertadr": mj.mesh_vertadr.astype(np.int32),
-        "triangle": mj.mesh_face.astype(np.int32),
-        "triangle_vert": mj.mesh_vert.astype(np.float64),
+        "triangle_adr": mj.mesh_faceadr,
+        "triangle_num": mj.mesh_facenum,
+        "triangle_vertadr": mj.mesh_vertadr,
+        "triangle": mj.mesh_face,
+        "triangle_vert": mj.mesh_vert,
     }
 
 
+@derived(
+    size("nmeshnode", "nodes of the trees of boxes about all meshes' triangles"),
+    _field.int("meshnode_adr", "nmesh", "1", "root of the mesh's tree of boxes"),
+    _field.int("meshnode_child", "nmeshnode 2", "1", "children of a node, numbered within the tree, -1: none"),
+    _field.int("meshnode_triangle", "nmeshnode", "1", "triangle of a leaf, numbered within the mesh, -1: no leaf"),
+    _field.scalar("meshnode_box", "nmeshnode 6", "m", "box about all below a node: lower, upper corner, mesh's frame"),
+)
 def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The fields `meshnode_*`: a tree of boxes about the triangles of each mesh, one triangle in each leaf.
+    """A tree of boxes about the triangles of each mesh, one triangle in each leaf.
 
     Source: MuJoCo's `mesh_bvhadr`, `bvh_child`, `bvh_nodeid`, `bvh_aabb` (centre and half sides there).
     """
@@ -66,9 +120,9 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     largest = [np.abs(mj.bvh_aabb[t]).sum(axis=1).max() for t in trees]
     half = half + ROUNDING * np.repeat(np.asarray(largest, float), mj.mesh_bvhnum)[:, None]
     return {
-        "meshnode_adr": (np.cumsum(mj.mesh_bvhnum) - mj.mesh_bvhnum).astype(np.int32),
-        "meshnode_child": mj.bvh_child[rows].astype(np.int32),
-        "meshnode_triangle": mj.bvh_nodeid[rows].astype(np.int32),
+        "meshnode_adr": _starts(mj.mesh_bvhnum),
+        "meshnode_child": mj.bvh_child[rows],
+        "meshnode_triangle": mj.bvh_nodeid[rows],
         "meshnode_box": np.concatenate([centre - half, centre + half], axis=1),
     }
 

@@ -20,16 +20,7 @@ from featherlane.model.reader import heard
 
 # what the compiler switches off while it looks
 OFF = Disable.CONTACT | Disable.GRAVITY | Disable.SPRING | Disable.DAMPER | Disable.FRICTIONLOSS | Disable.ACTUATION
-# parameters of mjLROpt: name -> the compiler's default
-PARAMETERS = {
-    "accel": 20.0,
-    "maxforce": 0.0,
-    "timeconst": 1.0,
-    "timestep": 0.01,
-    "inttotal": 10.0,
-    "interval": 2.0,
-    "tolrange": 0.05,
-}
+PARAMETERS = "accel maxforce timeconst timestep inttotal interval tolrange".split()  # of mjLROpt
 
 
 def _options(uselimit: bool, parameters: dict[str, float]):

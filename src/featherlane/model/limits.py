@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.arguments import LARGEST
 from featherlane.model.enums import (
     DYN_DCMOTOR,
     DYN_FILTER,
@@ -32,7 +33,6 @@ from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
 from featherlane.model.protocol import ModelFields
 
-LARGEST = float(np.finfo(np.float64).max)
 LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either precision
 INF = float("inf")
 UNIT = 1e-4  # how far a length may be from 1
@@ -107,12 +107,6 @@ def _gyroscopic(model: ModelFields, rows: np.ndarray):
     return ~np.isin(rows, (-1, *Gyroscopic)), "-1, 0, 1 and 2"
 
 
-def _time_constants(model: ModelFields, rows: np.ndarray):
-    kind = model.actuator_dyntype
-    first = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
-    return first | ((kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)), "time constants above 0"
-
-
 def _compiled(model: ModelFields, rows: np.ndarray, table: tuple[tuple[int, int, int], ...]):
     """Which actuators have other activations than compiled: parameters above 0 ask for them, and they are state."""
     wrong, states = np.zeros(rows.shape[:-1], bool), model.actuator_states
@@ -128,9 +122,11 @@ def _gains(model: ModelFields, rows: np.ndarray):
 
 
 def _dynamics(model: ModelFields, rows: np.ndarray):
-    wrong, words = _time_constants(model, rows)
+    kind = model.actuator_dyntype
+    wrong = np.isin(kind, (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE)) & ~(rows[..., 0] > 0.0)
+    wrong |= (kind == DYN_MUSCLE) & ~(rows[..., 1] > 0.0)
     if wrong.any():
-        return wrong, words
+        return wrong, "time constants above 0"
     motor = ((DYN_DCMOTOR, column, bit) for column, bit in ((7, 1), (2, 4), (5, 8), (0, 16)))
     return _compiled(model, rows, ((DYN_PID, 1, 1), *motor))
 

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnknownNameError, near
-from featherlane.model.assignment import encodable, reals
-from featherlane.model.fields import LINKS
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.arguments import LARGEST, bounded, instance, one_of
+from featherlane.model.assignment import encodable, number, reals
+from featherlane.model.derived import derived
 from featherlane.model.ordered_sums import turned_back
 
 KINDS = ("ball", "hinge", "slider", "fixed")
@@ -27,6 +29,7 @@ OF_MODEL = -1.0  # of an ERP or CFM: the model's option
 FRACTIONS = ("erp", "stop_erp", "motor_fudge", "stop_bounce")
 NOT_NEGATIVE = ("cfm", "stop_cfm", "motor_cfm", "motor_force")
 SMALL = 1e-12  # m: an axis shorter than this has no direction
+_field = Declare()
 
 
 @dataclass(frozen=True)
@@ -93,22 +96,41 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     return list(links)
 
 
-def link_fields(mj_model, links: Sequence[Link]) -> dict[str, np.ndarray]:
-    """The fields `link_*` of a model, one row for each link.
+@derived(
+    size("nlink", "links: joints between any two bodies, which keep their own coordinates; contact model lcp"),
+    _field.int("link_type", "nlink", "1", "0 ball, 1 hinge, 2 slider, 3 fixed"),
+    _field.int("link_body", "nlink 2", "1", "the two bodies, 0: the world"),
+    _field.int("link_limited", "nlink", "1", "a hinge or slider has stops", "bool"),
+    _field.real("link_anchor", "nlink 2 3", "m", "anchor in the frame of either body"),
+    _field.real("link_axis", "nlink 2 3", "1", "axis in the frame of either body"),
+    _field.real("link_quat", "nlink 4", "1", "orientation of the second body in the frame of the first, at rest"),
+    _field.real("link_offset", "nlink 3", "m", "first com from the second; slider: second's frame, fixed: first's"),
+    _field.real("link_erp", "nlink", "1", "ERP of the rows, negative: opt_erp"),
+    _field.real("link_cfm", "nlink", "m/(s N)", "CFM of the rows, negative: opt_cfm"),
+    _field.real("link_range", "nlink 2", "m, rad", "lower and upper stop"),
+    _field.real("link_motor_vel", "nlink", "m/s, rad/s", "velocity that the motor seeks"),
+    _field.real("link_motor_force", "nlink", "N, N m", "largest force of the motor, 0: there is none"),
+    _field.real("link_motor_cfm", "nlink", "m/(s N)", "softness of the motor, negative: opt_cfm"),
+    _field.real("link_motor_fudge", "nlink", "1", "part of the force with which a motor drives away from a stop"),
+    _field.real("link_stop_erp", "nlink", "1", "ERP of the stop, negative: opt_erp"),
+    _field.real("link_stop_cfm", "nlink", "m/(s N)", "CFM of the stop, negative: opt_cfm"),
+    _field.real("link_stop_bounce", "nlink", "1", "restitution of the stop"),
+)
+def link_fields(mj, links: Sequence[Link]) -> dict[str, np.ndarray]:
+    """One row for each link.
 
     Raises:
         ModelError: a link that is none; with its number, what was given and what is allowed.
     """
-    sizes = {"nlink": len(links)}
-    fields = {field.name: np.zeros(field.dims(sizes)) for field in LINKS}
+    fields = {f.name: np.zeros(f.dims({"nlink": len(links)})) for f in link_fields.fields if f.kind != "size"}
     if links:
-        frames, names = _frames(mj_model), set()
+        frames, names = _frames(mj), set()
         for i, link in enumerate(links):
             if not isinstance(link, Link):
                 raise ModelError(f"links: got {type(link).__name__} as number {i}, allowed are fl.Link(...)")
             named = link.name if isinstance(link.name, str) and link.name else i
             label = f"link {named!r} ({link.kind} of {link.body1!r} and {link.body2!r})"
-            for name, value in _row(mj_model, frames, link, label).items():
+            for name, value in _row(mj, frames, link, label).items():
                 fields[f"link_{name}"][i] = value
             if link.name in names:
                 raise ModelError(f"{label}: the name is taken, allowed are names that differ")
@@ -143,13 +165,8 @@ def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
 
 
 def _kind(link: Link, label: str) -> int:
-    if not isinstance(link.name, str):
-        raise ModelError(f"{label}: got name {link.name!r}, allowed is text")
-    encodable(f"{label}: name", link.name)
-    if not isinstance(link.kind, str) or link.kind not in KINDS:
-        hint = near(link.kind, KINDS) if isinstance(link.kind, str) else ""
-        raise ModelError(f"{label}: got kind {link.kind!r}, allowed are {', '.join(map(repr, KINDS))}{hint}")
-    return KINDS.index(link.kind)
+    encodable(f"{label}: name", instance(f"{label}: name", link.name, str, "text"))
+    return KINDS.index(one_of(f"{label}: kind", link.kind, KINDS))
 
 
 def _body(mj_model, body, label: str) -> int:
@@ -179,32 +196,25 @@ def _check_pair(mj_model, a: int, b: int, label: str) -> None:
 
 def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """Anchor and unit axis; zeros where the kind has none."""
-    anchor = _vector(link.anchor, f"{label}: anchor", kind in HAS_ANCHOR, link.kind)
-    axis = _vector(link.axis, f"{label}: axis", kind in HAS_AXIS, link.kind)
+    anchor = _vector(link, label, "anchor", kind in HAS_ANCHOR)
+    axis = _vector(link, label, "axis", kind in HAS_AXIS)
     length = math.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
     if kind in HAS_AXIS and length < SMALL:
         raise ModelError(f"{label}: axis: got {link.axis!r}, allowed are three numbers, not all 0")
     return anchor, axis / (length or 1.0)
 
 
-def _vector(value, label: str, wanted: bool, kind: str) -> np.ndarray:
+def _vector(link: Link, label: str, name: str, wanted: bool) -> np.ndarray:
     """Three numbers, zeros where the kind does without."""
+    value = getattr(link, name)
     if value is None and not wanted:
         return np.zeros(3)
     if not wanted:
-        raise ModelError(f"{label}: got {value!r}, but a {kind} has none")
-    array = _array(value)
-    if array is None or array.shape != (3,) or not np.isfinite(array).all():
-        raise ModelError(f"{label}: got {value!r}, allowed are three numbers")
+        raise ModelError(f"{label}: {name}: got {value!r}, but a {link.kind} has none")
+    array = reals(f"{label}: {name}", value, "are three numbers")
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ModelError(f"{label}: {name}: got {value!r}, allowed are three numbers")
     return array
-
-
-def _array(value) -> np.ndarray | None:
-    """As an array of floats, None where it is none."""
-    try:
-        return reals("", value, "") if value is not None else None
-    except ModelError:
-        return None
 
 
 def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -219,27 +229,21 @@ def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
     """Softness, stops and motor, checked."""
-    row: dict[str, Any] = {name: _number(link, label, name, 1.0) for name in FRACTIONS}
-    row |= {name: _number(link, label, name, np.inf) for name in NOT_NEGATIVE}
-    row["motor_vel"] = _number(link, label, "motor_vel", np.inf, -np.inf)
+    row: dict[str, Any] = {name: _number(link, label, name, 0.0, 1.0) for name in FRACTIONS}
+    row |= {name: _number(link, label, name, 0.0) for name in NOT_NEGATIVE}
+    row["motor_vel"] = _number(link, label, "motor_vel", -LARGEST)
     row["limited"], row["range"] = link.range is not None, (-np.inf, np.inf)
     if kind not in HAS_AXIS and (link.range is not None or row["motor_force"] > 0.0):
         raise ModelError(f"{label}: a {link.kind} has no range and no motor; allowed are hinges and sliders")
     if link.range is not None:
-        stops = _array(link.range)
-        if stops is None or stops.shape != (2,) or not stops[0] <= stops[1]:
+        stops = reals(f"{label}: range", link.range, "are two numbers, the lower one first")
+        if stops.shape != (2,) or not stops[0] <= stops[1]:
             raise ModelError(f"{label}: range: got {link.range!r}, allowed are two numbers, the lower one first")
         row["range"] = stops
     return row
 
 
-def _number(link: Link, label: str, name: str, most: float, least: float = 0.0) -> float:
+def _number(link: Link, label: str, name: str, low: float, high: float = LARGEST) -> float:
     """A number in its range, OF_MODEL where it is left out."""
-    value = getattr(link, name)
-    if value is None:
-        return OF_MODEL
-    array = _array(value)
-    if array is None or array.shape or not np.isfinite(array) or not least <= array <= most:
-        allowed = "are numbers" if least < 0 else "are numbers from 0" if np.isinf(most) else "are numbers from 0 to 1"
-        raise ModelError(f"{label}: {name}: got {value!r}, allowed {allowed}")
-    return float(array)
+    value, what = getattr(link, name), f"{label}: {name}"
+    return OF_MODEL if value is None else bounded(what, number(what, value), low, high)

@@ -9,52 +9,30 @@ from __future__ import annotations
 import copy
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.ancestors import ancestor_ints
+from featherlane.model.actuators import check_actuators
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import encodable
 from featherlane.model.candidates import candidates
-from featherlane.model.fields import LCP_DEFAULTS, LCP_OPTIONS
-from featherlane.model.forward_dynamics import choices
-from featherlane.model.hull import hulls, triangle_trees, triangles
-from featherlane.model.link import Link, link_fields, listed
+from featherlane.model.derived import derive
+from featherlane.model.fields import DERIVED
+from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
 from featherlane.model.mujoco_arrays import read_sizes
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
 from featherlane.model.reader import heard, hint, mujoco_module
-from featherlane.model.shapes import check_shapes, visible_geoms
-from featherlane.model.sleep import asleep_at_start
+from featherlane.model.shapes import check_shapes
 from featherlane.model.tables import check_tables
 from featherlane.model.urdf import dropped_elements, link_names
-
-# sizes of the engine's own, and a field whose length each is
-COUNTED = {
-    "nchain": "chain_colind",
-    "nblock": "block_dofadr",
-    "nmoment": "moment_colind",
-    "nstepsite": "step_site",
-    "nstepgeom": "step_geom",
-    "ncand": "cand_geom1",
-    "ncollide": "collide_geom",
-    "nhullvert": "hull_vert",
-    "nhulledge": "hull_edge",
-    "nhullpoly": "hull_polynormal",
-    "nhullpolyvert": "hull_polyvert",
-    "nhulloutline": "hull_outline",
-    "nhullmap": "hull_map",
-    "nhullstart": "hull_start",
-    "ntriangle": "triangle",
-    "ntrianglevert": "triangle_vert",
-    "nmeshnode": "meshnode_triangle",
-}
 
 FUSED = (
     "links without a body, as fixed joints merge them into the body that carries them: {}; to keep them, add "
@@ -126,33 +104,33 @@ def _is_urdf(text: str) -> bool:
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[object, str, str]:
     """An MjModel of our own, its name for messages, and its XML text where there is one."""
     listed_folders(package_dirs)
-    if assets is not None and not (isinstance(source, str) and _is_text(source)):
+    if assets is not None and not _is_text(source):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
     if isinstance(source, mujoco.MjModel):
         return copy.copy(source), "MjModel", ""
     if isinstance(source, mujoco.MjSpec):
-        spec: Any = source
-        return spec.compile(), "MjSpec", ""
-    if isinstance(source, str) and _is_text(source):
-        text = encodable("XML text", _clean(source))
-        files = _checked_assets(assets)
-        if _has_packages(text):
-            spec = mujoco.MjSpec.from_string(text, assets=files)
-            resolve(spec, package_dirs, None)
-            return spec.compile(), "XML text", text
-        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
-    path = _find(source)
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    if _has_packages(text):
-        spec = mujoco.MjSpec.from_file(str(path))
+        return source.compile(), "MjSpec", ""
+    path, text = _found(source)
+    files = _checked_assets(assets)
+    if SCHEME in text and _is_urdf(text):
+        spec = _spec(mujoco, path, text, files)
         resolve(spec, package_dirs, path)
-        return spec.compile(), str(path), text
+        return spec.compile(), str(path or "XML text"), text
+    if path is None:
+        return mujoco.MjModel.from_xml_string(text, files), "XML text", text
     return mujoco.MjModel.from_xml_path(str(path)), str(path), text
 
 
-def _has_packages(text: str) -> bool:
-    """Whether a URDF names files by package."""
-    return SCHEME in text and _is_urdf(text)
+def _found(source: str | Path) -> tuple[Path | None, str]:
+    """The file of a source, None of XML text, and its text."""
+    if _is_text(source):
+        return None, encodable("XML text", _clean(str(source)))
+    path = _find(source)
+    return path, path.read_text(encoding="utf-8-sig", errors="replace")
+
+
+def _spec(mujoco: Any, path: Path | None, text: str, assets: dict[str, bytes]) -> Any:
+    return mujoco.MjSpec.from_string(text, assets=assets) if path is None else mujoco.MjSpec.from_file(str(path))
 
 
 def _clean(text: str) -> str:
@@ -160,8 +138,25 @@ def _clean(text: str) -> str:
     return text.lstrip("\ufeff \t\r\n")
 
 
-def _is_text(source: str) -> bool:
-    return _clean(source).startswith("<")
+def _is_text(source: Any) -> bool:
+    return isinstance(source, str) and _clean(source).startswith("<")
+
+
+@contextmanager
+def _errors_of(source: Any) -> Iterator[None]:
+    """MuJoCo's errors as ModelError, with the name of the source."""
+    mujoco = mujoco_module()
+    try:
+        yield
+    except ModelError:
+        raise
+    except (ValueError, mujoco.FatalError) as error:
+        if _is_text(source):
+            where = "XML text"
+        else:
+            where = str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
+        text = str(error).strip()
+        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
 def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
@@ -178,22 +173,12 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
         InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
     """
     mujoco = mujoco_module()
-    if isinstance(source, str) and not _clean(source):
-        raise ModelError(
-            "load: got an empty text, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec"
-        )
-    if not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
-        given = type(source).__name__
+    is_empty = isinstance(source, str) and not _clean(source)
+    if is_empty or not isinstance(source, str | Path | mujoco.MjModel | mujoco.MjSpec):
+        given = "an empty text" if is_empty else type(source).__name__
         raise ModelError(f"load: got {given}, allowed are a bundled name, a path, XML text, an MjModel or an MjSpec")
-    try:
-        with heard():
-            return _compile(mujoco, source, assets, package_dirs)
-    except ModelError:
-        raise
-    except (ValueError, mujoco.FatalError) as error:
-        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        text = str(error).strip()
-        raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
+    with heard(), _errors_of(source):
+        return _compile(mujoco, source, assets, package_dirs)
 
 
 def specification(source) -> Any:
@@ -212,20 +197,11 @@ def specification(source) -> Any:
         given = type(source).__name__
         raise ModelError(f"specification: got {given}, allowed are a bundled name, a path, XML text or an MjSpec")
     _warn_of_hidden_file(source)
-    try:
-        with heard():
-            if isinstance(source, str) and _is_text(source):
-                path, spec = None, mujoco.MjSpec.from_string(encodable("XML text", _clean(source)))
-            else:
-                path = _find(source)
-                spec = mujoco.MjSpec.from_file(str(path))
-            resolve(spec, (), path)
-            return spec
-    except ModelError:
-        raise
-    except (ValueError, mujoco.FatalError) as error:
-        where = "XML text" if isinstance(source, str) and _is_text(source) else _label(source)
-        raise ModelError(f"{where}: {str(error).strip()}") from None
+    with heard(), _errors_of(source):
+        path, text = _found(source)
+        spec = _spec(mujoco, path, text, {})
+        resolve(spec, (), path)
+        return spec
 
 
 def load(
@@ -278,20 +254,9 @@ def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) ->
     return model
 
 
-def _label(source) -> str:
-    """A source in messages."""
-    return str(_find(source)) if isinstance(source, str | Path) else type(source).__name__
-
-
 def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
-    """A `Model` that owns `mj_model`, with links, after the check of its features."""
-    # these import mujoco, which costs more than the whole package
-    from featherlane.model.actuators import actuator_ints, check_actuators
-    from featherlane.model.broad_phase import broad_phase
-    from featherlane.model.features import unsupported
-    from featherlane.model.moments import adhesion_count, moment_ints
-    from featherlane.model.paths import path_ints
-    from featherlane.model.presence import answers
+    """A `Model` that owns `mj_model`, with links: features are checked, and the functions in DERIVED compute fields."""
+    from featherlane.model.features import unsupported  # imports mujoco, which costs more than the whole package
 
     check_compiled(mj_model)
     pairs = candidates(mj_model)
@@ -300,19 +265,9 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
         raise UnsupportedFeatureError(problems, source)
     check_options(mj_model.opt)
     check_actuators(mj_model)
-    broad, counts = broad_phase(mj_model, pairs)
-    check_shapes(mj_model, broad["collide_geom"])
-    derived = centred_inertias(mj_model) | ancestor_ints(mj_model) | broad | hulls(mj_model) | triangles(mj_model)
-    derived |= triangle_trees(mj_model) | moment_ints(mj_model) | path_ints(mj_model)
-    ints, facts = answers(mj_model, broad["collide_geom"])
-    derived |= actuator_ints(mj_model) | ints
-    derived |= {"tree_asleep0": asleep_at_start(mj_model), "geom_visible": visible_geoms(mj_model)}
-    sizes = read_sizes(mj_model) | {size: len(derived[name]) for size, name in COUNTED.items()}
-    derived |= link_fields(mj_model, links) | {name: np.asarray(value) for name, value in LCP_DEFAULTS.items()}
-    sizes |= {field.name: LCP_DEFAULTS[field.name] for field in LCP_OPTIONS if field.kind == "size"}
-    sizes |= {"nlink": len(derived["link_type"])}
-    sizes |= counts | facts | {"opt_forward_dynamics": 0, "nadhesion": adhesion_count(mj_model)} | choices(mj_model)
-    model = Model(mj_model, sizes, derived, source)
+    check_shapes(mj_model, np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]))
+    sizes, arrays = derive(DERIVED, mj=mj_model, pairs=pairs, links=links)
+    model = Model(mj_model, read_sizes(mj_model) | sizes, centred_inertias(mj_model) | arrays, source)
     check_tables(model)
     if links:
         model.link_names.extend(link.name for link in links)

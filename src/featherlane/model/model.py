@@ -11,7 +11,6 @@ import copy
 import functools
 import sys
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes.layout import Field, layout_hash
 from featherlane.lanes.record import aligned, shaping
-from featherlane.model.arguments import instance
+from featherlane.model.arguments import LARGEST, bounded, instance
 from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
@@ -33,6 +32,8 @@ LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
 # fields whose numbers have limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
+# what a copy and a pickle have, beside the buffers
+KEPT = "mj_model source dropped fused revision user_sensors user_actuators link_names _sizes _layout".split()
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 SHAPING = shaping(MODEL)
@@ -89,9 +90,7 @@ class Statistics:
 
     @meaninertia.setter
     def meaninertia(self, value: float):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-            raise ModelError(f"stat meaninertia: got {value!r}, allowed is a finite number > 0")
-        self._model.__dict__["stat_meaninertia"][0] = value
+        self._model.__dict__["stat_meaninertia"][0] = bounded("stat meaninertia", value, 0.0, LARGEST, above=True)
 
     @property
     def meanmass(self) -> float:
@@ -171,6 +170,7 @@ class Model(NamedAccess):
                 "load it again from its source (fl.load)"
             )
         self.__dict__.update(state, rows={}, _memory={}, _lent={}, _edited=set(), _stamp=None, _own_stamp=object())
+        self.__dict__.update(_names={}, _ids={})
         held: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for kind in BUFFERS:
             name = f"{kind}_buffer"
@@ -208,20 +208,7 @@ class Model(NamedAccess):
             self._edited.add(name)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = (
-            "mj_model",
-            "source",
-            "dropped",
-            "fused",
-            "revision",
-            "user_sensors",
-            "user_actuators",
-            "link_names",
-            "_sizes",
-        )
-        return {"_layout": LAYOUT} | {
-            name: self.__dict__[name] for name in (*kept, *(f"{kind}_buffer" for kind in BUFFERS))
-        }
+        return {name: self.__dict__[name] for name in (*KEPT, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
         """A copy; fields that were found to be in order here are not checked again there."""
@@ -267,7 +254,7 @@ class Model(NamedAccess):
         elif not is_editable(field):
             raise ModelError(FIXED.format(name))
         else:
-            self._assign(field, value)
+            assign(name, self.__dict__[name], value, mixed=is_mixed(name))
 
     # ---- edits -------------------------------------------------------------------------------------------------------
     def _note(self, name: str) -> None:
@@ -304,10 +291,6 @@ class Model(NamedAccess):
         if edited:
             own["_stamp"] = None
 
-    def _assign(self, field: Field, value: Any) -> None:
-        """Copy a value into a field, with broadcasting."""
-        assign(field.name, self.__dict__[field.name], value, mixed=is_mixed(field.name))
-
     def __dir__(self):
         return sorted({*super().__dir__(), *self._sizes, *KEYFRAME_FIELDS, "nkey"})
 
@@ -332,19 +315,9 @@ class Model(NamedAccess):
     def _known_names(self, kind: str) -> list[str]:
         """The same list at each call."""
         if not isinstance(kind, str) or kind not in self._names:
-            found = (
-                list(self.link_names) if isinstance(kind, str) and kind == "link" else object_names(self.mj_model, kind)
-            )
-            self._names[kind] = found
+            is_link = isinstance(kind, str) and kind == "link"
+            self._names[kind] = list(self.link_names) if is_link else object_names(self.mj_model, kind)
         return self._names[kind]
-
-    @cached_property
-    def _names(self) -> dict[str, list[str]]:
-        return {}
-
-    @cached_property
-    def _ids(self) -> dict[str, dict[str, int]]:
-        return {}
 
     def _name_index(self, kind: str) -> dict[str, int]:
         """From a name to its id."""
@@ -367,10 +340,6 @@ class Model(NamedAccess):
                 write(mj_model, field.name, self.__dict__[field.name])
             elif field.name.startswith("opt_"):
                 write(mj_model, field.name, self._sizes[field.name])
-
-    def read_constants(self, names: tuple[str, ...]) -> None:
-        """Take fields back from `mj_model`: reals, ints and sizes."""
-        self.take_constants({name: read(self.mj_model, name) for name in names})
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
         """Sets fields that need no check, because they follow from others or were checked: reals, ints and sizes."""

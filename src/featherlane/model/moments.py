@@ -12,23 +12,25 @@ A dof above both of two sites moves them as one.
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.derived import derived
+from featherlane.model.enums import TRN_BODY, TRN_JOINTINPARENT, TRN_SO3, TRN_TENDON
 from featherlane.model.joint import DOFS
 
-TRN = mujoco.mjtTrn
-JOINT = {TRN.mjTRN_JOINT, TRN.mjTRN_JOINTINPARENT}
-SITES = {TRN.mjTRN_SITE, TRN.mjTRN_SLIDERCRANK, TRN.mjTRN_SO3}
+_field = Declare()
 
 
-def moment_ints(mj) -> dict[str, np.ndarray]:
-    """`moment_rownnz`, `moment_rowadr` (nout,) and `moment_colind` (nmoment,) of a compiled model."""
-    rows: list[list[int]] = [[] for _ in range(mj.nout)]
-    for i in range(mj.nactuator):
-        first = int(mj.actuator_outadr[i])
-        for o in range(first, first + int(mj.actuator_outnum[i])):
-            rows[o] = row_dofs(mj, i, o - first)
+@derived(
+    size("nmoment", "entries of all actuators' moments"),
+    _field.int("moment_rownnz", "nout", "1", "dofs that an output can act on"),
+    _field.int("moment_rowadr", "nout", "1", "address of the output's first entry"),
+    _field.int("moment_colind", "nmoment", "1", "dof of an entry, ascending in a row"),
+)
+def moments(mj) -> dict[str, np.ndarray]:
+    """The rows of all outputs, in CSR form."""
+    rows = [_dofs(mj, i, k) for i in range(mj.nactuator) for k in range(mj.actuator_outnum[i])]
     nnz = np.array([len(row) for row in rows], int)
     return {
         "moment_rownnz": nnz,
@@ -37,38 +39,27 @@ def moment_ints(mj) -> dict[str, np.ndarray]:
     }
 
 
-def adhesion_count(mj) -> int:
-    """Actuators that act through the contacts of a body."""
-    return int(np.count_nonzero(mj.actuator_trntype == int(TRN.mjTRN_BODY)))
-
-
-def _on_ball(mj) -> np.ndarray:
-    """Which actuators are of kind so3 and turn a ball joint."""
-    return (mj.actuator_trntype == int(TRN.mjTRN_SO3)) & (mj.actuator_trnid[:, 1] < 0)
-
-
-def row_dofs(mj, i: int, k: int) -> list[int]:
+def _dofs(mj, i: int, k: int) -> list[int]:
     """Dofs that output k of actuator i can act on, ascending."""
-    kind, (first, second) = TRN(int(mj.actuator_trntype[i])), mj.actuator_trnid[i]
-    if kind in JOINT:
-        start, number = int(mj.jnt_dofadr[first]), DOFS[mj.jnt_type[first]]
-        return list(range(start, start + number))
-    if kind == TRN.mjTRN_TENDON:
-        start = int(mj.ten_J_rowadr[first])
-        return [int(dof) for dof in mj.ten_J_colind[start : start + mj.ten_J_rownnz[first]]]
-    if _on_ball(mj)[i]:
-        return [int(mj.jnt_dofadr[first]) + k]
-    if kind in SITES:
-        moving, held = (_chain(mj, int(mj.site_bodyid[site])) if site >= 0 else set() for site in (first, second))
-        return sorted(moving ^ held)
-    return list(range(mj.nv))
+    kind, (first, second) = mj.actuator_trntype[i], mj.actuator_trnid[i]
+    if kind <= TRN_JOINTINPARENT:
+        return [mj.jnt_dofadr[first] + n for n in range(DOFS[mj.jnt_type[first]])]
+    if kind == TRN_TENDON:
+        start = mj.ten_J_rowadr[first]
+        return list(mj.ten_J_colind[start : start + mj.ten_J_rownnz[first]])
+    if kind == TRN_BODY:
+        return list(range(mj.nv))
+    if kind == TRN_SO3 and second < 0:  # a ball joint
+        return [mj.jnt_dofadr[first] + k]
+    moving, held = (_chain(mj, mj.site_bodyid[site]) if site >= 0 else set() for site in (first, second))
+    return sorted(moving ^ held)
 
 
 def _chain(mj, body: int) -> set[int]:
     """Dofs that move a body."""
     top, chain = mj.body_weldid[body], set()
-    dof = int(mj.body_dofadr[top] + mj.body_dofnum[top] - 1) if mj.body_dofnum[top] else -1
+    dof = mj.body_dofadr[top] + mj.body_dofnum[top] - 1 if mj.body_dofnum[top] else -1
     while dof >= 0:
         chain.add(dof)
-        dof = int(mj.dof_parentid[dof])
+        dof = mj.dof_parentid[dof]
     return chain

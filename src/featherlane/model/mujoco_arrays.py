@@ -11,9 +11,10 @@ import numpy as np
 
 from featherlane.lanes.layout import Field
 from featherlane.model.enums import NEQDATA
-from featherlane.model.fields import DERIVED, MODEL
+from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
+_NAMES = frozenset(field.name for field in MUJOCO)
 # fields that came after 3.12, and what a model without the feature has there
 ABSENT = {
     "site_dataid": -1,  # 3.13
@@ -37,7 +38,7 @@ def _place(mj, name: str) -> tuple[Any, str]:
 
 def is_mujocos(field: Field) -> bool:
     """Whether MuJoCo's model has the field."""
-    return field.name not in DERIVED
+    return field.name in _NAMES
 
 
 def read(mj, name: str):
@@ -72,4 +73,4 @@ def write(mj, name: str, value) -> None:
 
 def read_sizes(mj) -> dict[str, int]:
     """All of MuJoCo's sizes and integer options that the layout has."""
-    return {f.name: int(read(mj, f.name)) for f in MODEL.fields if f.kind == "size" and is_mujocos(f)}
+    return {f.name: int(read(mj, f.name)) for f in MUJOCO if f.kind == "size"}

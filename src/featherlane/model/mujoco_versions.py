@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.model.names import element
 from featherlane.model.reader import SPLIT, mujoco_module, numbers
 
 HISTORIES = (3, 14)  # from here on a history has a value for each control of an actuator
@@ -52,15 +53,10 @@ def check_edited_sizes(edited: bool) -> None:
         )
 
 
-def _named(mj, kind: str, ident: int | np.integer) -> str:
-    mujoco = mujoco_module()
-    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
-    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
-
-
 def _hfields(mj) -> Iterator[str]:
     for i in np.flatnonzero((mj.hfield_nrow < 2) | (mj.hfield_ncol < 2)):
-        yield f"{_named(mj, 'hfield', i)}: {mj.hfield_nrow[i]} x {mj.hfield_ncol[i]} samples, allowed are 2 x 2 or more"
+        given = f"{mj.hfield_nrow[i]} x {mj.hfield_ncol[i]}"
+        yield f"{element(mj, 'hfield', i)}: {given} samples, allowed are 2 x 2 or more"
 
 
 def _tendons(mj) -> Iterator[str]:
@@ -71,15 +67,15 @@ def _tendons(mj) -> Iterator[str]:
         kinds, objects = mj.wrap_type[path], mj.wrap_objid[path]
         joints = objects[kinds == int(wrap.mjWRAP_JOINT)]
         if (mj.jnt_type[joints] < int(mujoco_module().mjtJoint.mjJNT_SLIDE)).any():
-            yield f"{_named(mj, 'tendon', i)}: a ball or free joint, allowed are slides and hinges"
+            yield f"{element(mj, 'tendon', i)}: a ball or free joint, allowed are slides and hinges"
         if len(set(joints)) < len(joints):
-            yield f"{_named(mj, 'tendon', i)}: a joint twice, allowed is once"
+            yield f"{element(mj, 'tendon', i)}: a joint twice, allowed is once"
         if (mj.wrap_prm[path][kinds == int(wrap.mjWRAP_PULLEY)] <= 0).any():
-            yield f"{_named(mj, 'tendon', i)}: divisor of a pulley, allowed is > 0"
+            yield f"{element(mj, 'tendon', i)}: divisor of a pulley, allowed is > 0"
         if mj.tendon_armature[i] < 0:
-            yield f"{_named(mj, 'tendon', i)}: armature is {mj.tendon_armature[i]:g}, allowed is >= 0"
+            yield f"{element(mj, 'tendon', i)}: armature is {mj.tendon_armature[i]:g}, allowed is >= 0"
 
 
 def _histories(mj) -> Iterator[str]:
     for i in np.flatnonzero((mj.actuator_history[:, 0] > 0) & (mj.actuator_ctrlnum > 1)):
-        yield f"{_named(mj, 'actuator', i)}: history of several controls, of which it has room for one"
+        yield f"{element(mj, 'actuator', i)}: history of several controls, of which it has room for one"

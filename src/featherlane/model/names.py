@@ -14,6 +14,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from featherlane.errors import UnknownAttributeError, UnknownNameError, near
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import assign, is_mixed
@@ -60,23 +62,15 @@ def _mocap_row(model, i: int) -> Rows:
     return row if row >= 0 else slice(0, 0)
 
 
-def _few(start: int, number: int) -> Rows:
-    """The row of one, as a number; rows of several, or none, as an array."""
-    if number == 1:
-        return int(start)
-    return slice(int(start), int(start + number)) if number else slice(0, 0)
+def _of_actuator(part: str) -> Callable[[Any, int], Rows]:
+    """The row of one control, output or activation, as a number; rows of several, or none, as a slice."""
 
+    def rows(model, i: int) -> Rows:
+        start = int(getattr(model, f"actuator_{part}adr")[i])
+        number = int(getattr(model, f"actuator_{part}num")[i])
+        return start if number == 1 else slice(start, start + number)
 
-def _control(model, i: int) -> Rows:
-    return _few(model.actuator_ctrladr[i], model.actuator_ctrlnum[i])
-
-
-def _output(model, i: int) -> Rows:
-    return _few(model.actuator_outadr[i], model.actuator_outnum[i])
-
-
-def _activation(model, i: int) -> Rows:
-    return _few(model.actuator_actadr[i], model.actuator_actnum[i])
+    return rows
 
 
 def _sensor_rows(model, i: int) -> Rows:
@@ -104,9 +98,9 @@ KINDS = {
         "nactuator",
         (
             *_both("nactuator", "actuator_"),
-            *_both("nu", "actuator_", _control),
-            *_both("nout", "actuator_", _output),
-            Axis("na", "", _activation),
+            *_both("nu", "actuator_", _of_actuator("ctrl")),
+            *_both("nout", "actuator_", _of_actuator("out")),
+            Axis("na", "", _of_actuator("act")),
         ),
     ),
     "tendon": Kind("mjOBJ_TENDON", "ntendon", (*_both("ntendon", "tendon_"), *_both("ntendon", "ten_"))),
@@ -123,6 +117,14 @@ def object_names(mj, kind: str) -> list[str]:
 
     objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
     return [mujoco.mj_id2name(mj, objtype, i) or "" for i in range(getattr(mj, KINDS[kind].count))]
+
+
+def element(mj, kind: str, ident: int | np.integer) -> str:
+    """An element of an MjModel as messages name it: `geom 'floor'` or `geom #3`."""
+    import mujoco
+
+    name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
+    return f"{kind} {name!r}" if name else f"{kind} #{ident}"
 
 
 def model_of(owner):

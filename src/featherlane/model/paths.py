@@ -7,20 +7,31 @@ reference.
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 
-GEOMS = (int(mujoco.mjtWrap.mjWRAP_SPHERE), int(mujoco.mjtWrap.mjWRAP_CYLINDER))
+from featherlane.lanes.layout import Declare, size
+from featherlane.model.derived import derived
+from featherlane.model.enums import TRN_SITE, TRN_SLIDERCRANK, TRN_SO3, WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
+
+_field = Declare()
 
 
-def path_ints(mj) -> dict[str, np.ndarray]:
-    """`step_site`, `step_site_turned` (nstepsite,), `step_geom` (nstepgeom,) and `wrap_sideid` (nwrap,) of a model."""
-    around = np.isin(mj.wrap_type, GEOMS)
+@derived(
+    size("nstepsite", "sites whose frames a step needs"),
+    size("nstepgeom", "geoms whose frames a step needs, colliding or not"),
+    _field.int("step_site", "nstepsite", "1", "sites whose frames a step needs, ascending"),
+    _field.int("step_site_turned", "nstepsite", "1", "1: their orientations, too; 0: positions alone"),
+    _field.int("step_geom", "nstepgeom", "1", "geoms that tendons go round, ascending"),
+    _field.int("wrap_sideid", "nwrap", "1", "side site of a geom on a tendon's path, -1: none (wrap_prm at loading)"),
+)
+def step_frames(mj) -> dict[str, np.ndarray]:
+    """Sites and geoms whose frames tendons and transmissions read."""
+    around = np.isin(mj.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
     side = np.where(around, np.rint(mj.wrap_prm).astype(int), -1)
-    through = mj.wrap_objid[mj.wrap_type == int(mujoco.mjtWrap.mjWRAP_SITE)]
-    crank = mj.actuator_trnid[mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_SLIDERCRANK)]
-    posed = mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_SITE)
-    oriented = (mj.actuator_trntype == int(mujoco.mjtTrn.mjTRN_SO3)) & (mj.actuator_trnid[:, 1] >= 0)  # no ball joint
+    through = mj.wrap_objid[mj.wrap_type == WRAP_SITE]
+    crank = mj.actuator_trnid[mj.actuator_trntype == TRN_SLIDERCRANK]
+    posed = mj.actuator_trntype == TRN_SITE
+    oriented = (mj.actuator_trntype == TRN_SO3) & (mj.actuator_trnid[:, 1] >= 0)  # no ball joint
     frames = mj.actuator_trnid[posed | oriented]
     turned = {int(site) for site in (*crank[:, 1], *frames.ravel()) if site >= 0}
     sites = sorted(turned | {int(site) for site in (*side, *through, *crank[:, 0]) if site >= 0})

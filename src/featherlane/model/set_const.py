@@ -24,24 +24,10 @@ from featherlane.model.mujoco_arrays import is_mujocos, read, write
 from featherlane.model.mujoco_versions import check_edited_sizes
 from featherlane.model.reader import heard
 
-DEPENDENT_REALS = (
-    "body_subtreemass",
-    "body_invweight0",
-    "dof_length",
-    "dof_invweight0",
-    "dof_M0",
-    "actuator_acc0",
-    "actuator_length0",
-    "geom_rbound",
-    "geom_aabb",
-    "eq_data",
-    "geom_fluid",
-    "tendon_length0",
-    "tendon_invweight0",
-    "tendon_lengthspring",
-    "cam_pos0",
-    "cam_poscom0",
-    "cam_mat0",
+DEPENDENT_REALS = tuple(
+    "body_subtreemass body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0 actuator_length0 geom_rbound"
+    " geom_aabb eq_data geom_fluid tendon_length0 tendon_invweight0 tendon_lengthspring cam_pos0 cam_poscom0"
+    " cam_mat0".split()
 )
 # of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
 # stands for a tendon's length
@@ -79,7 +65,7 @@ def set_const(model: Model) -> None:
     check_edited_sizes(not np.array_equal(read(model.mj_model, "geom_size"), model.__dict__["geom_size"]))
     model.write_to(model.mj_model)
     _run(model.mj_model, mujoco.MjData(model.mj_model))
-    model.read_constants(DEPENDENT_REALS + DEPENDENT_INTS)
+    model.take_constants({name: read(model.mj_model, name) for name in DEPENDENT_REALS + DEPENDENT_INTS})
 
 
 class Constants:
@@ -157,8 +143,3 @@ def model_of_world(model: Model, fields: Mapping[str, np.ndarray]) -> Model:
     if not fields.keys().isdisjoint(DECIDING):
         model.take_constants(in_use(model, {}))
     return model
-
-
-def constants_for(model: Model, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The dependent fields of one world whose fields differ from the model's; for many worlds use `Constants`."""
-    return Constants(model)(overrides)

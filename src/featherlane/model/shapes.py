@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from featherlane.errors import ModelError
+from featherlane.lanes.layout import Declare
+from featherlane.model.derived import derived
 from featherlane.model.enums import HFIELD, MESH
 from featherlane.model.geom import SHAPES
+from featherlane.model.names import element
 
 if TYPE_CHECKING:
     import mujoco
+
+_field = Declare()
 
 
 def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
@@ -34,7 +39,7 @@ def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
         own = geoms[types == kind]
         for geom in own[~_positive(mj.geom_size[own, : shape.nsize])]:
             size = ", ".join(f"{x:g}" for x in mj.geom_size[geom, : shape.nsize])
-            raise ModelError(f"{_label(mj, geom)}: size is {size}, allowed are positive numbers")
+            raise ModelError(f"{element(mj, 'geom', geom)}: size is {size}, allowed are positive numbers")
     for geom in geoms[types == MESH]:
         _check_mesh(mj, geom)
     for geom in geoms[types == HFIELD]:
@@ -48,8 +53,8 @@ def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
     mesh = mj.mesh(mj.geom_dataid[geom])
     if mj.mesh_graphadr[mesh.id] < 0:
         raise ModelError(
-            f"mesh {mesh.name!r}: has no convex hull, and {_label(mj, geom)} may collide; the compiler makes one where "
-            "contype, conaffinity or a pair let the geom collide before it compiles"
+            f"mesh {mesh.name!r}: has no convex hull, and {element(mj, 'geom', geom)} may collide; the compiler makes"
+            " one where contype, conaffinity or a pair let the geom collide before it compiles"
         )
     first, count = mj.mesh_vertadr[mesh.id], mj.mesh_vertnum[mesh.id]
     if not np.isfinite(mj.mesh_vert[first : first + count]).all():
@@ -61,14 +66,10 @@ def _positive(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.all((x > 0.0) & np.isfinite(x), axis=-1))
 
 
-def _label(mj: mujoco.MjModel, geom: int) -> str:
-    name = mj.geom(geom).name
-    return f"geom {name!r}" if name else f"geom #{geom}"
-
-
-def visible_geoms(mj_model) -> np.ndarray:
+@derived(_field.int("geom_visible", "ngeom", "1", "rays see it: its colour is not wholly transparent", "bool"))
+def visible_geoms(mj) -> dict[str, np.ndarray]:
     """Whether each geom is seen by rays: neither its own nor its material's alpha is 0."""
-    alpha, material = mj_model.geom_rgba[:, 3], mj_model.geom_matid
-    if mj_model.nmat:
-        alpha = np.where(material >= 0, mj_model.mat_rgba[material, 3], alpha)
-    return alpha != 0
+    alpha, material = mj.geom_rgba[:, 3], mj.geom_matid
+    if mj.nmat:
+        alpha = np.where(material >= 0, mj.mat_rgba[material, 3], alpha)
+    return {"geom_visible": alpha != 0}

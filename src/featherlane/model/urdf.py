@@ -32,15 +32,8 @@ def dropped_elements(text: str) -> list[str]:
         Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in the order of the document;
         empty for a document that is not XML (MuJoCo's parser says why) or not URDF.
     """
-    try:
-        # without namespaces: extensions in the wild use prefixes that nothing declares
-        robot = expatbuilder.parseString(text, namespaces=False).documentElement
-    except ExpatError:
-        return []
-    if robot is None or robot.tagName != "robot":
-        return []
     found: dict[str, list[str]] = {}
-    for element in _children(robot):
+    for element in _elements(text):
         for loss in _losses(element):
             found.setdefault(loss, []).append(_label(element))
     return [f"{', '.join(labels)}: {loss}" for loss, labels in found.items()]
@@ -48,12 +41,17 @@ def dropped_elements(text: str) -> list[str]:
 
 def link_names(text: str) -> list[str]:
     """Names of a URDF's links, in the order of the document; none of a document that is no URDF."""
+    return [element.getAttribute("name") for element in _elements(text) if element.tagName == "link"]
+
+
+def _elements(text: str) -> list[Element]:
+    """The children of the robot; none of a document that is no URDF."""
     try:
+        # without namespaces: extensions in the wild use prefixes that nothing declares
         robot = expatbuilder.parseString(text, namespaces=False).documentElement
     except ExpatError:
         return []
-    links = _children(robot) if robot is not None and robot.tagName == "robot" else ()
-    return [link.getAttribute("name") for link in links if link.tagName == "link"]
+    return list(_children(robot)) if robot is not None and robot.tagName == "robot" else []
 
 
 def _losses(element: Element) -> Iterator[str]:

@@ -99,7 +99,9 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Numbers of the geoms that rays can meet: visible, of a group that is seen, and moving unless static ones are."""
-    seen = visible_geoms(model.mj_model) & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
+    seen = (
+        visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
+    )
     if not flg_static:
         seen &= model.body_weldid[model.geom_bodyid] != 0
     return np.flatnonzero(seen)

@@ -10,9 +10,8 @@ Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a ch
 
 from featherlane.prelude import *
 from featherlane.collision.given import NO_CANDIDATE
-from featherlane.collision.mixing import MINMU, leading
+from featherlane.collision.mixing import FIRST, MINMU, SECOND, leading
 from featherlane.dynamics.body.kinematics import geom_pose
-from featherlane.model.candidates import FIRST, SECOND
 from featherlane.solver.lcp.rows.softness import own_or
 from featherlane.solver.rows.surface import surface_velocity
 
