@@ -283,6 +283,7 @@ PASSED_OVER = {
     "link",
     "control_kernel",
     "query",
+    "move_into",
     "row_memory",
     "take_over",
     "take_reals",
@@ -335,6 +336,8 @@ def _site(name: str, item, owner=None) -> Site:
         valid["kept"] = lambda w: w.x.checkpoint()
     if name.startswith("spread.") and "kept" in valid:
         valid["kept"] = lambda w: w.s.checkpoint()
+    if name == "data.rollout":
+        valid["control"] = lambda w: np.zeros((1, w.m.nu))
     if name == "mixed.rollout":
         valid |= {"control": lambda w: np.zeros((3, 1, w.m.nu)), "out": lambda w: None}
     if name in ("batch.expand", "mixed.expand", "spread.expand"):
