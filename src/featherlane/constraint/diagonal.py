@@ -73,6 +73,15 @@ def general_diagonal(m, d, k, i, j):
 
 
 @kernel
+def chosen_diagonal(m, d, k, estimate, i, j):
+    """The estimate of J M^-1 J^T of general row k, or with the flag `general_diagonal`."""
+    A = estimate
+    if wants_exact(m):
+        A = general_diagonal(m, d, k, i, j)
+    return A
+
+
+@kernel
 def next_above(m, d, o, n, k):
     """The last dof before k among the n dofs at o and all above them, -1: none."""
     best = -1
