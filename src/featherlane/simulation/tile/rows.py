@@ -10,6 +10,8 @@ record).  Fields that are float64 at every precision are copied as float64 (`wid
 its last world in the lanes left over; those do not take part and are not written back.
 """
 
+from typing import NamedTuple
+
 from featherlane.prelude import *
 from featherlane.lanes import Field, Layout
 
@@ -49,6 +51,26 @@ ROWS = Layout(
 )
 
 
+class Transfer(NamedTuple):
+    """One transfer of a step.
+
+    Attributes:
+        row: address of world 0's first real.
+        tile: address of the tile's rows.
+        count: reals of a world.
+        stride: reals from one world to the next.
+        shift: reals from the first step to this one.
+        wide: 1: float64 at every precision.
+    """
+
+    row: int
+    tile: int
+    count: int
+    stride: int
+    shift: int
+    wide: int
+
+
 @kernel
 def lane_place(b, tile, lane, W):
     """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
@@ -57,39 +79,39 @@ def lane_place(b, tile, lane, W):
 
 
 @kernel
-def _read(b, index, tile, W, out, source, count, stride, shift):
+def _read(b, index, tile, W, t, out, source):
     """out <- source, from rows of worlds into lanes."""
     for lane in range(W):
-        first = index[lane_place(b, tile, lane, W)] * stride + shift
-        for i in range(count):
+        first = index[lane_place(b, tile, lane, W)] * t.stride + t.shift
+        for i in range(t.count):
             out[i * W + lane] = source[first + i]
 
 
 @kernel
-def _write(b, index, tile, W, out, source, count, stride, shift):
+def _write(b, index, tile, W, t, out, source):
     """out <- source, from lanes into rows of worlds, one row after the other."""
     for lane in range(min(W, b.nworld - tile * W)):
-        first = index[tile * W + lane] * stride + shift
-        for i in range(count):
+        first = index[tile * W + lane] * t.stride + t.shift
+        for i in range(t.count):
             out[first + i] = source[i * W + lane]
 
 
 @kernel
-def read_rows(b, index, tile, W, row, address, count, stride, shift, wide):
-    """Rows of a tile's worlds into the tile."""
-    if wide:
-        _read(b, index, tile, W, doubles(b, address), doubles(b, row), count, stride, shift)
+def read_rows(b, index, tile, W, t):
+    """Rows of a tile's worlds into the tile, as a transfer says."""
+    if t.wide:
+        _read(b, index, tile, W, t, doubles(b, t.tile), doubles(b, t.row))
     else:
-        _read(b, index, tile, W, scalars(b, address), scalars(b, row), count, stride, shift)
+        _read(b, index, tile, W, t, scalars(b, t.tile), scalars(b, t.row))
 
 
 @kernel
-def write_rows(b, index, tile, W, row, address, count, stride, shift, wide):
+def write_rows(b, index, tile, W, t):
     """The tile's values back into the rows of its worlds."""
-    if wide:
-        _write(b, index, tile, W, doubles(b, row), doubles(b, address), count, stride, shift)
+    if t.wide:
+        _write(b, index, tile, W, t, doubles(b, t.row), doubles(b, t.tile))
     else:
-        _write(b, index, tile, W, scalars(b, row), scalars(b, address), count, stride, shift)
+        _write(b, index, tile, W, t, scalars(b, t.row), scalars(b, t.tile))
 
 
 @kernel
@@ -97,7 +119,8 @@ def load_worlds(b, thread, tile, W):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
         a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
+        t = Transfer(b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
+        read_rows(b, b.order, tile, W, t)
 
 
 @kernel
@@ -115,8 +138,8 @@ def read_controls(b, thread, tile, W, s):
     """What the call brought for step s."""
     for k in range(b.ncontrol):
         a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
-        n, stride, wide = b.control_count[k], b.control_stride[k], b.control_wide[k]
-        read_rows(b, b.place, tile, W, b.control_row[k], a, n, stride, shift, wide)
+        t = Transfer(b.control_row[k], a, b.control_count[k], b.control_stride[k], shift, b.control_wide[k])
+        read_rows(b, b.place, tile, W, t)
 
 
 @kernel
@@ -124,8 +147,8 @@ def write_records(b, thread, tile, W, s):
     """What the call takes from step s."""
     for k in range(b.nrecord):
         a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
-        n, stride, wide = b.record_count[k], b.record_stride[k], b.record_wide[k]
-        write_rows(b, b.place, tile, W, b.record_row[k], a, n, stride, shift, wide)
+        t = Transfer(b.record_row[k], a, b.record_count[k], b.record_stride[k], shift, b.record_wide[k])
+        write_rows(b, b.place, tile, W, t)
 
 
 @kernel
@@ -133,4 +156,5 @@ def store_worlds(b, thread, tile, W):
     """What the batch keeps, back into its rows."""
     for k in range(b.nstore):
         a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
+        t = Transfer(b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
+        write_rows(b, b.order, tile, W, t)
