@@ -143,7 +143,7 @@ def _limit_again(m, d, p, k, store):
         # beyond its range there is no row at all
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
     c = where(p.dof_bounces[k] > 0.0, back, c)
-    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
+    set_row(m, d, (r, v, a), present, c, cfm, (zero(d), real(d, INFINITE)))
     return r
 
 
@@ -189,7 +189,7 @@ def _contact_again(m, d, p, k, start, n, present, store):
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_row(m, d, start, n)
     c = _velocity_on_branch(m, d, p, k, E, v, store)
-    set_row(m, d, normal, v, a, present, c, C, zero(d), real(d, INFINITE))
+    set_row(m, d, (normal, v, a), present, c, C, (zero(d), real(d, INFINITE)))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 
