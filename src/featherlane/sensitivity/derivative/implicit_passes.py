@@ -238,7 +238,7 @@ class Passes:
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
-        self.rows = plan.record.arrays["record_row"]
+        self.rows = plan.addresses("record")
         return plan, n
 
     def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:

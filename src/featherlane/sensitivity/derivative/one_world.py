@@ -48,7 +48,7 @@ class OneWorld(OwnWorlds):
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
         self.calls = plan.workspaces[0].calls
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
-        self.taken, self.given = plan.record.arrays["load_row"], plan.record.arrays["record_row"]
+        self.taken, self.given = plan.addresses("load"), plan.addresses("record")
 
     def rates(self, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
         """(rates by coordinates (n, 2 nv), of the acceleration (n, nv); distance to the nearest switch).

@@ -153,7 +153,7 @@ class MovingWorlds(OwnWorlds):
                 load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
                 self._plan = self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes)
                 self._revision = self.model.revision
-            self._plan.record.arrays["record_row"][0] = address(out)
+            self._plan.addresses("record")[0] = address(out)
             self._plan.begin(3 * nv, every, every)
             self.go(self._plan, -(-len(every) // self.width))
         return out

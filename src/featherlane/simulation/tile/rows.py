@@ -10,17 +10,8 @@ record).  Fields that are float64 at every precision are copied as float64 (`wid
 its last world in the lanes left over; those do not take part and are not written back.
 """
 
-from typing import NamedTuple
-
 from featherlane.prelude import *
 from featherlane.lanes import Field, Layout
-
-_TRANSFERS = (
-    ("load", "once, before the first step"),
-    ("control", "before each step"),
-    ("record", "after each step"),
-    ("store", "once, after the last step"),
-)
 
 ROWS = Layout(
     "Rows",
@@ -31,44 +22,20 @@ ROWS = Layout(
         Field("recall_row", "size", doc="address of what world 0 remembers of its pairs; 0: nothing is remembered"),
         Field("recall_stride", "size", doc="bytes from one world's memory to the next"),
         Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
-        *(
-            field
-            for kind, when in _TRANSFERS
-            for field in (
-                Field(f"n{kind}", "size", doc=f"transfers {when}"),
-                Field(f"{kind}_row", "long", (f"n{kind}",), "1", "address of world 0's first real"),
-                Field(f"{kind}_tile", "long", (f"n{kind}",), "1", "offset of the tile's rows in its thread's table"),
-                Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
-                Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
-                Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
-                Field(f"{kind}_wide", "long", (f"n{kind}",), "1", "1: float64 at every precision"),
-            )
-        ),
+        Field("nload", "size", doc="transfers once, before the first step; they stand first, then the others in order"),
+        Field("ncontrol", "size", doc="transfers before each step"),
+        Field("nrecord", "size", doc="transfers after each step"),
+        Field("nstore", "size", doc="transfers once, after the last step"),
+        Field("row", "long", ("ntransfer",), "1", "address of world 0's first real"),
+        Field("count", "long", ("ntransfer",), "1", "reals of a world"),
+        Field("stride", "long", ("ntransfer",), "reals", "from one world to the next"),
+        Field("step", "long", ("ntransfer",), "reals", "from one step to the next"),
+        Field("wide", "long", ("ntransfer",), "1", "1: float64 at every precision"),
         Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
         Field("nthread", "size", doc="threads"),
         Field("ntransfer", "size", doc="transfers of all kinds"),
     ),
 )
-
-
-class Transfer(NamedTuple):
-    """One transfer of a step.
-
-    Attributes:
-        row: address of world 0's first real.
-        tile: address of the tile's rows.
-        count: reals of a world.
-        stride: reals from one world to the next.
-        shift: reals from the first step to this one.
-        wide: 1: float64 at every precision.
-    """
-
-    row: int
-    tile: int
-    count: int
-    stride: int
-    shift: int
-    wide: int
 
 
 @kernel
@@ -79,48 +46,50 @@ def lane_place(b, tile, lane, W):
 
 
 @kernel
-def _read(b, index, tile, W, t, out, source):
+def _read(b, index, tile, W, k, s, out, source):
     """out <- source, from rows of worlds into lanes."""
+    count, stride, shift = b.count[k], b.stride[k], s * b.step[k]
     for lane in range(W):
-        first = index[lane_place(b, tile, lane, W)] * t.stride + t.shift
-        for i in range(t.count):
+        first = index[lane_place(b, tile, lane, W)] * stride + shift
+        for i in range(count):
             out[i * W + lane] = source[first + i]
 
 
 @kernel
-def _write(b, index, tile, W, t, out, source):
+def _write(b, index, tile, W, k, s, out, source):
     """out <- source, from lanes into rows of worlds, one row after the other."""
+    count, stride, shift = b.count[k], b.stride[k], s * b.step[k]
     for lane in range(min(W, b.nworld - tile * W)):
-        first = index[tile * W + lane] * t.stride + t.shift
-        for i in range(t.count):
+        first = index[tile * W + lane] * stride + shift
+        for i in range(count):
             out[first + i] = source[i * W + lane]
 
 
 @kernel
-def read_rows(b, index, tile, W, t):
-    """Rows of a tile's worlds into the tile, as a transfer says."""
-    if t.wide:
-        _read(b, index, tile, W, t, doubles(b, t.tile), doubles(b, t.row))
+def read_rows(b, index, thread, tile, W, k, s):
+    """Rows of a tile's worlds into the tile: transfer k of step s."""
+    address = b.tile_address[thread * b.ntransfer + k]
+    if b.wide[k]:
+        _read(b, index, tile, W, k, s, doubles(b, address), doubles(b, b.row[k]))
     else:
-        _read(b, index, tile, W, t, scalars(b, t.tile), scalars(b, t.row))
+        _read(b, index, tile, W, k, s, scalars(b, address), scalars(b, b.row[k]))
 
 
 @kernel
-def write_rows(b, index, tile, W, t):
-    """The tile's values back into the rows of its worlds."""
-    if t.wide:
-        _write(b, index, tile, W, t, doubles(b, t.row), doubles(b, t.tile))
+def write_rows(b, index, thread, tile, W, k, s):
+    """The tile's values back into the rows of its worlds: transfer k of step s."""
+    address = b.tile_address[thread * b.ntransfer + k]
+    if b.wide[k]:
+        _write(b, index, tile, W, k, s, doubles(b, b.row[k]), doubles(b, address))
     else:
-        _write(b, index, tile, W, t, scalars(b, t.row), scalars(b, t.tile))
+        _write(b, index, tile, W, k, s, scalars(b, b.row[k]), scalars(b, address))
 
 
 @kernel
 def load_worlds(b, thread, tile, W):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
-        a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        t = Transfer(b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
-        read_rows(b, b.order, tile, W, t)
+        read_rows(b, b.order, thread, tile, W, k, 0)
 
 
 @kernel
@@ -136,25 +105,20 @@ def find_memory(d, b, tile, W):
 @kernel
 def read_controls(b, thread, tile, W, s):
     """What the call brought for step s."""
-    for k in range(b.ncontrol):
-        a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
-        t = Transfer(b.control_row[k], a, b.control_count[k], b.control_stride[k], shift, b.control_wide[k])
-        read_rows(b, b.place, tile, W, t)
+    for k in range(b.nload, b.nload + b.ncontrol):
+        read_rows(b, b.place, thread, tile, W, k, s)
 
 
 @kernel
 def write_records(b, thread, tile, W, s):
     """What the call takes from step s."""
-    for k in range(b.nrecord):
-        a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
-        t = Transfer(b.record_row[k], a, b.record_count[k], b.record_stride[k], shift, b.record_wide[k])
-        write_rows(b, b.place, tile, W, t)
+    first = b.nload + b.ncontrol
+    for k in range(first, first + b.nrecord):
+        write_rows(b, b.place, thread, tile, W, k, s)
 
 
 @kernel
 def store_worlds(b, thread, tile, W):
     """What the batch keeps, back into its rows."""
-    for k in range(b.nstore):
-        a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        t = Transfer(b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
-        write_rows(b, b.order, tile, W, t)
+    for k in range(b.ntransfer - b.nstore, b.ntransfer):
+        write_rows(b, b.order, thread, tile, W, k, 0)
