@@ -44,31 +44,30 @@ class Hits(NamedTuple):
 
 # ---- kernels -------------------------------------------------------------------------------------------
 @stage
-def cast_many(m, d, points, directions, excludes, distances, geoms, normals, count):
-    """Cast `count` rays of one world, W at a time; the whole numbers before are addresses of their reals.
+def cast_many(m, d, rays, hits, count):
+    """Cast `count` rays of one world, W at a time.
 
-    Every lane of the tile holds that world's frames.
+    `rays` and `hits` are addresses of reals: of each ray point, direction and excluded body (7), of each hit distance,
+    geom and normal (5).  Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
-    Writes: what lies at `distances`, `geoms` and `normals`; ray.*.
+    Writes: what lies at `hits`; ray.*.
     """
-    point, direction, exclude = scalars(d, points), scalars(d, directions), scalars(d, excludes)
-    distance, geom, normal = scalars(d, distances), scalars(d, geoms), scalars(d, normals)
-    W = width(d)
+    ray, hit, W = scalars(d, rays), scalars(d, hits), width(d)
     for first in range(0, count, W):
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
             for i in range(3):
-                write_lane(d.ray.point, i, lane, read_lane(point, 3 * k + i, 0))
-                write_lane(d.ray.direction, i, lane, read_lane(direction, 3 * k + i, 0))
-            write_lane(d.ray.exclude, 0, lane, read_lane(exclude, k, 0))
+                write_lane(d.ray.point, i, lane, read_lane(ray, 7 * k + i, 0))
+                write_lane(d.ray.direction, i, lane, read_lane(ray, 7 * k + 3 + i, 0))
+            write_lane(d.ray.exclude, 0, lane, read_lane(ray, 7 * k + 6, 0))
         cast(m, d)
         for lane in range(W):
             k = first + lane
             if k < count:
-                write_lane(distance, k, 0, read_lane(d.ray.distance, 0, lane))
-                write_lane(geom, k, 0, read_lane(d.ray.geom, 0, lane))
+                write_lane(hit, 5 * k, 0, read_lane(d.ray.distance, 0, lane))
+                write_lane(hit, 5 * k + 1, 0, read_lane(d.ray.geom, 0, lane))
                 for i in range(3):
-                    write_lane(normal, 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
+                    write_lane(hit, 5 * k + 2 + i, 0, read_lane(d.ray.normal, i, lane))
 
 
 @over_tiles
@@ -176,6 +175,8 @@ class Rays(Question):
     Attributes:
         shape: of the rays.
         number: rays of each world.
+        given: (..., 7) points, unit directions, excluded bodies.
+        found: (..., 5) distances, geoms, normals.
     """
 
     loop = cast_tiles
@@ -189,11 +190,9 @@ class Rays(Question):
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
         self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
-        self.length, rows = length, (*shape, 3)
-        self.point = np.array(np.broadcast_to(point, rows), dtype, order="C")
-        self.direction = np.array(np.broadcast_to(direction, rows), dtype, order="C")
-        self.exclude = np.array(_excluded(model, bodyexclude, shape), dtype, order="C")
-        self.distance, self.geom, self.normal = np.empty(shape, dtype), np.empty(shape, dtype), np.empty(rows, dtype)
+        self.length, self.given, self.found = length, np.empty((*shape, 7), dtype), np.empty((*shape, 5), dtype)
+        self.given[..., :3], self.given[..., 3:6] = point, direction
+        self.given[..., 6] = _excluded(model, bodyexclude, shape)
 
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile what rays can meet."""
@@ -201,24 +200,21 @@ class Rays(Question):
         workspace.arrays["ray.ngeom"][0] = len(self.seen)
         workspace.arrays["ray.cutoff"][0] = self.cutoff
 
-    def addresses(self) -> list[int]:
-        """What `cast_many` takes."""
-        return [address(a) for a in (self.point, self.direction, self.exclude, self.distance, self.geom, self.normal)]
-
     def brought(self) -> dict[str, np.ndarray]:
         """A step is a ray."""
-        exclude = self.exclude.reshape(*self.shape, 1)
-        return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
+        given = self.given
+        return {"ray.point": given[..., :3], "ray.direction": given[..., 3:6], "ray.exclude": given[..., 6:]}
 
     def taken(self) -> dict[str, np.ndarray]:
         """What each ray meets."""
-        distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
-        return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
+        found = self.found
+        return {"ray.distance": found[..., :1], "ray.geom": found[..., 1:2], "ray.normal": found[..., 2:]}
 
     def answer(self) -> Hits:
         """Results, distances in lengths of the rays' directions."""
-        distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
-        return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
+        distance, geom, normal = self.found[..., 0], self.found[..., 1], self.found[..., 2:].copy()
+        distance = np.where(geom < 0, -1.0, distance / self.length).astype(self.found.dtype)
+        return Hits(self.shaped(distance), self.shaped(geom.astype(np.int32)), self.shaped(normal))
 
 
 def _tile(data: Data, nray: int) -> Workspace:
@@ -282,4 +278,4 @@ def ray(
 def _cast(data: Data, rays: Rays) -> None:
     workspace = _tile(data, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(*rays.addresses(), rays.number)
+    workspace.bound(cast_many)(address(rays.given), address(rays.found), rays.number)
