@@ -4,14 +4,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import place_rows_at, store_general_row
-from featherlane.constraint.impedance import (
-    MINVAL,
-    UNBOUNDED,
-    impedance,
-    inverse_regularisation,
-    reference,
-    shortest_timeconst,
-)
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tree_awake
 
 

@@ -20,13 +20,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import end_of_step, step_scale
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
-from featherlane.constraint.impedance import (
-    UNBOUNDED,
-    impedance,
-    inverse_regularisation,
-    reference,
-    shortest_timeconst,
-)
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
@@ -60,7 +54,7 @@ def anchor(m, d, e, side):
 
 
 class Turn(NamedTuple):
-    """The turn that a weld allows no part of: scale vec(turn) in the frame R."""
+    """The turn of which a weld allows no part: scale vec(turn) in the frame R."""
 
     R: Any
     turn: Any
@@ -123,19 +117,13 @@ def last_dofs(m, e):
 @kernel
 def is_next(m, last, c, i):
     """1 where dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
-    on = 0
-    if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i:
-        on = 1
-    return on
+    return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
 
 
 @kernel
 def next_dof(m, last, c):
     """The c-th dof from the root down to dof `last`, nv after the end."""
-    i = m.nv
-    if last >= 0 and c < m.chain_rownnz[last]:
-        i = m.chain_colind[m.chain_rowadr[last] + c]
-    return i
+    return m.chain_colind[m.chain_rowadr[last] + c] if last >= 0 and c < m.chain_rownnz[last] else m.nv
 
 
 @kernel
@@ -203,18 +191,12 @@ def turn_columns(m, d, e, o, n, held, present):
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 class Response(NamedTuple):
-    """How the rows of an equality pull back at the end of the step.
+    """How the rows of an equality pull back."""
 
-    Attributes:
-        K, B: stiffness and damping.
-        imp: impedance.
-        scale: of what stays the same over the step.
-    """
-
-    K: Any
-    B: Any
-    imp: Any
-    scale: Any
+    K: Any  # stiffness at the end of the step
+    B: Any  # damping
+    imp: Any  # impedance
+    scale: Any  # of what stays the same over the step
 
 
 @kernel

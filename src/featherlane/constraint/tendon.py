@@ -14,13 +14,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
-from featherlane.constraint.impedance import (
-    UNBOUNDED,
-    impedance,
-    inverse_regularisation,
-    reference,
-    shortest_timeconst,
-)
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
 
@@ -42,10 +36,7 @@ def store_jacobian(m, d, o, i, sign, present):
 @kernel
 def inverse_inertia(m, d, k, i):
     """A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
-    A = m.tendon_invweight0[i]
-    if wants_exact(m):
-        A = row_diagonal(m, d, k)
-    return A
+    return row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
@@ -114,10 +105,7 @@ def tendon_limit_rows(m, d, k, o):
 @kernel
 def tendon_dof(m, i, c):
     """The c-th dof of tendon i, nv after the end and where i is -1."""
-    v = m.nv
-    if i >= 0 and c < m.ten_J_rownnz[i]:
-        v = m.ten_J_colind[m.ten_J_rowadr[i] + c]
-    return v
+    return m.ten_J_colind[m.ten_J_rowadr[i] + c] if i >= 0 and c < m.ten_J_rownnz[i] else m.nv
 
 
 @kernel

@@ -120,12 +120,7 @@ def meet_heights(m1, d1):
     """
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
     field = d1.shapes.data[0]
-    sx, sy, top, base = (
-        m1.hfield_size[4 * field],
-        m1.hfield_size[4 * field + 1],
-        m1.hfield_size[4 * field + 2],
-        m1.hfield_size[4 * field + 3],
-    )
+    sx, sy, top, base = load4(m1.hfield_size, 4 * field)
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, zero(d1)))
     if met:
         take(d1, x, n)

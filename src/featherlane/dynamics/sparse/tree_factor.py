@@ -11,25 +11,15 @@ from featherlane.prelude import *
 
 
 class TreeRows(NamedTuple):
-    """The rows of a matrix.
+    """The rows of a matrix."""
 
-    Attributes:
-        n: rows.
-        adr: where each begins in the matrix.
-        nnz: entries of each, its diagonal the last.
-        col: their columns.
-        below: how many rows below have an entry in column i, at the place of row i's diagonal.
-        belowadr: where they stand in `belowrow`, descending, if they are listed there.
-        belowrow: the lists.
-    """
-
-    n: int
-    adr: Any
-    nnz: Any
-    col: Any
-    below: Any
-    belowadr: Any
-    belowrow: Any
+    n: int  # rows
+    adr: Any  # where each begins in the matrix
+    nnz: Any  # entries of each, its diagonal the last
+    col: Any  # their columns
+    below: Any  # how many rows below have an entry in column i, at the place of row i's diagonal
+    belowadr: Any  # where the list of these rows begins in `belowrow`, if they are listed
+    belowrow: Any  # rows, descending in each list
 
 
 @kernel
@@ -91,35 +81,21 @@ def multiply_rows(rows, A, x, y):
 
 
 class System(NamedTuple):
-    """What an elimination reads and writes.
+    """What an elimination reads and writes."""
 
-    Attributes:
-        source: the matrix, which may be A itself.
-        A: the factor: L below the diagonal, D on it.
-        inverse: 1 / D; what the diagonal of the matrix is, if it is not that of source.
-        f: one more column.
-    """
-
-    source: Any
-    A: Any
-    inverse: Any
-    f: Any
+    source: Any  # the matrix, which may be A itself
+    A: Any  # its factor: L below the diagonal, D on it
+    inverse: Any  # 1 / D; before, the diagonal of the matrix, if it is not that of source
+    f: Any  # one more column
 
 
 class Chain(NamedTuple):
-    """Rows i, i - 1, ... that are finished together, and the rows below them.
-
-    Attributes:
-        i: the last of them.
-        at: place of the diagonal in row i.
-        start: place of the highest row below, see `row_below`.
-        n: rows below.
-    """
+    """Rows i, i - 1, ... that are finished together, and the rows below them."""
 
     i: int
-    at: int
-    start: int
-    n: int
+    at: int  # place of the diagonal in row i
+    start: int  # place of the highest row below, see `row_below`
+    n: int  # rows below
 
 
 @kernel

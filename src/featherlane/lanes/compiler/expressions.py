@@ -47,14 +47,7 @@ PYTHON = {  # of two numbers that are known
     ast.BitXor: operator.xor,
 }
 OF_REALS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
-OF_INTS = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-}
+OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 OF_SHIFTS = {ast.LShift: "shl", ast.RShift: "ashr"}
 OF_TRUTHS = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 ORDERS = {  # (of reals, of ints, Python's)
@@ -207,15 +200,8 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
         return Thing(BOOL, (w.register(f"xor i1 {w.truth(a, node)}, true"),))
     if a.type in (INT, BOOL) and isinstance(node.op, (ast.USub, ast.Invert, ast.UAdd)):
         if a.constant is not None:
-            return w.constant(
-                _known(
-                    w,
-                    node,
-                    {ast.USub: operator.neg, ast.Invert: operator.invert, ast.UAdd: operator.pos}[type(node.op)],
-                    a.constant,
-                ),
-                node,
-            )
+            python = {ast.USub: operator.neg, ast.Invert: operator.invert, ast.UAdd: operator.pos}[type(node.op)]
+            return w.constant(_known(w, node, python, a.constant), node)
         x = w.convert(a, INT, node)
         if isinstance(node.op, ast.UAdd):
             return x

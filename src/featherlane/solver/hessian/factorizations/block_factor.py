@@ -16,49 +16,33 @@ from featherlane.prelude import *
 
 
 class Block(NamedTuple):
-    """The rows of one block: `above` columns of the blocks above, then its own.
+    """The rows of one block."""
 
-    Attributes:
-        first: its first dof.
-        size: its rows.
-        adr: where they begin in H, `stride` entries apart.
-        above: columns of the blocks above.
-        stride: above + size.
-    """
-
-    first: int
-    size: int
-    adr: int
-    above: int
-    stride: int
+    first: int  # its first dof
+    size: int  # its rows
+    adr: int  # where they begin in H
+    above: int  # columns of the blocks above
+    stride: int  # from one row to the next: above + size
 
 
 class Sources(NamedTuple):
-    """Rows that are taken off a target, and their multipliers.
+    """Rows that are taken off a target, and their multipliers."""
 
-    Attributes:
-        adr: where the first row begins in H, at the first column that the target takes.
-        stride: from one to the next.
-        n: how many.
-        pivot: where the multipliers of the first row stand in hessian.pivot.
-        w: from those of one row to those of the next.
-    """
-
-    adr: int
-    stride: int
-    n: int
-    pivot: int
-    w: int
+    adr: int  # where the first begins in H, at the first column that the target takes
+    stride: int  # from one to the next
+    n: int  # how many
+    pivot: int  # where the first one's multipliers stand in hessian.pivot: one for each row of the target
+    w: int  # multipliers of each
 
 
 # ---- rank-n updates: rows of a target less multipliers times the source rows -----------------------------------------
 @kernel
-def update_tile(d, rows, source, c, height, width):
-    """Columns c to c + width - 1 of the target's rows, which begin at `rows`, in registers."""
+def update_tile(d, rows, source, i, c, height, width):
+    """Columns c to c + width - 1 of the target's rows i, i + 1, ..., which begin at `rows`, in registers."""
     A, P = d.hessian.H, d.hessian.pivot
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
-        q, p = source.adr + k * source.stride + c, source.pivot + k * source.w
+        q, p = source.adr + k * source.stride + c, source.pivot + k * source.w + i
         f, y = tuple(-P[p + r] for r in range(height)), tuple(A[q + j] for j in range(width))
         x = tuple(tuple(fma(f[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
     for r in unrolled(range(height)):
@@ -67,24 +51,24 @@ def update_tile(d, rows, source, c, height, width):
 
 
 @kernel
-def update_two_rows(d, u, v, source, columns):
-    """So many columns of two rows."""
+def update_two_rows(d, u, v, source, i, columns):
+    """So many columns of the target's rows i and i + 1, which begin at u and v."""
     c = 0
     while c + 6 <= columns:
-        update_tile(d, (u, v), source, c, height=2, width=6)
+        update_tile(d, (u, v), source, i, c, height=2, width=6)
         c += 6
     while c + 2 <= columns:
-        update_tile(d, (u, v), source, c, height=2, width=2)
+        update_tile(d, (u, v), source, i, c, height=2, width=2)
         c += 2
     if c < columns:
-        update_tile(d, (u, v), source, c, height=2, width=1)
+        update_tile(d, (u, v), source, i, c, height=2, width=1)
 
 
 @kernel
-def update_row(d, u, source, columns):
-    """So many columns of one row."""
+def update_row(d, u, source, i, columns):
+    """So many columns of the target's row i, which begins at u."""
     for c in range(columns):
-        update_tile(d, (u,), source, c, height=1, width=1)
+        update_tile(d, (u,), source, i, c, height=1, width=1)
 
 
 # ---- one block ------------------------------------------------------------------------------------------------------
@@ -101,9 +85,9 @@ def multiply_column(d, block, i, start):
 
 
 @kernel
-def rows_from(block, k, i):
-    """Rows k, k + 1, ... of a block, with their multipliers for row i."""
-    return Sources(block.adr + k * block.stride, block.stride, block.size - k, k * block.size + i, block.size)
+def rows_from(block, k):
+    """Rows k, k + 1, ... of a block, with their multipliers for the block's own rows."""
+    return Sources(block.adr + k * block.stride, block.stride, block.size - k, k * block.size, block.size)
 
 
 @kernel
@@ -111,7 +95,7 @@ def finish_row(d, block, i):
     """Row i of a block, less what the rows below it take."""
     k, u = i + 1, block.adr + i * block.stride
     multiply_column(d, block, i, k)
-    update_row(d, u, rows_from(block, k, i), block.above + k)
+    update_row(d, u, rows_from(block, k), i, block.above + k)
     d.hessian.dinv[block.first + i] = 1.0 / d.hessian.H[u + block.above + i]
 
 
@@ -123,8 +107,8 @@ def finish_two_rows(d, block, i):
     u = v - block.stride
     multiply_column(d, block, i, k)
     multiply_column(d, block, j, k)
-    update_two_rows(d, u, v, rows_from(block, k, j), above + i)
-    update_tile(d, (v,), rows_from(block, k, i), above + i, height=1, width=1)
+    update_two_rows(d, u, v, rows_from(block, k), j, above + i)
+    update_tile(d, (v,), rows_from(block, k), i, above + i, height=1, width=1)
     inv = 1.0 / A[v + above + i]
     s = A[v + above + j] * inv
     for c in range(above + i):
@@ -170,14 +154,12 @@ def update_rows(d, u, width, source, columns, triangle):
     triangle: 1 the block on the diagonal follows, row i up to column i.  The first of two rows gets one entry more, and
     no one reads it.
     """
-    i, w = 0, source.w
-    while i + 2 <= w:
-        two = Sources(source.adr, source.stride, source.n, i, w)
-        update_two_rows(d, u + i * width, u + i * width + width, two, columns + triangle * (i + 2))
+    i = 0
+    while i + 2 <= source.w:
+        update_two_rows(d, u + i * width, u + i * width + width, source, i, columns + triangle * (i + 2))
         i += 2
-    if i < w:
-        one = Sources(source.adr, source.stride, source.n, i, w)
-        update_row(d, u + i * width, one, columns + triangle * (i + 1))
+    if i < source.w:
+        update_row(d, u + i * width, source, i, columns + triangle * (i + 1))
 
 
 @kernel
