@@ -47,8 +47,8 @@ class Hits(NamedTuple):
 def cast_many(m, d, rays, hits, count):
     """Cast `count` rays of one world, W at a time.
 
-    `rays` and `hits` are addresses of reals: of each ray point, direction and excluded body (7), of each hit distance,
-    geom and normal (5).  Every lane of the tile holds that world's frames.
+    `rays` is the address of points, directions and excluded bodies, one after the other, `hits` that of distances,
+    geoms and normals.  Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
     Writes: what lies at `hits`; ray.*.
     """
@@ -57,17 +57,17 @@ def cast_many(m, d, rays, hits, count):
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
             for i in range(3):
-                write_lane(d.ray.point, i, lane, read_lane(ray, 7 * k + i, 0))
-                write_lane(d.ray.direction, i, lane, read_lane(ray, 7 * k + 3 + i, 0))
-            write_lane(d.ray.exclude, 0, lane, read_lane(ray, 7 * k + 6, 0))
+                write_lane(d.ray.point, i, lane, read_lane(ray, 3 * k + i, 0))
+                write_lane(d.ray.direction, i, lane, read_lane(ray, 3 * (count + k) + i, 0))
+            write_lane(d.ray.exclude, 0, lane, read_lane(ray, 6 * count + k, 0))
         cast(m, d)
         for lane in range(W):
             k = first + lane
             if k < count:
-                write_lane(hit, 5 * k, 0, read_lane(d.ray.distance, 0, lane))
-                write_lane(hit, 5 * k + 1, 0, read_lane(d.ray.geom, 0, lane))
+                write_lane(hit, k, 0, read_lane(d.ray.distance, 0, lane))
+                write_lane(hit, count + k, 0, read_lane(d.ray.geom, 0, lane))
                 for i in range(3):
-                    write_lane(hit, 5 * k + 2 + i, 0, read_lane(d.ray.normal, i, lane))
+                    write_lane(hit, 2 * count + 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
 
 
 @over_tiles
@@ -175,8 +175,8 @@ class Rays(Question):
     Attributes:
         shape: of the rays.
         number: rays of each world.
-        given: (..., 7) points, unit directions, excluded bodies.
-        found: (..., 5) distances, geoms, normals.
+        point, direction, exclude: of each ray, in one piece of memory.
+        distance, geom, normal: of each hit, in another.
     """
 
     loop = cast_tiles
@@ -190,9 +190,13 @@ class Rays(Question):
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
         self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
-        self.length, self.given, self.found = length, np.empty((*shape, 7), dtype), np.empty((*shape, 5), dtype)
-        self.given[..., :3], self.given[..., 3:6] = point, direction
-        self.given[..., 6] = _excluded(model, bodyexclude, shape)
+        self.length, n, rows = length, prod(shape), (*shape, 3)
+        given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
+        self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
+        self.exclude, self.distance = given[6 * n :].reshape(shape), found[:n].reshape(shape)
+        self.geom, self.normal = found[n : 2 * n].reshape(shape), found[2 * n :].reshape(rows)
+        self.point[...], self.direction[...] = point, direction
+        self.exclude[...] = _excluded(model, bodyexclude, shape)
 
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile what rays can meet."""
@@ -202,19 +206,18 @@ class Rays(Question):
 
     def brought(self) -> dict[str, np.ndarray]:
         """A step is a ray."""
-        given = self.given
-        return {"ray.point": given[..., :3], "ray.direction": given[..., 3:6], "ray.exclude": given[..., 6:]}
+        exclude = self.exclude.reshape(*self.shape, 1)
+        return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
 
     def taken(self) -> dict[str, np.ndarray]:
         """What each ray meets."""
-        found = self.found
-        return {"ray.distance": found[..., :1], "ray.geom": found[..., 1:2], "ray.normal": found[..., 2:]}
+        distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
+        return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
 
     def answer(self) -> Hits:
         """Results, distances in lengths of the rays' directions."""
-        distance, geom, normal = self.found[..., 0], self.found[..., 1], self.found[..., 2:].copy()
-        distance = np.where(geom < 0, -1.0, distance / self.length).astype(self.found.dtype)
-        return Hits(self.shaped(distance), self.shaped(geom.astype(np.int32)), self.shaped(normal))
+        distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
+        return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
 
 def _tile(data: Data, nray: int) -> Workspace:
@@ -278,4 +281,4 @@ def ray(
 def _cast(data: Data, rays: Rays) -> None:
     workspace = _tile(data, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(address(rays.given), address(rays.found), rays.number)
+    workspace.bound(cast_many)(address(rays.point), address(rays.distance), rays.number)

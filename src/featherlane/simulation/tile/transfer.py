@@ -25,8 +25,8 @@ class Transfer(NamedTuple):
 
     Attributes:
         field: name of the field.
-        array: the first axis counts worlds, and for control and record the second counts steps, some of which it may
-            be; the others are C-contiguous.
+        array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps, some of
+            which it may be.
         layout: of the record that has the field: the tile's, the model's, or that of the loop's own record.
     """
 
