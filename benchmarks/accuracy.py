@@ -16,12 +16,11 @@ from robots.models import ROBOTS
 from robots.wheels import Unreachable
 
 NOTE = """\
-Each model with its own friction cone; both sides solve by Newton to tolerance 0.  A line for a wheel is the worst of
-its models; those without degrees of freedom are not counted.  *Other points*: states in which the general method for
-convex shapes finds other contact points than MuJoCo's (or faces lie flat on faces).  There *depth* is by how much [m]
-our deepest point is not the depth, or is deeper than along MuJoCo's normal, and rows and motion are compared under
-MuJoCo's own contacts.  M of the rope, of the chain and of mjx's sensor/model have condition numbers of 2e6, 7e6 and
-1e10, which bounds what their accelerations can agree to."""
+Each model has its own friction cone; both engines use Newton with tolerance 0.  The row of a PyPI package has the worst
+error of its models; models without DoFs are not counted.  *Other points*: states in which the convex collision
+algorithm finds other contact points than MuJoCo, or faces lie flat on faces.  In these states, *depth* is the error [m]
+of the deepest point, and rows and motion are compared with MuJoCo's contacts.  The mass matrices of rope, chain and
+mjx/sensor/model have condition numbers of 2e6, 7e6 and 1e10, which limits the agreement of their accelerations."""
 
 
 def main() -> None:

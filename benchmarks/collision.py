@@ -155,7 +155,16 @@ def crowd_row(n: int, rounds: int) -> list[str]:
     ]
 
 
-STAGE_COLUMNS = ("model", "pairs", "contacts", "MuJoCo [us]", "one world [us]", "batch [us]", "one world", "batch")
+STAGE_COLUMNS = (
+    "model",
+    "pairs",
+    "contacts",
+    "MuJoCo [us]",
+    "one world [us]",
+    "batch [us]",
+    "ratio, one world",
+    "ratio, batch",
+)
 CROWD_COLUMNS = (
     "spheres",
     "contacts",
@@ -180,7 +189,7 @@ def main() -> None:
     crowds = [crowd_row(n, asked.rounds) for n in CROWDS]
     note = (
         "The collision stage of one world, on one thread: broad phase, narrow phase and contact parameters, in "
-        f"{STATES} states of a random motion; the last two columns are MuJoCo's time over ours."
+        f"{STATES} states of a random motion; `ratio` is MuJoCo's time divided by Featherlane's."
     )
     lone = "Free spheres on a floor, one world, one thread:"
     text = f"{markdown(STAGE_COLUMNS, rows)}\n\n{note}\n\n{lone}\n\n{markdown(CROWD_COLUMNS, crowds)}\n\n{origin()}"

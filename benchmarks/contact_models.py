@@ -125,14 +125,14 @@ def speed(name: str) -> Callable[[dict], float]:
 
 
 SCENES = {
-    "a gripped cube creeps in 10 s [mm]": (creep, "0"),
-    "acceleration of a cube that slides: relative error": (slide, "0"),
-    "a ball leaves with this part of its speed": (bounce, ".7"),
-    "a cube at rest overlaps [mm]": (overlap, "0"),
-    "a tower of ten cubes sinks in 20 s [mm]": (tower, "0"),
-    "the loop of slider_crank opens [mm]": (loop, "0"),
-    "step of a humanoid in a batch [us]": (speed("humanoid"), ""),
-    "step of box_stack in a batch [us]": (speed("box_stack"), ""),
+    "creep of a gripped cube in 10 s [mm]": (creep, "0"),
+    "acceleration of a sliding cube: relative error": (slide, "0"),
+    "rebound speed of a ball / approach speed": (bounce, ".7"),
+    "penetration of a cube at rest [mm]": (overlap, "0"),
+    "drop of the top of a tower of ten cubes in 20 s [mm]": (tower, "0"),
+    "error of the closed loop of slider_crank [mm]": (loop, "0"),
+    "time of a world-step, humanoid in a batch [us]": (speed("humanoid"), ""),
+    "time of a world-step, box_stack in a batch [us]": (speed("box_stack"), ""),
 }
 
 

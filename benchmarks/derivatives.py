@@ -175,12 +175,13 @@ def main() -> None:
         f"a world of {WORLDS} [us]",
     )
     publish("derivatives", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
-    columns = ("model", "dofs", "MuJoCo [us]", "one world [us]", "ratio, least - most", f"a world of {WORLDS} [us]")
-    columns += ("MuJoCo / that", "that / a step", "error of MuJoCo's", "of our differences", "of `fl.transition`")
+    columns = ("model", "DoFs", "MuJoCo [us]", "one world [us]", "speed-up, min - max")
+    columns += (f"per world, batch of {WORLDS} [us]", "speed-up, batch", "batch: derivatives / step")
+    columns += ("error of MuJoCo", "error of `fl.transition_fd`", "error of `fl.transition`")
     # Pinocchio is no dependency: `pip install pin`
     if importlib.util.find_spec("pinocchio"):
-        columns_beside = ("model", "dofs", "RNEA: Pinocchio [us]", f"a world of {WORLDS} [us]", "ratio")
-        columns_beside += ("ABA: Pinocchio [us]", f"a world of {WORLDS} [us]", "ratio")
+        columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]")
+        columns_beside += ("speed-up", "ABA: Pinocchio [us]", f"ABA: per world, batch of {WORLDS} [us]", "speed-up")
         smooth = [beside_pinocchio(name, asked.rounds) for name in SMOOTH]
         publish("smooth_derivatives", f"{markdown(columns_beside, smooth)}\n\n{origin()}", asked.write)
     publish("exact_derivatives", f"{markdown(columns, exact)}\n\n{origin()}", asked.write)

@@ -114,14 +114,14 @@ def main() -> None:
         races = [race(model, n, k, asked.workers, asked.rounds) for n, k in ((4096, 10), (4096, 1), (256, 10))]
         costs = [row for n in (16, 256, 4096) for row in overheads(model, n, asked.workers, asked.rounds)]
     columns = (
-        "humanoids",
-        "steps a call",
-        "local [1000/s]",
-        "workers [1000/s]",
-        "workers / local",
-        "each call waited for",
+        "worlds",
+        "steps per call",
+        "local [1000 steps/s]",
+        "workers [1000 steps/s]",
+        "workers / local, asynchronous",
+        "workers / local, synchronous",
     )
-    costly = ("call", "humanoids", "moved [MB]", "local [ms]", "workers [ms]", "overhead [ms]")
+    costly = ("call", "worlds", "transferred [MB]", "local [ms]", "workers [ms]", "overhead [ms]")
     publish("distributed", f"{markdown(columns, races)}\n\n{markdown(costly, costs)}\n\n{origin()}", asked.write)
 
 

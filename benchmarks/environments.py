@@ -29,8 +29,8 @@ ROUND_SECONDS = 0.6  # of both sides together, about
 MOST = 4096
 MEBI = 2**20
 COLUMNS = (
-    "task", "worlds", "EnvPool [steps/s]", "ours [steps/s]", "ratio", "outside",
-    "built in [s], EnvPool / ours", "memory [MiB], EnvPool / ours",
+    "task", "worlds", "EnvPool [steps/s]", "Featherlane [steps/s]", "ratio (min - max)", "outside `Batch.step`",
+    "creation [s], EnvPool / Featherlane", "memory [MiB], EnvPool / Featherlane",
 )  # fmt: skip
 
 
@@ -147,13 +147,13 @@ def main() -> None:
             rows.append((name, n, f"{r['theirs']:,.0f}", f"{r['ours']:,.0f}", spread, outside, took, held))
             print(*rows[-1], file=sys.stderr)
     means = "; ".join(
-        f"{n} worlds: geometric mean {np.exp(np.mean(np.log(ratios))):.1f}, least {min(ratios):.1f}"
+        f"{n} worlds: geometric mean {np.exp(np.mean(np.log(ratios))):.1f}, minimum {min(ratios):.1f}"
         for n, ratios in found.items()
     )
     import envpool  # pyright: ignore[reportMissingImports]
 
     versions = f"EnvPool {envpool.__version__}"
-    told = f"Ratios, {means}. One thread each, {versions}, float64, least and greatest round in brackets."
+    told = f"Ratio, {means}. One thread each, {versions}, float64; slowest and fastest round in brackets."
     publish("environments", f"{markdown(COLUMNS, rows)}\n\n{told}\n\n{origin()}", asked.write)
 
 

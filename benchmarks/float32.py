@@ -17,15 +17,15 @@ MODELS = ("pendulum", "double_pendulum", "arm", "quadruped", "humanoid", "hand",
 STATE = ("qpos", "qvel", "act", "ctrl", "qacc_warmstart")
 COLUMNS = [
     "model",
-    "dofs",
+    "DoFs",
     "contacts",
-    "condition of M",
-    "bias",
-    "acceleration, free",
-    "M times it",
-    "acceleration",
-    "forces of constraints",
-    "apart after 100 steps",
+    "condition number of M",
+    "qfrc_bias",
+    "qacc_smooth",
+    "force residual",
+    "qacc",
+    "qfrc_constraint",
+    "difference after 100 steps",
     "not converged",
 ]
 

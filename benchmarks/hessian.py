@@ -30,23 +30,23 @@ NEVER = 10**9
 
 # model, steps before, its name in the table, what makes it go another way: (a limit of room, its value) or an option
 CASES = (
-    ("chain", 100, "a chain of 100 ball joints", ("forward_dynamics", "crb")),
-    ("quadruped", 100, "a quadruped", None),
-    ("humanoid", 400, "a humanoid that lies on itself", ("PATH_DOFS", 0)),
-    ("box_stack", 200, "a stack of ten boxes", None),
+    ("chain", 100, "chain of 100 ball joints", ("forward_dynamics", "crb")),
+    ("quadruped", 100, "quadruped", None),
+    ("humanoid", 400, "humanoid in self-contact", ("PATH_DOFS", 0)),
+    ("box_stack", 200, "stack of ten boxes", None),
     ("stacks", 100, "64 boxes in stacks", None),
-    ("pile", 400, "a pile of 64 balls", ("MANY_TREES", NEVER)),
+    ("pile", 400, "pile of 64 balls", ("MANY_TREES", NEVER)),
 )
 COLUMNS = (
-    "tile of",
+    "model",
     "worlds",
-    "dofs",
-    "way",
-    "other way",
-    "other / way",
+    "DoFs",
+    "method",
+    "alternative",
+    "alternative / method",
     "assembly",
-    "factor",
-    "another vector",
+    "factorization",
+    "further solve",
 )
 
 
@@ -154,9 +154,9 @@ def main() -> None:
     asked = parser.parse_args()
     rows = [row(*case, width, asked.rounds) for case in CASES for width in WIDTHS]
     note = (
-        "`other / way`: assembly and solution by the other way, in times of those by the way that was chosen. The last "
-        "three columns are in times of the first solution (the factor with one vector beside it): the assembly of H, "
-        "its factor alone, kept, and another vector by it."
+        "`alternative / method`: time of assembly and first solve by the alternative, divided by that of the chosen "
+        "method. The last three columns are times divided by that of the first solve (factorization with one "
+        "right-hand side): assembly of H, factorization alone, and each further solve."
     )
     publish("hessian", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 

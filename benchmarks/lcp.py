@@ -24,7 +24,7 @@ from scenes.lcp_problems import stack_problem
 BOXES = (1, 2, 4, 8, 16)  # 12 rows each
 SOFTNESS = {"1e-5": 1e-5, "1e-10": 1e-10}
 PROBLEMS = 20
-COLUMNS = ("rows", "CFM", "pivots", "ODE [us]", "ours [us]", "times as fast", "our residual", "ODE's residual")
+COLUMNS = ("rows", "CFM", "pivots", "ODE [us]", "ours [us]", "speed-up", "our residual", "ODE's residual")
 SYMBOL = "_Z10dxSolveLCPP22dxWorldProcessMemArenajPdS1_S1_jS1_Pi"
 
 

@@ -32,7 +32,7 @@ METHODS = (
     ("apgd", {"tolerance": 1e-4}),
     ("pgs", {"iterations": 20, "order": "quickstep", "relaxation": 1.3, "tolerance": 0.0}),
 )
-COLUMNS = ("rows", "towers", "method", "ODE [us]", "ours [us]", "times the throughput", "call [us]", "times",
+COLUMNS = ("rows", "towers", "method", "ODE [us]", "ours [us]", "speed-up", "whole call [us]", "speed-up, whole call",
            "residual, median", "largest")  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import featherlane as fl
 
 WORLDS, THEIRS, STEPS, TIMESTEP = 256, 8, 400, 0.005
 SIDEWAYS = 0.5  # m/s: standard deviation of the speed at the start
-COLUMNS = ("side", "step of a world [us]", "contacts in the mean", "times as fast as DART")
+COLUMNS = ("engine", "step of a world [us]", "mean contacts", "speed-up")
 SOLVERS = ("dantzig", "pgs", "apgd")
 
 
@@ -119,7 +119,7 @@ def main() -> None:
     asked = parser.parse_args()
     speeds = SIDEWAYS * np.random.default_rng(0).standard_normal((WORLDS, 3))
     sides = {"DART `World.step`": (their_side(speeds[:THEIRS]), THEIRS)}
-    sides |= {f"ours, {solver}": (our_side(speeds, solver), WORLDS) for solver in SOLVERS}
+    sides |= {f"Featherlane, {solver}": (our_side(speeds, solver), WORLDS) for solver in SOLVERS}
     times, contacts = {name: [] for name in sides}, {}
     for k in range(asked.rounds + 1):
         for name, (run, worlds) in sides.items():

@@ -211,8 +211,8 @@ def told(parts) -> str:
     return f"{sum(parts):.1f} = {' + '.join(f'{part:.1f}' for part in parts)}"
 
 
-RETURNS = "task; after; ours; Gymnasium's; at last after; ours; goal; reached after"
-COSTS = "task; processor, ours [us]; Gymnasium's; ratio; clock, ours [us]; Gymnasium's; ratio"
+RETURNS = "task; steps; Featherlane; Gymnasium; all steps; Featherlane; goal; steps to goal (seeds)"
+COSTS = "task; CPU time, Featherlane [us]; Gymnasium; ratio; wall time, Featherlane [us]; Gymnasium; ratio"
 
 
 def draw(runs: Path, seeds: range, cost: dict[str, dict[str, np.ndarray]]) -> None:
@@ -270,7 +270,7 @@ def main() -> None:
     rows = zip(*(row(asked.runs, task, seeds, cost[task]) for task in asked.tasks), strict=True)
     tables = [markdown(names.split("; "), lines) for names, lines in zip((RETURNS, COSTS), rows, strict=True)]
     publish("learning", "\n\n".join([*tables, origin()]), asked.write)
-    ways = "worlds of Ant-v5; all at once [us]; halves in turn; halves apart".split("; ")
+    ways = "worlds of Ant-v5; one batch [us]; alternating halves [us]; independent halves [us]".split("; ")
     lines = [[n, *(f"{us:.2f}" for us in halves(ppo, "Ant-v5", n, 300))] for n in (64, 256, 1024)]
     publish("asynchronous", f"{markdown(ways, lines)}\n\n{origin()}", asked.write)
     if asked.write:

@@ -46,7 +46,7 @@ def main() -> None:
         each = (found["float64"]["mib"] - base["float64"]) * 1024 / nworld
         cells = [f"{found[dtype]['mib']:.0f}" for dtype in base]
         rows.append([f"{nworld:,}", f"{found['float64']['contacts']:.1f}", *cells, f"{each:.1f}" if nworld > 1 else ""])
-    columns = ("humanoids", "contacts each", "float64 [MiB]", "float32 [MiB]", "a world, float64 [KiB]")
+    columns = ("humanoids", "contacts per world", "float64 [MiB]", "float32 [MiB]", "per world, float64 [KiB]")
     publish("memory", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
 
 

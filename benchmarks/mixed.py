@@ -58,7 +58,7 @@ def main() -> None:
         for nthread in (1, 2):
             us, ratio, width = race(nworld, nstep, nthread, asked.rounds)
             rows.append([10 * nworld, nstep, nthread, f"{us:.2f}", f"{ratio:.2f} ± {width / 2:.2f}"])
-    columns = ("worlds of ten robots", "steps a call", "threads", "a world's step [us]", "batches apart / mixed")
+    columns = ("worlds", "steps per call", "threads", "time per world and step [us]", "time, separate / mixed")
     publish("mixed", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
 
 

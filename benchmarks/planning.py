@@ -171,9 +171,9 @@ class Work:
     frames: int
 
     def __str__(self) -> str:
-        sent = "controls of each step" if self.sends else "a kernel's controls"
-        back = {0: "nothing back", 1: "the last step back"}.get(self.frames, "every step back")
-        return f"{self.nstep} steps a call, {sent}, {back}"
+        sent = "controls sent" if self.sends else "controls by kernel"
+        back = {0: "nothing returned", 1: "last step returned"}.get(self.frames, "every step returned")
+        return f"{self.nstep} steps per call, {sent}, {back}"
 
 
 def batch_call(costs: Costs, network: Network, nodes: int, worlds: int, work: Work) -> float:
@@ -227,17 +227,17 @@ WORKS = (
 def cost_table(costs: Costs) -> str:
     """What was measured."""
     rows = [
-        ["a world's step on a core", f"{1e6 * costs.step:.2f} us"],
-        ["how far batches differ in that", f"{100 * costs.spread:.1f} %"],
-        ["a call of a node, sent", f"{1e3 * costs.send:.2f} ms"],
-        ["a call of a node that computes nothing, answered", f"{1e3 * costs.answer:.2f} ms"],
-        ["an array through the object store", f"{costs.rate / 1e9:.1f} GB/s"],
-        ["a sample of a sweep, beside its steps", f"{1e6 * costs.sample:.0f} us"],
-        ["a chunk of a sweep, kept by the driver", f"{1e3 * costs.chunk:.2f} ms"],
-        ["controls of a world's step", f"{costs.inputs} bytes"],
-        ["positions and velocities of a world", f"{costs.outputs} bytes"],
+        ["time per world and step, one core", f"{1e6 * costs.step:.2f} us"],
+        ["its standard deviation between batches", f"{100 * costs.spread:.1f} %"],
+        ["sending a call to a node", f"{1e3 * costs.send:.2f} ms"],
+        ["round trip of an empty call", f"{1e3 * costs.answer:.2f} ms"],
+        ["throughput of the object store", f"{costs.rate / 1e9:.1f} GB/s"],
+        ["overhead per sample of a sweep", f"{1e6 * costs.sample:.0f} us"],
+        ["driver time per chunk of a sweep", f"{1e3 * costs.chunk:.2f} ms"],
+        ["controls per world and step", f"{costs.inputs} bytes"],
+        ["positions and velocities per world", f"{costs.outputs} bytes"],
     ]
-    return markdown((f"of a {MODEL}", "measured here"), rows)
+    return markdown((MODEL, "measured"), rows)
 
 
 def speed_table(costs: Costs, networks: list[tuple[str, Network]]) -> str:
@@ -252,7 +252,7 @@ def speed_table(costs: Costs, networks: list[tuple[str, Network]]) -> str:
         for nstep in (1000, 10_000):
             alone = ROLLOUTS * (nstep * costs.step + costs.sample) / network.cores
             speeds = [alone / whole_sweep(costs, network, n, ROLLOUTS, nstep) for n in NODES[1:]]
-            rows.append([f"a sweep of rollouts of {nstep:,} steps", name, *map(shown, speeds)])
+            rows.append([f"sweep, {nstep:,} steps per rollout", name, *map(shown, speeds)])
     return markdown(("work", "network", *(f"{n} nodes" for n in NODES[1:])), rows)
 
 
@@ -270,10 +270,8 @@ def main() -> None:
     asked = parser.parse_args()
     costs = measured(asked.rounds)
     networks = [(f"{g:g} Gbit/s", Network(asked.cores, g * 1e9 / 8, asked.latency)) for g in asked.gbit]
-    given = (
-        f"{WORLDS:,} worlds, or {ROLLOUTS:,} rollouts; {asked.cores} cores a node, {1e6 * asked.latency:g} us one way."
-    )
-    head = f"{given} How many times as fast as one node, which sends nothing:"
+    given = f"{asked.cores} cores per node, {1e6 * asked.latency:g} us latency"
+    head = f"Speed-up over one node without transfers, for {WORLDS:,} worlds or {ROLLOUTS:,} rollouts; {given}:"
     tables = f"{cost_table(costs)}\n\n{head}\n\n{speed_table(costs, networks)}"
     publish("planning", f"{tables}\n\n{origin()}", asked.write)
 

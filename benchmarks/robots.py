@@ -112,10 +112,11 @@ def summary(rows: Sequence[Sequence[str]]) -> str:
 
 NOTE = (
     "`geoms, hulls`: geoms that may collide, and how many of them are meshes; `largest hull`: vertices of the largest "
-    f"of these. Microseconds per step of a world on one thread, {WORLDS} worlds, each in a settled state of its own; "
-    "`ratio` is float64, `float32` is ours against MuJoCo's float64 (least and greatest round in brackets), `float32 / "
-    "float64` ours against ours; `one world` is `fl.step` against `mj_step`; the last two columns are shares of the "
-    "step of the batch in float64. Sensors off, Newton everywhere, each model's own cone and tolerance."
+    f"mesh hull. Times are microseconds per step of a world on one thread, with {WORLDS} worlds in different settled "
+    "states. `ratio` is Featherlane's float64 against MuJoCo, `float32` is Featherlane's float32 against MuJoCo's "
+    "float64; the least and the greatest round are in brackets. `float32 / float64` compares Featherlane with itself. "
+    "`one world` is `fl.step` against `mj_step`. The last two columns are shares of a batch step in float64. Sensors "
+    "are off. Both use Newton and the model's cone and tolerance."
 )
 
 

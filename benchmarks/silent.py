@@ -416,9 +416,10 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
             [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, right, silent, worst, cold]
             + [unlike]
         )
-    columns = ("solver", "precision", "states", "steps", "not_converged, of a million")
-    columns += (f"of these where {FEW} iterations or more are allowed", "above the limit", "near by the gap")
-    columns += ("rounding", "right", "**silent**", "worst", "also from a cold start", "unlike")
+    columns = ("solver", "precision", "states", "steps", "`not_converged` per million")
+    columns += (f"of these, with at least {FEW} iterations allowed", "residual above the limit", "small duality gap")
+    columns += ("rounding", "correct acceleration", "**unreported**", "largest", "compared with a cold start")
+    columns += ("different",)
     return markdown(columns, rows)
 
 

@@ -52,8 +52,8 @@ def walks(env, policy) -> str:
     ahead, aside = np.mean(errors, axis=0)
     cadence, rise = landings / (moving * len(task.feet)), 100 * np.median(np.concatenate(rises))
     return (
-        f"{falls / (WORLDS * SECONDS / 60):.2f} falls a minute; off its command by {ahead:.2f} m/s ahead and "
-        f"{aside:.2f} aside; {cadence:.1f} steps a second and foot, which rises by {rise:.0f} cm"
+        f"{falls / (WORLDS * SECONDS / 60):.2f} falls per minute; mean velocity error {ahead:.2f} m/s forward, "
+        f"{aside:.2f} m/s sideways; {cadence:.1f} steps per second and foot; foot lift {rise:.0f} cm"
     )
 
 
@@ -67,8 +67,8 @@ def brings(env, policy) -> str:
     distance = np.where(lost, np.inf, task.distance(env.batch))
     within = 100 * (distance < task.reached).mean()
     return (
-        f"after {task.limit * env.dt:g} s {within:.0f} of 100 are within {100 * task.reached:g} cm of their goal, "
-        f"the median is {1000 * np.median(distance):.0f} mm"
+        f"after {task.limit * env.dt:g} s, {within:.0f} % within {100 * task.reached:g} cm of the goal; "
+        f"median distance {1000 * np.median(distance):.0f} mm"
     )
 
 
@@ -147,7 +147,7 @@ def row(runs: Path, name: str) -> list[str]:
     limit = {"max_episode_steps": None, "autoreset_mode": "Disabled"} if asked.measure is brings else {}
     env = environments.make_vec(name, WORLDS, **{"dtype": "float32", "autoreset_mode": "SameStep"} | limit)
     seconds = [float(r["seconds"]) for r in progress(runs / name) if int(r["steps"]) <= policy.steps]
-    start = f", from `{asked.policy}`'s policy" if asked.policy else ""
+    start = f", starting from the policy of `{asked.policy}`" if asked.policy else ""
     told = f"{policy.steps / 1e6:.1f} M{start}"
     return [f"`{name}`", told, f"{seconds[-1] / 60:.0f} min", asked.measure(env, policy)]
 
@@ -208,7 +208,7 @@ def main() -> None:
     for name in () if asked.as_is else asked.tasks:
         train(asked.runs, name)
     rows = [row(asked.runs, name) for name in asked.tasks]
-    table = markdown(["task", "actions", "on the clock", "what the policy does"], rows)
+    table = markdown(["task", "actions", "wall time", "performance"], rows)
     commands = "\n".join(f"python examples/ppo.py {' '.join(quoted(name))}" for name in asked.tasks)
     publish("solved", f"{table}\n\n```sh\n{commands}\n```\n\n{origin()}", asked.write)
     if asked.draw:

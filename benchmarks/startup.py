@@ -43,7 +43,7 @@ def main() -> None:
         for name, code in CASES.items():
             times[name].append(seconds(code))
     rows = [[name, f"{statistics.median(t):.2f}", f"{min(t):.2f} - {max(t):.2f}"] for name, t in times.items()]
-    table = markdown(("from the start of the process to the end of", "median [s]", "least - most [s]"), rows)
+    table = markdown(("from process start to the end of", "median [s]", "least - most [s]"), rows)
     publish("startup", f"{table}\n\n{origin()}", asked.write)
 
 

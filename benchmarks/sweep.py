@@ -92,7 +92,7 @@ def main() -> None:
                 shares.append(100.0 * share_at_work(model, total, nstep))
             told = f"{np.median(ratios):.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
             rows.append([nstep, told, f"{np.median(shares):.1f} % ({min(shares):.1f} - {max(shares):.1f})"])
-    columns = ("steps of a rollout", "by hand / a sweep, processor's time", "by Ray: workers compute")
+    columns = ("steps per rollout", "CPU time, plain batches / sweep", "Ray workers computing")
     publish("sweep", f"{total:,} rollouts of a {MODEL}.\n\n{markdown(columns, rows)}\n\n{origin()}", asked.write)
 
 

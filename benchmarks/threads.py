@@ -37,7 +37,7 @@ CASES = (
     ("robosuite/robots/jaco/robot", 256, 4),
     ("myosuite/simhive/myo_sim/leg/myolegs", 256, 4),
 )
-COLUMNS = ("model", "worlds", "steps a call", "a call on one thread [ms]", "2 threads / 1", "2 cores / 1")
+COLUMNS = ("model", "worlds", "steps per call", "call on one thread [ms]", "2 threads / 1", "2 cores / 1")
 
 
 def milliseconds(lineup: Lineup) -> float:

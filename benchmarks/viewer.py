@@ -28,8 +28,8 @@ SECONDS = 8.0
 WARM = 60  # frames until everything is loaded and sent
 PORTS = 8790  # and above
 COLUMNS = (
-    "model", "worlds", "frames/s asked for", "reached", "server [% of a core]", "of which physics [%]",
-    "a frame on the server [ms]", "bytes a frame",
+    "model", "worlds", "target [frames/s]", "actual [frames/s]", "server [% of a core]", "of which physics [%]",
+    "time per frame [ms]", "bytes per frame",
 )  # fmt: skip
 FIRST = 5  # processes whose first picture is waited for
 # what a page is sent: lengths of messages, one a line, as they come
@@ -122,7 +122,7 @@ def measure(k: int, case: tuple[str, int, int, int]) -> tuple:
     reached = f"{found['rate']:.0f}"
     size = sum(lengths) / max(found["frames"], 1)
     return (
-        name, worlds, rate or "all it can", reached, f"{100 * found['server']:.1f}", f"{100 * found['physics']:.1f}",
+        name, worlds, rate or "maximum", reached, f"{100 * found['server']:.1f}", f"{100 * found['physics']:.1f}",
         f"{1e3 * found['frame']:.2f}", f"{size:,.0f}",
     )  # fmt: skip
 
@@ -150,8 +150,8 @@ def main() -> None:
     rows = [measure(k, case) for k, case in enumerate(CASES)]
     waits = [first_picture(k) for k in range(FIRST + 1)][1:]  # the first one fills the system's cache
     told = (
-        f"First picture of a humanoid, from the start of the process until the last byte of it has come: "
-        f"{statistics.median(waits):.2f} s (least {min(waits):.2f}, most {max(waits):.2f} of {FIRST})."
+        f"Time from the start of the process to the first complete frame of a humanoid: "
+        f"{statistics.median(waits):.2f} s ({min(waits):.2f} to {max(waits):.2f} in {FIRST} runs)."
     )
     publish("viewer", f"{markdown(COLUMNS, rows)}\n\n{told}\n\n{origin()}", asked.write)
 

@@ -1,4 +1,4 @@
-"""Write the table of kinds and the tests that check them into features.md: `python docs/features.py`."""
+"""Writes the table of kinds and the tests that check them into features.md: `python docs/features.py`."""
 
 from __future__ import annotations
 

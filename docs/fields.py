@@ -1,4 +1,4 @@
-"""Write fields.md, the reference of all fields, from their declarations: `python docs/fields.py`."""
+"""Writes fields.md, the reference of all fields, from their declarations: `python docs/fields.py`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,26 @@ from featherlane.simulation.tile.fields import ROOMS
 PAGE = Path(__file__).parent / "fields.md"
 HEAD = """# Fields
 
-Written by `docs/fields.py` from the declarations in `model/fields.py` and in the `fields.py` of each room that computes
-some. A *real* may differ by world: `batch.expand` gives a field of the model rows of its own, `batch.bind` shows a
-field of the data. A *real, float64* has 64 bits in every precision. An *int* is shared by all worlds; a *size* is one
-whole number. Shapes leave the world axis out.
+This page lists every field of a model and of its data, with kind, shape and unit. Most users need the
+[model](#model) fields, and the fields of the data whose [role](#roles) is `state`, `drive`, `input` or `output`.
+`docs/fields.py` writes the page from the declarations in `model/fields.py` and in the `fields.py` of each package.
+
+- A *real* field may differ between worlds. `batch.expand(name)` gives a field of the model one row per world;
+  `batch.bind(name)` returns a live array of a field of the data.
+- A *real, float64* field has 64 bits in every precision.
+- An *int* field is shared by all worlds; a *size* is one integer.
+- Shapes are without the world axis.
 """
 ROLES_HEAD = """
 ## Roles
 
-What a field of the data is to the worlds. `bind`: `batch.bind(name)` shows it. `read`: functions of the user may read
-it, once it is valid. `reset`: a reset writes zeros (and then what the model says).
+The role of a field of the data determines how it may be used:
+
+- `lasts`: its value is kept between calls.
+- `bind`: `batch.bind(name)` returns it.
+- `read`: user callbacks may read it, after the stage that computes it.
+- `reset`: a reset writes zeros, and then the model's defaults.
+- `copied`: a copy of the data includes it.
 
 | role | meaning | lasts | bind | read | reset | copied |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -30,12 +40,13 @@ it, once it is valid. `reset`: a reset writes zeros (and then what the model say
 DATA_HEAD = """
 ## Data
 
-Room by room. Behind a role, in brackets: what asks for the field, where it is not always there.
+One section per package of the source. A name in brackets after the role is a condition: the field is computed only if
+this size is not 0, or if the feature is used. The stage that writes a field is at the end of its meaning.
 """
 
 
 def table(fields: Iterable[Field], roles: bool) -> str:
-    """Some fields as a Markdown table."""
+    """Returns some fields as a Markdown table."""
     head = "| field | kind | shape | unit |" + (" role | meaning · written by |" if roles else " meaning |")
     lines = [head, "| --- " * head.count(" |") + "|"]
     for f in fields:
@@ -49,7 +60,7 @@ def table(fields: Iterable[Field], roles: bool) -> str:
 
 
 def roles_section() -> str:
-    """The roles as a Markdown table."""
+    """Returns the roles as a Markdown table."""
     lines = []
     for name, role in ROLES.items():
         traits = " | ".join("yes" if x else "" for x in (role.lasts, role.shown, role.read, role.reset, role.copied))
@@ -58,13 +69,13 @@ def roles_section() -> str:
 
 
 def room_section(room) -> str:
-    """The fields of one room of the data."""
+    """Returns the section of one package of the data."""
     name = room.__name__.removeprefix("featherlane.").removesuffix(".fields").replace(".", "/")
     return f"\n### {name}\n\n{room.__doc__.splitlines()[0]}\n\n" + table(room.FIELDS, roles=True)
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     rooms = "".join(map(room_section, ROOMS))
     return HEAD + roles_section() + DATA_HEAD + rooms + "\n## Model\n\n" + table(MODEL.fields, roles=False)
 

@@ -1,4 +1,4 @@
-"""Write pairs.md, the matrix of pairs of shapes, from the tests that check each cell: `python docs/pairs.py`."""
+"""Writes pairs.md, the matrix of pairs of shapes, from the tests of each cell: `python docs/pairs.py`."""
 
 from __future__ import annotations
 

@@ -16,9 +16,9 @@ def main(niter=100):
     data.qpos = [0.3, 0.4, 0.0, 0.8, 0.0, 0.4, 0.0]
     low, high = model.jnt_range.T
     for k in range(niter):
-        fl.kinematics(model, data)
-        fl.frames(model, data)
-        fl.com_pos(model, data)
+        fl.stages.kinematics(model, data)
+        fl.stages.frames(model, data)
+        fl.stages.com_pos(model, data)
         error = TARGET - data.site("grip").xpos
         if k % 10 == 0 or np.linalg.norm(error) < 1e-6:
             print(f"{k:3d}: {1000 * np.linalg.norm(error):9.4f} mm")

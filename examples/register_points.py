@@ -30,7 +30,7 @@ def main(frames=200):
     seen, poses = np.empty((frames, model.nsite, 3)), np.empty((frames, 3, 3))
     for i in range(frames):
         fl.step(model, data)
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         seen[i], poses[i] = data.site_xpos, data.body("box").xmat.reshape(3, 3)
     seen = (seen + NOISE * rng.standard_normal(seen.shape)) / INCH
     visible = rng.random(seen.shape[:2]) < 0.7

@@ -1,4 +1,4 @@
-"""What docs/honesty.md says of statuses, residuals and checks, tried sentence by sentence."""
+"""What docs/diagnostics.md says of statuses, residuals and checks, tried sentence by sentence."""
 
 import warnings
 
@@ -95,7 +95,12 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
         warnings.simplefilter("error")  # told by steps alone
         batch.forward()
     assert counts(batch, "bad_number")[0] == 1 and np.isnan(getattr(batch, name)[0, 0]) and not batch.nbad[0]
-    for part in (fl.forward_position, fl.forward_velocity, fl.smooth_acceleration, fl.forward_constraint):
+    for part in (
+        fl.stages.forward_position,
+        fl.stages.forward_velocity,
+        fl.stages.smooth_acceleration,
+        fl.stages.forward_constraint,
+    ):
         part(model, data)
     assert not data.status["bad_number"]
     fl.forward(model, data)

@@ -1,4 +1,4 @@
-"""The gallery shows what its script draws; the page of benchmarks lists every one, and the page that each writes."""
+"""The gallery shows what its script draws; the page on speed lists every benchmark, and the page that each writes."""
 
 import ast
 import re
@@ -33,14 +33,21 @@ def test_its_pictures_are_small_and_told():
             assert (DOCS / target).stat().st_size < MOST_BYTES, target
 
 
+def test_the_gallery_links_every_example():
+    linked = {target.removeprefix("../") for target in links.links((DOCS / "gallery.md").read_text())}
+    assert {f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py")} <= linked
+
+
 def test_every_benchmark_is_listed_with_the_page_that_it_writes(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     report = pytest.importorskip("report")
-    listed = {row[0].strip("`"): row for row in links.rows((DOCS / "benchmarks.md").read_text())}
+    page = DOCS / "speed.md"
+    rows = links.rows(page.read_text().partition("### Benchmark scripts")[2])
+    listed = {row[0].strip("`"): row for row in rows}
     scripts = {path for path in BENCHMARKS.glob("*.py") if path.stem not in NO_TABLE}
     assert listed.keys() == {f"benchmarks/{path.name}" for path in scripts}
     for path in scripts:
         row = listed[f"benchmarks/{path.name}"]
-        named = {(DOCS / target.partition("#")[0]).resolve() for target in links.links(row[1])}
+        named = {(DOCS / (target.partition("#")[0] or page)).resolve() for target in links.links(row[1])}
         written = {page for name, page in report.PAGES.items() if f'publish("{name}"' in path.read_text()}
         assert named & written, f"{path.name} writes {written}"

@@ -46,6 +46,11 @@ def test_no_compiler_is_needed_beside_prebuilt_kernels():
     assert "llvmlite" not in {requirement.name for requirement in NEEDED}
 
 
+def test_the_installation_page_lists_every_extra():
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert [name for name in EXTRAS if f"`{name}`" not in page] == []
+
+
 def test_the_oracle_is_one_version_whatever_is_installed():
     assert mujoco.__version__ == oracle.VERSION == "4.0.1" and oracle.folder() in Path(mujoco.__file__).parents
     code = "import mujoco; print(mujoco.__version__)"

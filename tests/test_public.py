@@ -20,7 +20,8 @@ from scenes.joints import XML
 from scenes.states import kicked
 
 CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on numbers of order 1 to 100
-FUNCTIONS = sorted(name for name in fl.__all__ if inspect.isfunction(getattr(fl, name)))
+PUBLIC = {name: getattr(module, name) for module in (fl, fl.stages) for name in module.__all__}
+FUNCTIONS = sorted(name for name, value in PUBLIC.items() if inspect.isfunction(value))
 NO_PHYSICS = {
     "bundled_names",
     "diagnose",
@@ -56,16 +57,16 @@ def both(model, rng):
 def test_stage_by_stage_gives_mujocos_fields(model, both):
     data, reference = both
     stages = {
-        fl.kinematics: "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat",
-        fl.com_pos: "ximat subtree_com cinert cdof",
-        fl.crb: "crb M",
-        fl.factor_m: "qLDiagInv",
-        fl.transmission: "actuator_length",
-        fl.com_vel: "cvel cdof_dot",
-        fl.rne: "qfrc_bias",
-        fl.passive: "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_fluid qfrc_passive",
-        fl.actuation: "actuator_velocity actuator_force qfrc_actuator",
-        fl.smooth_acceleration: "qfrc_smooth qacc_smooth",
+        fl.stages.kinematics: "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat",
+        fl.stages.com_pos: "ximat subtree_com cinert cdof",
+        fl.stages.crb: "crb M",
+        fl.stages.factor_m: "qLDiagInv",
+        fl.stages.transmission: "actuator_length",
+        fl.stages.com_vel: "cvel cdof_dot",
+        fl.stages.rne: "qfrc_bias",
+        fl.stages.passive: "qfrc_spring qfrc_damper qfrc_gravcomp qfrc_fluid qfrc_passive",
+        fl.stages.actuation: "actuator_velocity actuator_force qfrc_actuator",
+        fl.stages.smooth_acceleration: "qfrc_smooth qacc_smooth",
     }
     for stage, names in stages.items():
         stage(model, data)
@@ -80,15 +81,15 @@ def test_one_by_one_and_at_once_give_the_same_bits(model, both):
     for name in ("qpos", "qvel", "ctrl", "xfrc_applied", "qfrc_applied"):
         setattr(whole, name, getattr(data, name))
     fl.forward(model, whole)
-    fl.forward_position(model, data)
-    fl.forward_velocity(model, data)
-    fl.actuation(model, data)
-    fl.smooth_acceleration(model, data)
-    fl.collision(model, data)
-    fl.make_constraint(model, data)
-    fl.solve(model, data)
+    fl.stages.forward_position(model, data)
+    fl.stages.forward_velocity(model, data)
+    fl.stages.actuation(model, data)
+    fl.stages.smooth_acceleration(model, data)
+    fl.stages.collision(model, data)
+    fl.stages.make_constraint(model, data)
+    fl.stages.solve(model, data)
     np.testing.assert_array_equal(data.qacc, whole.qacc)
-    fl.euler(model, data)
+    fl.stages.euler(model, data)
     fl.step(model, whole)
     np.testing.assert_array_equal(data.qpos, whole.qpos)
 
@@ -102,7 +103,7 @@ def test_a_step_is_forward_and_an_integrator(both, integrator, function):
     whole = fl.Data(model)
     whole.qpos, whole.qvel = data.qpos, data.qvel
     fl.forward(model, other)
-    getattr(fl, function)(model, other)
+    PUBLIC[function](model, other)
     fl.step(model, whole)
     np.testing.assert_array_equal(other.qpos, whole.qpos)
     assert other.time == whole.time == pytest.approx(model.opt.timestep)
@@ -117,7 +118,7 @@ def test_a_fourth_order_step_is_taken_whatever_integrator_the_model_names(both, 
         other = fl.Data(model)
         other.qpos, other.qvel = data.qpos, data.qvel
         fl.forward(model, other)
-        fl.runge_kutta(model, other)
+        fl.stages.runge_kutta(model, other)
         ends.append(other.qpos.copy())
     np.testing.assert_array_equal(*ends)
 
@@ -141,7 +142,7 @@ def test_a_wrong_number_of_steps_is_refused(model, both, nstep):
 
 def test_products_with_the_inertia_matrix(model, both, rng):
     data, reference = both
-    fl.forward_position(model, data)
+    fl.stages.forward_position(model, data)
     M = fl.full_m(model, data)
     expected = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model.mj_model, reference, expected)
@@ -151,12 +152,12 @@ def test_products_with_the_inertia_matrix(model, both, rng):
     y = fl.solve_m(model, data, x)
     assert y.shape == x.shape
     np.testing.assert_allclose(y @ M, x, rtol=1e-8, atol=1e-8)
-    half = fl.half_solve(model, data, x)
+    half = fl.stages.half_solve(model, data, x)
     np.testing.assert_allclose((half**2).sum(-1), (x * y).sum(-1), rtol=1e-8)
     np.testing.assert_array_equal(fl.solve_m(model, data, x[0, 1]), y[0, 1])
 
 
-@pytest.mark.parametrize("function", [fl.mul_m, fl.solve_m, fl.half_solve])
+@pytest.mark.parametrize("function", [fl.mul_m, fl.solve_m, fl.stages.half_solve])
 def test_vectors_of_another_length_are_refused(model, both, function):
     with pytest.raises(fl.ModelError):
         function(model, both[0], np.zeros((3, 1)))
@@ -170,7 +171,7 @@ def test_newton_euler(model, both, flg_acc):
     data.qacc = reference.qacc
     expected = np.zeros(model.nv)
     mujoco.mj_rne(model.mj_model, reference, flg_acc, expected)
-    np.testing.assert_allclose(fl.rne(model, data, flg_acc), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(fl.stages.rne(model, data, flg_acc), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_inverse_after_forward_gives_the_forces(model, both):
@@ -178,7 +179,7 @@ def test_inverse_after_forward_gives_the_forces(model, both):
     fl.forward(model, data)
     data.qacc = data.qacc_smooth
     applied = data.qfrc_smooth + data.qfrc_bias - data.qfrc_passive
-    np.testing.assert_allclose(fl.inverse_smooth(model, data), applied, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(fl.stages.inverse_smooth(model, data), applied, rtol=1e-8, atol=1e-8)
 
 
 def test_articulated_bodies_agree_with_the_factored_inertia(model, both):
@@ -186,14 +187,14 @@ def test_articulated_bodies_agree_with_the_factored_inertia(model, both):
     fl.forward(model, data)
     expected = data.qacc_smooth.copy()
     data.qacc_smooth = 0.0
-    fl.aba(model, data)
+    fl.stages.aba(model, data)
     np.testing.assert_allclose(data.qacc_smooth, expected, rtol=1e-8, atol=1e-8)
 
 
 def test_energy(model, both):
     data, reference = both
     fl.forward(model, data)
-    fl.energy(model, data)
+    fl.stages.energy(model, data)
     mujoco.mj_energyPos(model.mj_model, reference)
     mujoco.mj_energyVel(model.mj_model, reference)
     np.testing.assert_allclose(data.energy, reference.energy, **CLOSE)
@@ -210,7 +211,7 @@ def test_energy(model, both):
 )
 def test_jacobians(model, both, ours, theirs, kind):
     data, reference = both
-    fl.forward_position(model, data)
+    fl.stages.forward_position(model, data)
     for i, name in enumerate(model.names(kind)):
         expected = np.zeros((2, 3, model.nv))
         theirs(model.mj_model, reference, *expected, i)
@@ -223,7 +224,7 @@ def test_jacobians(model, both, ours, theirs, kind):
 
 def test_jacobians_of_points_and_subtrees(model, both):
     data, reference = both
-    fl.forward_position(model, data)
+    fl.stages.forward_position(model, data)
     point, hand, expected = np.array([0.3, -0.2, 1.0]), model.body("hand").id, np.zeros((2, 3, model.nv))
     mujoco.mj_jac(model.mj_model, reference, *expected, point, hand)
     np.testing.assert_allclose(fl.jac(model, data, point, "hand"), expected, **CLOSE)
@@ -235,7 +236,7 @@ def test_jacobians_of_points_and_subtrees(model, both):
 
 def test_forces_at_points(model, both, rng):
     data, reference = both
-    fl.forward_position(model, data)
+    fl.stages.forward_position(model, data)
     force, torque, point = rng.standard_normal((3, 3))
     expected = np.zeros(model.nv)
     hand = model.body("hand").id
@@ -266,13 +267,13 @@ def test_an_unknown_kind_of_object_is_told(model, both):
 def test_the_public_list_is_complete_and_has_no_double():
     assert len(set(fl.__all__)) == len(fl.__all__)
     public = {name for name, value in vars(fl).items() if not name.startswith("_") and not inspect.ismodule(value)}
-    assert public | {"lanes", "lcp", "tree"} == set(fl.__all__)
+    assert public | {"lanes", "lcp", "stages", "tree"} == set(fl.__all__)
 
 
 def test_public_functions_are_documented(subtests):
     for name in FUNCTIONS:
         with subtests.test(name=name):
-            function = getattr(fl, name)
+            function = PUBLIC[name]
             doc = inspect.getdoc(function)
             assert doc and len(doc.splitlines()[0]) <= 120
             assert name in NO_PHYSICS or "Source:" in doc
@@ -294,7 +295,7 @@ def test_the_stub_declares_what_is_made_of_stages():
     assert declared.keys() == made_of_stages().keys()
     for name, function in made_of_stages().items():
         node, signature = declared[name], inspect.signature(function)
-        assert getattr(fl, name) is function and function.__name__ == name
+        assert PUBLIC[name] is function and function.__name__ == name
         assert {a.arg: ast.unparse(a.annotation) for a in node.args.args} == {
             p.name: p.annotation for p in signature.parameters.values()
         }
@@ -307,7 +308,7 @@ def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
     for name in made_of_stages():
         with subtests.test(name=name):
             stage = library.stages()["solve_constraint" if name == "solve" else name]
-            doc = getattr(fl, name).__doc__
+            doc = PUBLIC[name].__doc__
             assert doc.startswith(sections(stage.function)[""])
             for label in ("Reads", "Writes", "Source", "Args", "Raises"):
                 assert f"\n{label}:" in doc
@@ -320,7 +321,7 @@ def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
 def test_functions_are_called_by_the_names_of_packages():
     from featherlane.collision.contact import contacts
 
-    assert inspect.isfunction(fl.collision) and inspect.isfunction(contacts)
+    assert inspect.isfunction(fl.stages.collision) and inspect.isfunction(contacts)
     assert {"collision", "step", "solve_m"} <= set(library.stages())
 
 
@@ -386,13 +387,13 @@ def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
     data = fl.Data(model)
     data.qpos, data.qvel = 1.0, 3.0
     fl.step(model, data)
-    fl.energy(model, data)
+    fl.stages.energy(model, data)
     mixed = data.energy.copy()
-    fl.forward_position(model, data)
-    fl.energy(model, data)
+    fl.stages.forward_position(model, data)
+    fl.stages.energy(model, data)
     again = fl.Data(model)
     again.qpos, again.qvel = data.qpos, data.qvel
     fl.forward(model, again)
-    fl.energy(model, again)
+    fl.stages.energy(model, again)
     np.testing.assert_allclose(data.energy, again.energy, **CLOSE)
     assert abs(mixed[0] - data.energy[0]) > 1e-4 * abs(data.energy[0])

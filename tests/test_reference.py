@@ -17,7 +17,7 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-MODULES = [f"featherlane{part}" for part in ("", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
+MODULES = [f"featherlane{part}" for part in ("", ".stages", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing of given numbers, and cannot refuse
@@ -63,7 +63,7 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
             code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-            used = rf"\b(?:fl|environments|distributed|lcp|tree|lanes)\.{name}\b"
+            used = rf"\b(?:fl|stages|environments|distributed|lcp|tree|lanes)\.{name}\b"
             by_result = {
                 "Solution": "Solution",
                 "Model": "Model",
@@ -87,9 +87,11 @@ def test_a_public_name_says_what_it_is(subtests):
 
 def test_a_function_says_its_errors_shapes_and_units(subtests):
     """Those of a model and a data share the errors that simulation/steps.py names; they read and write fields."""
-    for name in [n for m, n in THINGS if m == "featherlane" and inspect.isfunction(thing(m, n))]:
+    for module, name in THINGS:
+        function = thing(module, name)
+        if module not in ("featherlane", "featherlane.stages") or not inspect.isfunction(function):
+            continue
         with subtests.test(name=name):
-            function = getattr(fl, name)
             parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
             assert "Raises:" in text or parameters[:2] == ["model", "data"] or name in NO_ERRORS
             if ARRAYS.search(signature(function)):

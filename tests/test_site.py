@@ -3,6 +3,8 @@
 import importlib
 import json
 import os
+import posixpath
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +18,7 @@ pytest.importorskip("latex2mathml")
 pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
+MOST_ENTRIES = 45  # of the navigation
 MOST_BYTES = 32e6  # of a site that is read on a telephone, too
 MOST_OF_A_PICTURE = 150_000  # bytes
 
@@ -51,8 +54,10 @@ def test_everything_was_read_as_it_was_meant(pages):
 
 
 def test_every_page_has_its_place(folder, pages):
-    """One can find every page of docs from the home page, in the navigation."""
+    """The navigation or the index of the reference links every page of docs; the home page and the quick start, too."""
     home = {link.partition("#")[0] for link in pages["index.html"].links}
+    index = "reference/index.html"
+    home |= {posixpath.normpath(f"reference/{link.partition('#')[0]}") for link in pages[index].links}
     paths = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")} - {
         Path("reference/examples.md")
     }
@@ -60,10 +65,27 @@ def test_every_page_has_its_place(folder, pages):
     assert there <= home, f"not linked: {sorted(there - home)}"
 
 
+def test_the_navigation_is_short():
+    nav = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    assert len(re.findall(r"\.md$", nav, re.MULTILINE)) <= MOST_ENTRIES
+
+
 def test_the_search_knows_every_page(folder, pages):
     index = json.loads((folder / "search" / "search_index.json").read_text())
     found = {entry["location"].partition("#")[0] for entry in index["docs"]}
     assert {name for name in pages if not name.startswith("source/")} - {"index.html"} <= found
+
+
+# users search for these
+TERMS = """domain randomization, sim-to-real, parallel environments, vectorized environments, reproducible,
+bitwise identical, user-defined, broad phase, narrow phase, system identification, trajectory optimization, gradient,
+Jacobian, mass matrix, warm start, convergence, tolerance"""
+
+
+def test_the_search_finds_every_usual_term(folder):
+    index = json.loads((folder / "search" / "search_index.json").read_text())
+    text = "\n".join(f"{entry['title']} {entry['text']}" for entry in index["docs"]).lower()
+    assert [term for term in re.split(r",\s+", TERMS.lower()) if term not in text] == []
 
 
 def test_it_is_small(folder):

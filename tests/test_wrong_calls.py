@@ -100,14 +100,14 @@ NO_MODEL = {
     "normalize_quat": lambda v, m, d: fl.normalize_quat(v, d.qpos),
     "state_size": lambda v, m, d: fl.state_size(v, 1),
     "inverse": lambda v, m, d: fl.inverse(v, d),
-    "compare_forward_inverse": lambda v, m, d: fl.compare_forward_inverse(v, d),
+    "compare_forward_inverse": lambda v, m, d: fl.stages.compare_forward_inverse(v, d),
     "transition_fd": lambda v, m, d: fl.transition_fd(v, d),
     "transition": lambda v, m, d: fl.transition(v, d),
     "rollout_gradient": lambda v, m, d: fl.rollout_gradient(v, fl.Batch(m, 1), np.zeros((2, m.nu)), len),
     "acceleration_derivatives": lambda v, m, d: fl.acceleration_derivatives(v, d),
-    "passive": lambda v, m, d: fl.passive(v, d),
-    "aba": lambda v, m, d: fl.aba(v, d),
-    "euler": lambda v, m, d: fl.euler(v, d),
+    "passive": lambda v, m, d: fl.stages.passive(v, d),
+    "aba": lambda v, m, d: fl.stages.aba(v, d),
+    "euler": lambda v, m, d: fl.stages.euler(v, d),
     "object_velocity": lambda v, m, d: fl.object_velocity(v, d, "body", 1),
     "set_user_sensor": lambda v, m, d: fl.set_user_sensor(v, 0, None),
     "set_user_actuator": lambda v, m, d: fl.set_user_actuator(v, gain=len),
@@ -191,7 +191,7 @@ def test_what_is_no_model_is_told(name):
 
 CONTACT = dict(dist=[-0.01], pos=[UP], frame=[[0.0, 0.0, 1.0]], body=[[0, 1]])
 NAMED = {
-    "flg_acc": lambda m, d, b: fl.rne(m, d, np.zeros(2)),
+    "flg_acc": lambda m, d, b: fl.stages.rne(m, d, np.zeros(2)),
     "local": lambda m, d, b: fl.object_velocity(m, d, "body", 1, "yes"),
     "uselimit": lambda m, d, b: fl.set_length_range(m, uselimit=[]),
     "centered": lambda m, d, b: fl.transition_fd(m, d, centered="no"),

@@ -90,13 +90,13 @@ def impedance():
         right.plot(1000 * r, np.clip(y, 1e-4, 0.9999) / (1 - np.clip(y, 1e-4, 0.9999)))
     left.set(xlabel="|r - margin| [mm]", ylabel="impedance d", title="solimp: dmin dmax width midpoint power")
     left.legend(fontsize=8)
-    right.set(xlabel="|r - margin| [mm]", ylabel="d / (1 - d) = A D", yscale="log", title="how hard the row is")
+    right.set(xlabel="|r - margin| [mm]", ylabel="d / (1 - d) = A D", yscale="log", title="stiffness of the row")
     return figure
 
 
 def cones():
     """The zones of an elliptic contact, and the forces that each cone may have."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
     mu = 0.7
     D = 1.0
     Dt, E = D / mu**2, D / (1 + mu**2)
@@ -111,23 +111,21 @@ def cones():
         colors=["white", "#fde3c8", "#c6dcec"],
     )
     left.contour(T, y, cost, levels=np.linspace(0.05, 2.5, 12), colors=GREY, linewidths=0.8)
-    for x, at, name in ((0.35, 1.3, "parts"), (1.35, -0.3, "slips"), (0.25, -1.5, "sticks")):
+    for x, at, name in ((0.3, 1.3, "separated"), (1.3, -0.3, "slipping"), (0.2, -1.5, "sticking")):
         left.text(x, at, name)
-    left.set(xlabel="T, across the normal", ylabel="$y_0$, along the normal", title="zones, and lines of equal cost")
+    left.set(xlabel="$T$ (tangential)", ylabel="$y_0$ (normal)", title="zones and lines of equal cost")
     angle = np.linspace(0, 2 * np.pi, 200)
     right.fill(np.cos(angle), np.sin(angle), alpha=0.25, color=BLUE, label="elliptic: $|f_t| \\leq \\mu f_n$")
-    right.fill(
-        [1, 0, -1, 0], [0, 1, 0, -1], alpha=0.35, color=ORANGE, label="MuJoCo's pyramid: edges $n \\pm \\mu t_i$"
-    )
-    right.plot([1, 1, -1, -1, 1], [1, -1, -1, 1, 1], color=GREEN, label="the LCP's box: $|f_i| \\leq \\mu f_n$ each")
+    right.fill([1, 0, -1, 0], [0, 1, 0, -1], alpha=0.35, color=ORANGE, label="pyramid: edges $n \\pm \\mu t_i$")
+    right.plot([1, 1, -1, -1, 1], [1, -1, -1, 1, 1], color=GREEN, label="LCP: $|f_i| \\leq \\mu f_n$")
     right.set(
         xlabel="$f_1 / \\mu f_n$",
         ylabel="$f_2 / \\mu f_n$",
-        title="friction at a given normal force",
+        title="friction forces for one normal force",
         aspect="equal",
-        xlim=(-1.3, 3.9),
+        xlim=(-1.15, 1.15),
     )
-    right.legend(fontsize=8, loc="center left", bbox_to_anchor=(0.46, 0.5))
+    right.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
     return figure
 
 
@@ -207,16 +205,14 @@ def gyroscopic():
         w = batch.rollout(500, record="qvel")["qvel"][0, :, 3:]
         energy = 0.5 * (model.body_inertia[1] * w**2).sum(1)
         ax.plot(0.01 * np.arange(1, 501), energy / energy[0], label=mode)
-    ax.set(
-        xlabel="time [s]", ylabel="energy, of that at the start", title="a plate that tumbles freely, steps of 10 ms"
-    )
+    ax.set(xlabel="time [s]", ylabel="energy / initial energy", title="freely tumbling plate, time step 10 ms")
     ax.legend()
     return figure
 
 
 # ---- float32 ---------------------------------------------------------------------------------------------------------
 def drift():
-    """How far worlds part that begin alike: float32 from float64, and float64 from float64 a last bit aside."""
+    """Difference over time of float32 from float64, and of float64 from float64 with a state perturbed by one ulp."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained", sharey=True)
     for ax, (name, seconds) in zip(
         axes, (("double_pendulum", 12.0), ("quadruped", 3.0), ("humanoid", 3.0)), strict=True
@@ -227,14 +223,14 @@ def drift():
         start = (2.5 if name == "double_pendulum" else 0.3) * rng.standard_normal((world, model.nv)).astype(np.float32)
         qpos = fl.integrate_pos(model, np.tile(model.qpos0, (world, 1)), start, 1.0).astype(np.float32)
         nstep, runs = round(seconds / model.opt.timestep), {}
-        for label, dtype, aside in (
+        for label, dtype, perturbed in (
             ("a", "float64", 0),
-            ("float64, a last bit aside", "float64", 1),
+            ("float64, perturbed by one ulp", "float64", 1),
             ("float32", "float32", 0),
         ):
             batch = fl.Batch(model, world, dtype=dtype)
             batch.qpos[:] = qpos
-            if aside:
+            if perturbed:
                 batch.qpos[:, -1] = np.nextafter(batch.qpos[:, -1], 10)
             runs[label] = batch.rollout(nstep, record="qpos")["qpos"].astype(float)
         exact = runs.pop("a")

@@ -7,6 +7,7 @@ actuators and commands have tables from what declares them.
 
 from __future__ import annotations
 
+import ast
 import html
 import importlib
 import inspect
@@ -17,7 +18,7 @@ from types import ModuleType
 import mujoco
 import numpy as np
 import typer
-from docstrings import entry, first_line
+from docstrings import entry, escaped, first_line
 from mkdocs.structure.files import File
 
 import featherlane as fl
@@ -29,11 +30,35 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
+    "stages": "featherlane.stages",
     "environments": "featherlane.environments",
     "distributed": "featherlane.distributed",
     "lcp": "featherlane.lcp",
     "tree": "featherlane.tree",
     "lanes": "featherlane.lanes",
+}
+# modules that import an optional library: their pages are made from the source alone
+ADAPTERS = ("tensors", "stable_baselines3", "rsl_rl", "skrl", "torchrl", "rllib")
+BRIDGE = "sensitivity/adjoint/bridge.py"  # documents `featherlane.torch.Dynamics` and `featherlane.jax.Dynamics`
+SOURCES = {
+    "torch": ("featherlane.torch", ("torch/__init__.py", BRIDGE)),
+    "jax": ("featherlane.jax", ("jax/__init__.py", BRIDGE)),
+    "adapters": (
+        "featherlane.environments.adapters",
+        tuple(f"environments/adapters/{name}.py" for name in ("__init__", *ADAPTERS)),
+    ),
+}
+# the other reference pages: title, content
+PAGES = {
+    "options.md": ("Options", "`model.opt`: defaults and allowed values"),
+    "../fields.md": ("Fields", "fields of `Model` and `Data`: shape, unit, meaning"),
+    "../stages.md": ("Compiled stages", "every stage, by source file"),
+    "sensors.md": ("Sensor types", "what each type measures, dimension, unit"),
+    "actuators.md": ("Actuator types", "transmissions, activations, gains, biases"),
+    "../errors.md": ("Errors", "every exception and warning, with causes"),
+    "command-line.md": ("Command line", "commands and options of `featherlane`"),
+    "../features.md": ("Supported features", "what is supported, and the test of each kind"),
+    "../pairs.md": ("Pairs of shapes", "collision of each pair of geom types, compared with MuJoCo"),
 }
 # what is told of every function of a model and a data (simulation/steps.py)
 COMMON = """TypeError: `data` is no Data, or `model` no Model.
@@ -242,8 +267,7 @@ def actuators_page() -> str:
         "An actuator makes a force of a control: force = gain(l, l') u + bias(l, l'), where u is the control or an",
         "activation that follows it, l the length of what it acts on and l' its rate; forces reach the dofs by the",
         "moments of the transmission. [Features](../features.md) lists every kind with its test,",
-        "[Functions of the user](../user-functions.md) has laws of your own. Fields: "
-        "[`actuator_*`](../fields.md#model).",
+        "[User callbacks](../callbacks.md) has laws of your own. Fields: [`actuator_*`](../fields.md#model).",
         "",
     ]
     room = importlib.import_module("featherlane.dynamics.actuator")
@@ -278,10 +302,81 @@ def commands_page() -> str:
     return "\n".join(lines)
 
 
+def parsed(node: ast.ClassDef | ast.FunctionDef, level: int, anchor: str) -> list[str]:
+    """Heading, signature and docstring of a function, or of a class and its public methods."""
+    lines = [f"{'#' * level} {node.name} {{ #{anchor} }}", ""]
+    inner = [n for n in node.body if isinstance(n, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+    called = next((n for n in inner if n.name == "__init__"), None) if isinstance(node, ast.ClassDef) else node
+    if called:
+        given = ast.unparse(called.args).removeprefix("self, ").removeprefix("self")
+        lines += [f"```python\n{node.name}({given})\n```", ""]
+    lines += [entry(ast.get_docstring(node) or ""), ""]
+    public = {n.name: n for n in inner if not n.name.startswith("_")}
+    return lines + [line for n in public.values() for line in parsed(n, level + 1, f"{anchor}.{n.name}")]
+
+
+def parsed_names(file: str) -> dict[str, ast.ClassDef | ast.FunctionDef]:
+    """The public functions and classes of a file by their full names, from its text."""
+    body = ast.parse((ROOT / "src" / "featherlane" / file).read_text()).body
+    found = [n for n in body if isinstance(n, ast.ClassDef | ast.FunctionDef) and not n.name.startswith("_")]
+    if file != BRIDGE:
+        return {f"{Path(file).stem}.{node.name}": node for node in found}
+    (bridge,) = (node for node in found if isinstance(node, ast.ClassDef))
+    bridge.name = "Dynamics"
+    return {bridge.name: bridge}
+
+
+def parsed_page(dotted: str, files: tuple[str, ...]) -> str:
+    """A page of modules that are read and not imported."""
+    lines = [f"# {dotted}", ""]
+    for file in files:
+        if file != BRIDGE:
+            text = ast.get_docstring(ast.parse((ROOT / "src" / "featherlane" / file).read_text())) or ""
+            lines += [] if file.endswith("__init__.py") else [f"## {Path(file).stem}", ""]
+            lines += [entry(text), ""]
+        for name, node in parsed_names(file).items():
+            lines += parsed(node, 2 if file == BRIDGE else 3, name)
+        lines += [f"[source](../../src/featherlane/{file})", ""]
+    return "\n".join(lines)
+
+
+def summary(rows: list[tuple[str, str, str]]) -> list[str]:
+    """A table of names, their links and the first lines of their docstrings."""
+    cells = [f"| [`{name}`]({link}) | {escaped(first_line(text))} |" for name, link, text in rows]
+    return ["| name | |", "| --- | --- |", *cells, ""]
+
+
+def index_page() -> str:
+    """Every page of the reference, and every public name with the first line of its docstring."""
+    lines = ["# API reference", "", "| page | content |", "| --- | --- |"]
+    lines += [f"| [{title}]({link}) | {about} |" for link, (title, about) in PAGES.items()]
+    modules = [*MODULES.items(), *((name, dotted) for name, (dotted, _) in SOURCES.items())]
+    lines += [f"| [`{dotted}`]({name}.md) | [summary](#{dotted.replace('.', '')}) |" for name, dotted in modules]
+    for page, dotted in MODULES.items():
+        module = importlib.import_module(dotted)
+        lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
+        for group, names in groups(module).items():
+            lines += [f"### {group[0].upper()}{group[1:]} {{ #{page}-{slug(group)} }}", ""] if group else []
+            things = [(name, getattr(module, name)) for name in names]
+            told = [(name, inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or "") for name, thing in things]
+            lines += summary([(name, f"{page}.md#{name}", text) for name, text in told])
+    for page, (dotted, files) in SOURCES.items():
+        lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
+        found = {name: node for file in files for name, node in parsed_names(file).items()}
+        lines += summary([(name, f"{page}.md#{name}", ast.get_docstring(node) or "") for name, node in found.items()])
+    return "\n".join(lines) + "\n"
+
+
+def slug(text: str) -> str:
+    """An anchor of a heading."""
+    return re.sub(r"\W+", "-", text.lower()).strip("-")
+
+
 def pages() -> dict[str, str]:
     """All pages of the reference by their names."""
     made = {name: module_page(name, dotted) for name, dotted in MODULES.items()}
-    tables = {"options": options_page, "sensors": sensors_page, "actuators": actuators_page}
+    made |= {name: parsed_page(*source) for name, source in SOURCES.items()}
+    tables = {"index": index_page, "options": options_page, "sensors": sensors_page, "actuators": actuators_page}
     return made | {name: page() for name, page in tables.items()} | {"command-line": commands_page()}
 
 

@@ -1,10 +1,10 @@
 # %% [markdown]
-# # One state, two contact models
+# # Two contact models on the same states
 #
-# A step asks what forces the contacts give. Featherlane has two answers: MuJoCo's, soft and convex, and ODE's, hard
-# and complementary. Here both are asked about the same states. [Two contact models](../contact_models.md) says which
-# to choose, the chapters [on the convex problem](../chapters/convex.md) and [on the LCP](../chapters/lcp.md) what they
-# solve.
+# Featherlane has two contact models: MuJoCo's convex (soft) model, and ODE's LCP model (hard contact with
+# complementarity). This tutorial applies both to the same states. [Contact models and solvers](../contact.md) helps to
+# choose. The chapters on the [convex problem](../chapters/convex.md) and on the [LCP](../chapters/lcp.md) describe what
+# they solve.
 
 # %%
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ BOX = """
 
 
 def slope(degrees, contact_model):
-    """A box on a slope: gravity is turned in place of the ground."""
+    """Returns a model of a box on a slope; gravity is tilted instead of the ground."""
     angle = np.deg2rad(degrees)
     gravity = f"{GRAVITY * np.sin(angle)} 0 {-GRAVITY * np.cos(angle)}"
     model = fl.load(BOX.format(gravity=gravity, mu=MU))
@@ -33,10 +33,11 @@ def slope(degrees, contact_model):
 
 
 # %% [markdown]
-# ## The forces of one state
+# ## Contact forces of one state
 #
-# The box lies 0.1 mm deep in level ground, first at rest, then sliding at 1 m/s. Coulomb says: the normal force does
-# not ask how fast the box slides, and friction is $\mu$ times it, against the motion.
+# The box penetrates level ground by 0.1 mm. It is at rest first, then slides at 1 m/s. By Coulomb's law, the normal
+# force does not depend on the sliding velocity, and the friction force is $\mu$ times the normal force, opposite to the
+# motion.
 
 # %%
 found = {}
@@ -55,16 +56,15 @@ assert np.isclose(found["lcp", 0.0][0], found["lcp", 1.0][0])
 assert found["convex", 1.0][0] > 5 * found["convex", 0.0][0]
 
 # %% [markdown]
-# Both keep Coulomb's ratio. The LCP's normal force is the weight and what it takes to remove a fifth of the depth in
-# the step (`opt.erp` = 0.2), sliding or not: $m (g + 0.2\, d / h^2) = 14.8$ N. The convex model has one cost for all
-# directions of a contact, and there sliding also presses: the box at 1 m/s is pushed up with five times its weight,
-# leaves the ground, and falls back. In the mean over time the ground still carries the weight, no more; in a single
-# step it need not.
+# Both models satisfy Coulomb's ratio. The LCP's normal force balances the weight and removes a fifth of the penetration
+# per step (`opt.erp` = 0.2), at rest and during sliding: $m (g + 0.2\, d / h^2) = 14.8$ N. The convex model has one
+# cost for all directions of a contact, so sliding also increases the normal force. The box at 1 m/s is pushed up with
+# five times its weight, leaves the ground, and falls back. The mean normal force over time still equals the weight.
 #
-# ## On a slope
+# ## Friction on a slope
 #
-# With $\mu = 0.6$ the angle of friction is $\arctan \mu = 31°$. Below it a box should stand still, above it slide with
-# $a = g (\sin \alpha - \mu \cos \alpha)$, and have gone $a t^2 / 2$.
+# With $\mu = 0.6$ the friction angle is $\arctan \mu = 31°$. On a slope below it, a box should stay at rest. Above it,
+# the box slides with $a = g (\sin \alpha - \mu \cos \alpha)$ and covers $a t^2 / 2$.
 
 # %%
 angles, way = np.arange(0, 46, 3), {}
@@ -79,12 +79,12 @@ for contact_model in ("convex", "lcp"):
     way[contact_model] = np.array(moved)
 h, n = model.opt.timestep, 500
 slide = GRAVITY * np.clip(np.sin(np.deg2rad(angles)) - MU * np.cos(np.deg2rad(angles)), 0, None)
-law = slide * h**2 * n * (n + 1) / 2  # the sum that semi-implicit steps make of a t^2 / 2
+law = slide * h**2 * n * (n + 1) / 2  # a t^2 / 2 as summed by semi-implicit steps
 rests = law == 0
 for name, x in way.items():
     print(
-        f"{name:>7}: should rest, and crept at most {1000 * x[rests].max():.1e} mm in 1 s;"
-        f" should slide, and was at most {1000 * abs(x - law)[~rests].max():.1e} mm off"
+        f"{name:>7}: largest creep below the friction angle {1000 * x[rests].max():.1e} mm in 1 s;"
+        f" largest error above it {1000 * abs(x - law)[~rests].max():.1e} mm"
     )
 assert abs(way["lcp"] - law).max() < 1e-9
 assert 1e-4 < abs(way["convex"][rests]).max() < 0.02
@@ -95,22 +95,22 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained
 left.plot(angles, law, color="black", linewidth=3, alpha=0.3, label="Coulomb")
 for name, x in way.items():
     left.plot(angles, x, "o-", markersize=3, label=name)
-left.set(xlabel="slope [degrees]", ylabel="way in 1 s [m]")
+left.set(xlabel="slope [degrees]", ylabel="distance in 1 s [m]")
 left.legend()
 for name, x in way.items():
     right.semilogy(angles[rests][1:], 1000 * x[rests][1:], "o-", markersize=3, label=name)
-right.set(xlabel="slope [degrees]", ylabel="[mm]", title="way of what should stand still")
+right.set(xlabel="slope [degrees]", ylabel="[mm]", title="creep below the friction angle")
 right.legend()
 
 # %% [markdown]
-# The convex model's box creeps: its friction is a damper, which gives a force along the slope only where something
-# slips. A fraction of a millimetre in a second is little for a foot that steps; in a grip that shall hold for a minute
-# it adds up ([measured](../contact_models.md#measured)).
+# The convex model's box creeps: its friction force is that of a damper, so it requires a slip velocity. Creep is small
+# for a foot during a step, but it adds up in a grasp that must hold for a minute ([accuracy of the contact
+# models](../contact.md#accuracy-of-the-contact-models)).
 #
-# ## Falling
+# ## Restitution
 #
-# A ball drops from half a metre. The convex model's contact is a spring and damper of `solref`, whose rebound is what
-# the damping leaves; the LCP is told the part of the speed that comes back.
+# A ball drops from 0.5 m. The convex model's contact is a spring and damper (`solref`), and the rebound depends on the
+# damping. The LCP model has a coefficient of restitution (`geom_restitution`).
 
 # %%
 BALL = """
@@ -128,7 +128,7 @@ for name in ("convex", "convex, stiff", "lcp"):
         model.opt.contact_model = "lcp"
         model.geom_restitution[:] = 0.8
     if name == "convex, stiff":
-        model.geom_solref[:] = [-40000, -30]  # stiffness [1/s^2] and damping [1/s] themselves
+        model.geom_solref[:] = [-40000, -30]  # negative values: stiffness [1/s^2] and damping [1/s]
     data, z = fl.Data(model), []
     for _ in range(2000):
         fl.step(model, data)
@@ -137,7 +137,7 @@ for name in ("convex", "convex, stiff", "lcp"):
 time = model.opt.timestep * np.arange(1, 2001)
 landed = np.argmax(heights["lcp"] < 1e-3)
 top = heights["lcp"][landed : landed + 600].max()
-print(f"the LCP's ball rises to {top:.3f} m; 0.8^2 of 0.5 m is {0.64 * 0.5:.3f} m")
+print(f"the LCP's ball rebounds to {top:.3f} m; expected 0.8^2 * 0.5 m = {0.64 * 0.5:.3f} m")
 assert abs(top - 0.32) < 0.01
 
 # %%
@@ -148,5 +148,5 @@ axes.set(xlabel="time [s]", ylabel="height [m]")
 axes.legend()
 
 # %% [markdown]
-# Stated restitution, exact sticking, belts and hard stops speak for the LCP; a smooth answer that has a derivative, an
-# inverse and any integrator, for the convex model.
+# Choose the LCP model for a specified restitution, exact sticking, belts and hard stops. Choose the convex model for
+# smooth derivatives, inverse dynamics and a free choice of the integrator.

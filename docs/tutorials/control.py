@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Inverse dynamics and control
 #
-# Two classics, each in a few lines: computed torque, which asks the model for the torques of a motion, and a
-# linear-quadratic regulator, which asks it for the derivatives of a step.
+# Two classical controllers in a few lines each. Computed torque evaluates the inverse dynamics of the model. A
+# linear-quadratic regulator (LQR) uses the derivatives of a step.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,15 +13,15 @@ import featherlane as fl
 # %% [markdown]
 # ## Computed torque
 #
-# An arm of three joints, driven by torques, shall follow a path $q_d(t)$. The equation of motion is
+# A torque-driven arm with three joints follows a path $q_d(t)$. The equation of motion is
 #
 # $$ M(q)\, \ddot q + c(q, \dot q) = \tau $$
 #
-# and inverse dynamics evaluates its left side for any acceleration. So we ask for the torque of
+# Inverse dynamics evaluates the left-hand side for a given acceleration. The controller uses the reference acceleration
 #
 # $$ \ddot q_{ref} = \ddot q_d + K_d (\dot q_d - \dot q) + K_p (q_d - q) $$
 #
-# and what remains of the error obeys $\ddot e + K_d \dot e + K_p e = 0$, whatever the pose.
+# The tracking error then satisfies $\ddot e + K_d \dot e + K_p e = 0$ in every pose.
 
 # %%
 ARM = """
@@ -40,13 +40,13 @@ KP, KD, SECONDS = 400.0, 40.0, 4.0
 
 
 def path(t):
-    """Position, velocity and acceleration of what is asked for."""
+    """Position, velocity and acceleration of the reference path."""
     size, rate = np.array([0.9, 0.6, 0.8]), np.array([1.5, 2.0, 3.0])
     return size * np.sin(rate * t), size * rate * np.cos(rate * t), -size * rate**2 * np.sin(rate * t)
 
 
 def track(model, law):
-    """Errors over time, from a start that is off by a tenth of a radian."""
+    """Returns the errors over time, from an initial error of 0.1 rad."""
     data, errors = fl.Data(model), []
     data.qpos, data.qvel = path(0.0)[0] + 0.1, path(0.0)[1]
     for _ in range(round(SECONDS / model.opt.timestep)):
@@ -58,16 +58,16 @@ def track(model, law):
 
 
 # %% [markdown]
-# `fl.inverse` reads `qpos`, `qvel` and `qacc` of a data and writes `qfrc_inverse`. It runs on a data of its own, a
-# second one, so that nothing of the simulation is touched. That model may be another one: here also one that believes
-# the last link to be a fifth lighter than it is.
+# `fl.inverse` reads `qpos`, `qvel` and `qacc` of a `Data` and writes `qfrc_inverse`. The controller uses a second
+# `Data`, so that the simulation is not modified. Its model may also differ: one of the three runs uses a model with a
+# last link that is 20 % too light.
 
 # %%
 model = fl.load(ARM)
 
 
 def computed_torque(believed):
-    """A control law with a model of its own."""
+    """Returns a control law that uses its own model."""
     inside = fl.Data(believed)
 
     def law(data, e, de, acceleration):
@@ -84,12 +84,12 @@ light.body_inertia[3] *= 0.8
 fl.set_const(light)
 runs = {
     "computed torque": track(model, computed_torque(model)),
-    "with a last link too light by a fifth": track(model, computed_torque(light)),
-    "springs and dampers alone": track(model, lambda data, e, de, a: 0.5 * (KD * de + KP * e)),
+    "computed torque, last link 20 % too light": track(model, computed_torque(light)),
+    "PD control": track(model, lambda data, e, de, a: 0.5 * (KD * de + KP * e)),
 }
 late = {name: np.rad2deg(abs(e[len(e) // 2 :]).max()) for name, e in runs.items()}
 for name, worst in late.items():
-    print(f"{name:>36}: at most {worst:6.3f} degrees off in the second half")
+    print(f"{name:>41}: largest error {worst:6.3f} degrees in the second half")
 exact, wrong, plain = late.values()
 assert exact < 0.05 < wrong < plain
 
@@ -102,13 +102,14 @@ axes.set(xlabel="time [s]", ylabel="largest error [degrees]")
 axes.legend()
 
 # %% [markdown]
-# The error falls as $e^{-20 t}$, a double root of $s^2 + 40 s + 400$, down to what a step of a millisecond leaves.
+# The error decreases as $e^{-20 t}$, since $s^2 + 40 s + 400$ has a double root at -20. It ends at the discretization
+# error of the time step of 1 ms.
 #
-# ## A linear-quadratic regulator
+# ## Linear-quadratic regulator
 #
-# About a state that stays, $x' = A x + B u$ for small $x$ and $u$. `fl.transition_fd` gives both, by differences of
-# whole steps: $x$ is the position (by freedoms), the velocity and the activations. The gains that minimise
-# $\sum x^T Q x + u^T R u$ follow from the Riccati equation
+# Near an equilibrium, $x' = A x + B u$ for small $x$ and $u$. `fl.transition_fd` computes $A$ and $B$ by finite
+# differences of whole steps; $x$ consists of the position (per DoF), the velocity and the activations. The gains that
+# minimize $\sum x^T Q x + u^T R u$ follow from the Riccati equation
 #
 # $$ P = Q + A^T P (A - B K), \qquad K = (R + B^T P B)^{-1} B^T P A. $$
 
@@ -126,8 +127,9 @@ print(f"largest |eigenvalue| without control {before:.4f}, with {after:.4f}; K =
 assert after < 1 < before
 
 # %% [markdown]
-# How far may the pole lean at the start? A batch tries all of a grid at once; the control is a function of all its
-# worlds. The motor is limited (`ctrlrange`), so the linear law fails from some angle on.
+# What is the largest initial angle that the regulator recovers from? A batch simulates all angles of a grid at once.
+# The control function computes the controls of all worlds. The motor force is limited (`ctrlrange`), so the linear
+# control law fails beyond some angle.
 
 # %%
 low, high = cartpole.actuator_ctrlrange[0]
@@ -142,7 +144,7 @@ def regulate(batch, step):
 
 angle = batch.rollout(round(6.0 / cartpole.opt.timestep), regulate, "qpos")["qpos"][:, :, 1]
 caught = abs(angle[:, -1]) < 0.01
-print(f"caught from at most {np.rad2deg(abs(leans[caught]).max()):.0f} degrees")
+print(f"balanced from up to {np.rad2deg(abs(leans[caught]).max()):.0f} degrees")
 assert caught[abs(leans) < 0.2].all() and not caught[[0, -1]].any()
 
 # %%
@@ -150,9 +152,12 @@ figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
 time = cartpole.opt.timestep * np.arange(1, angle.shape[1] + 1)
 for world in range(0, len(leans), 10):
     axes.plot(time, np.rad2deg(angle[world]), color="C0" if caught[world] else "C1", linewidth=0.9)
-axes.set(xlabel="time [s]", ylabel="pole [degrees]", ylim=(-100, 100), title="caught, and not caught (orange)")
+axes.set(
+    xlabel="time [s]", ylabel="pole [degrees]", ylim=(-100, 100), title="balanced (blue) and not balanced (orange)"
+)
 
 # %% [markdown]
-# More: derivatives of sensors (`sensors=True` gives C and D), of a step of several time steps, of all worlds of a
-# batch, and of inverse dynamics, `fl.inverse_fd`. [balance_pole.py](../../examples/balance_pole.py) shows what dry
-# friction does to gains, and [jacobian.py](../../examples/jacobian.py) inverse kinematics.
+# `fl.transition_fd` also computes derivatives of sensors (`sensors=True` returns C and D), of several time steps, and
+# of all worlds of a batch. `fl.inverse_fd` differentiates inverse dynamics.
+# [balance_pole.py](../../examples/balance_pole.py) shows the effect of dry friction on the gains.
+# [jacobian.py](../../examples/jacobian.py) computes inverse kinematics.

@@ -1,13 +1,14 @@
 # %% [markdown]
-# # Control and identification by derivatives
+# # System identification and trajectory optimization by derivatives
 #
-# `fl.transition` gives how the next state moves with the present one, with the controls and with the model's numbers,
+# `fl.transition` computes the derivatives of the next state with respect to the state, the controls and the model
+# parameters,
 #
 # $$ dx' = A\, dx + B\, du + P\, dp, $$
 #
-# through contact. This page makes four things of it: the derivative of a whole motion, a model from a recorded
-# motion, a motion from a cost, and a look at where derivatives say nothing. [Derivatives](../derivatives.md) has the
-# formulas.
+# including contact. This tutorial uses them for the gradient of a motion, for system identification, and for trajectory
+# optimization. The last section shows cases in which derivatives are not useful. [Derivatives](../derivatives.md) has
+# the formulas.
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,9 +17,9 @@ import numpy as np
 import featherlane as fl
 
 # %% [markdown]
-# ## A motion is a batch
+# ## Gradient of a motion
 #
-# A cube slides along a rail and hits a puck, which slides on. Both rub.
+# A cube slides along a rail and hits a puck, which slides on. Both have dry friction.
 
 # %%
 RAIL = """
@@ -36,7 +37,7 @@ model = fl.load(RAIL.format(reach=0.03))
 
 
 def shove(model, speeds):
-    """Positions and velocities (n, STEPS + 1, 2) of worlds whose cube starts with a speed each."""
+    """Returns positions and velocities (n, STEPS + 1, 2) of n worlds, one initial speed of the cube each."""
     batch = fl.Batch(model, len(speeds))
     batch.qvel[:, 0] = speeds
     start = {name: getattr(batch, name)[:, None].copy() for name in ("qpos", "qvel")}
@@ -45,23 +46,23 @@ def shove(model, speeds):
 
 
 # %% [markdown]
-# The derivative of the motion is the product of the derivatives of its steps, $dx_T = A_{T-1} \cdots A_1 A_0\, dx_0$.
-# All of them come from one call: the states of the motion are the worlds of a batch, which are no motion any more and
-# may be taken side by side.
+# The derivative of a motion is the product of the derivatives of its steps, $dx_T = A_{T-1} \cdots A_1 A_0\, dx_0$. One
+# call computes all of them: the states of the motion are stored as the worlds of a batch, and differentiated in
+# parallel.
 
 
 # %%
-def derivatives(model, qpos, qvel, **asked):
-    """Of each step of a motion, (STEPS + 1, nq) and (STEPS + 1, nv)."""
+def derivatives(model, qpos, qvel, **options):
+    """Returns the derivatives of each step of a motion, (STEPS + 1, nq) and (STEPS + 1, nv)."""
     path = fl.Batch(model, len(qpos) - 1)
     path.qpos[:], path.qvel[:] = qpos[:-1], qvel[:-1]
-    return fl.transition(model, path, **asked)
+    return fl.transition(model, path, **options)
 
 
 def slope(model, speed):
-    """How far the puck goes in a second [m], by the speed of the cube: the value and its derivative."""
+    """Returns the puck's position after a second [m], and its derivative with respect to the cube's initial speed."""
     qpos, qvel = shove(model, [speed])
-    moved = np.array([0.0, 0.0, 1.0, 0.0])  # of the state (x, x, v, v) by the cube's speed
+    moved = np.array([0.0, 0.0, 1.0, 0.0])  # d(x, x, v, v) / d(speed of the cube)
     for A in derivatives(model, qpos[0], qvel[0]).A:
         moved = A @ moved
     return qpos[0, -1, 1], moved[1]
@@ -69,30 +70,35 @@ def slope(model, speed):
 
 distance, exact = slope(model, 3.0)
 low, high = shove(model, [3.0 - 1e-5, 3.0 + 1e-5])[0][:, -1, 1]
-print(f"the puck goes {distance:.3f} m; by the speed {exact:.6f}, by differences of motions {(high - low) / 2e-5:.6f}")
+print(f"position {distance:.3f} m; derivative {exact:.6f}, by finite differences {(high - low) / 2e-5:.6f}")
 assert abs(exact - (high - low) / 2e-5) < 1e-5
 
 # %% [markdown]
-# That asked how all moves with one number. How one number moves with all, with the start, with every control and with
-# the model, is a product from the other end: `fl.rollout_gradient`, for many worlds at once.
+# This forward product is the derivative of all states with respect to one number. The gradient of one number with
+# respect to the initial state, all controls and all model parameters is a backward product. `fl.rollout_gradient`
+# computes it for many worlds at once.
 
 # %%
 batch = fl.Batch(model, 2)
 batch.qvel[:, 0] = 3.0, 2.5
 backwards = fl.rollout_gradient(model, batch, np.zeros((STEPS, 0)), np.tile([0.0, 1.0, 0.0, 0.0], (2, 1)))
-print("backwards, by the speed, from 3 and from 2.5 m/s:", backwards.state[:, 2])
+print("gradient with respect to the speed, at 3 and 2.5 m/s:", backwards.state[:, 2])
 assert abs(backwards.state[0, 2] - exact) < 1e-9
 
 # %% [markdown]
-# ## A model from a motion
+# ## System identification
 #
-# Somebody shoves a cube and writes down where cube and puck are, to a tenth of a millimetre. How heavy is the puck,
-# and how do the two rub? Along the motion the dependence on the numbers $p$ grows by $dx' = A\, dx + P\, dp$, and
-# Gauss and Newton's step is the least-squares solution of what is missing. The logarithms of the numbers move, so
-# that they stay positive.
+# The positions of cube and puck are recorded with a noise of 0.1 mm. Estimate the mass of the puck and the friction of
+# both. The sensitivity of the motion to the parameters $p$ follows $dx' = A\, dx + P\, dp$. A Gauss-Newton step is the
+# least-squares solution for the residual. The logarithms of the parameters are estimated, so that the parameters stay
+# positive.
 
 # %%
-UNKNOWN = [("body_mass", 2, 0.2), ("dof_frictionloss", 0, 1.2), ("dof_frictionloss", 1, 2.5)]  # and a first guess
+UNKNOWN = [
+    ("body_mass", 2, 0.2),
+    ("dof_frictionloss", 0, 1.2),
+    ("dof_frictionloss", 1, 2.5),
+]  # field, index, first guess
 true = np.array([getattr(model, field)[i] for field, i, _ in UNKNOWN])
 recorded = shove(model, [3.0])[0][0]
 recorded = recorded + np.random.default_rng(0).normal(0.0, 1e-4, recorded.shape)
@@ -110,7 +116,7 @@ for step in range(12):
     for t in range(STEPS):
         moved[t + 1] = rates.A[t] @ moved[t] + P[t]
     J, error = moved[:, :2].reshape(-1, len(UNKNOWN)) * numbers, (recorded - qpos).ravel()
-    print(f"round {step}: {np.round(numbers, 4)}, off by {1000 * np.sqrt(np.mean(error**2)):.2f} mm")
+    print(f"iteration {step}: {np.round(numbers, 4)}, RMS error {1000 * np.sqrt(np.mean(error**2)):.2f} mm")
     change = np.linalg.lstsq(J, error)[0]
     numbers = numbers * np.exp(np.clip(change, -0.5, 0.5))
     if abs(change).max() < 1e-4:
@@ -118,20 +124,19 @@ for step in range(12):
 assert abs(numbers / true - 1).max() < 0.01
 
 # %% [markdown]
-# With more unknown numbers, and contacts that come and go, a step may be too long:
-# [identify.py](../../examples/identify.py) tries many side by side.
+# With more parameters, and contacts that begin and end, Gauss-Newton steps can be too long.
+# [identify.py](../../examples/identify.py) tries many step lengths in parallel.
 
 # %% [markdown]
-# ## A motion from a cost
+# ## Trajectory optimization
 #
-# A pendulum with a motor that is too weak to lift it shall stand up: controls $u_t$ that minimise what it is off at
-# the end, and their own effort. Differential dynamic programming does for a motion what a regulator does for a point:
-# Riccati's recursion, from the end to the start, along the $A_t$ and $B_t$ of the motion at hand, gives a change of
-# the controls $k_t$ and the gains $K_t$ that keep what follows on course,
+# A pendulum with a weak motor should swing up. The controls $u_t$ minimize the error at the end and the control effort.
+# Differential dynamic programming (DDP) applies Riccati's recursion backwards along the $A_t$ and $B_t$ of the current
+# motion. It returns the change of the controls $k_t$ and the feedback gains $K_t$,
 #
 # $$ u_t \leftarrow u_t + \alpha k_t + K_t (x_t^{new} - x_t). $$
 #
-# How far to go, $\alpha$, is tried in 16 worlds at once.
+# A line search tries 16 values of $\alpha$ in parallel.
 
 # %%
 PENDULUM = """
@@ -147,7 +152,7 @@ ALPHA = 0.7 ** np.arange(16)[:, None]
 
 
 def swing(u, k, K, x):
-    """States (T + 1, 16, 2), controls (T, 16, 1) and costs (16,) with each alpha."""
+    """Returns states (T + 1, 16, 2), controls (T, 16, 1) and costs (16,), one for each alpha."""
     batch, states, controls = (
         fl.Batch(pendulum, len(ALPHA)),
         np.zeros((T + 1, len(ALPHA), 2)),
@@ -163,10 +168,10 @@ def swing(u, k, K, x):
 
 
 def gains(A, B, x, u):
-    """k and K of all steps: Riccati's recursion from the end."""
+    """Returns k and K of all steps by Riccati's recursion from the end."""
     k, K, slope, curve = np.zeros((T, 1)), np.zeros((T, 1, 2)), END @ (x[T] - GOAL), END
     for t in reversed(range(T)):
-        damped = curve + 1e-2 * np.eye(2)  # keeps the new motion near, where A and B are right
+        damped = curve + 1e-2 * np.eye(2)  # keeps the new motion close, so that A and B stay valid
         by_u = EFFORT * u[t] + B[t].T @ slope
         hold = np.linalg.inv(EFFORT * np.eye(1) + B[t].T @ damped @ B[t])
         k[t], K[t] = -hold @ by_u, -hold @ B[t].T @ damped @ A[t]
@@ -189,7 +194,7 @@ for _ in range(60):
     if costs.min() > history[-1][0] * (1 - 1e-3):
         break
 off = np.round(x[T] - GOAL, 3)
-print(f"{len(history)} rounds: cost {history[0][0]:.0f} to {history[-1][0]:.3f}, at the end {off} off")
+print(f"{len(history)} iterations: cost {history[0][0]:.0f} to {history[-1][0]:.3f}, final error {off}")
 assert abs(x[T] - GOAL).max() < 0.1
 
 # %%
@@ -198,25 +203,25 @@ for round_, (_, x) in enumerate(history):
     late = round_ / max(len(history) - 1, 1)
     axes.plot(0.02 * np.arange(T + 1), np.rad2deg(x[:, 0]), color=plt.cm.viridis_r(late), linewidth=0.8 + late)
 axes.axhline(180, color="0.6", linestyle="--", linewidth=0.8)
-axes.set(xlabel="time [s]", ylabel="angle [degrees]", title="from round to round, later is darker")
+axes.set(xlabel="time [s]", ylabel="angle [degrees]", title="iterations; later ones are darker")
 
 # %% [markdown]
-# The motor alone holds the pendulum no higher than at a slant: the first rounds learn to swing back first. The same
-# with two links, and all dampings tried besides, is [swing_up.py](../../examples/swing_up.py);
-# [hop.py](../../examples/hop.py) hops by it, with contacts that nobody planned; and a regulator about a pose, for a
-# [humanoid on one leg](../../examples/balance_humanoid.py), is the same recursion at a point.
+# The motor cannot lift the pendulum directly, so the first iterations learn to swing back first.
+# [swing_up.py](../../examples/swing_up.py) applies the same algorithm to two links and tries all regularizations in
+# parallel. [hop.py](../../examples/hop.py) hops, with unplanned contacts. The regulator of a [humanoid on one
+# leg](../../examples/balance_humanoid.py) is the same recursion at an equilibrium.
 #
-# ## Where derivatives say nothing
+# ## Zero gradients and random smoothing
 #
-# Back to the rail. A cube that is too slow never gets to the puck, and the derivative is zero: not small, zero. It is
-# right, and no help to who wants the puck to move. Two things help.
+# Back to the rail. If the cube is too slow to reach the puck, the derivative is exactly zero. It is correct, but gives
+# no direction to an optimizer. Two methods help.
 #
-# *Forces before touch*: with a `margin`, and a `solimp` that begins small and grows over its width, the puck feels
-# the cube from a distance on. That is another model; one goes back to the true one in a few rounds.
+# *Forces before contact*: with a `margin`, and a `solimp` that starts small and increases over its width, the puck
+# feels the cube at a distance. The model differs, so a few iterations with the true model must follow.
 #
-# *Motions at random*: the mean of many motions around the one at hand has a slope where some of them hit. It needs no
-# derivative, for it is a covariance of results with what was drawn, and no change of the model. It is noisy, and it
-# costs a batch.
+# *Random smoothing*: the mean over many random motions has a nonzero gradient if some of them hit the puck. It is the
+# covariance of results and random inputs, so it needs neither derivatives nor a changed model. It is noisy and requires
+# a batch of rollouts.
 
 # %%
 SLOW, SPREAD = 1.6, 0.3
@@ -225,36 +230,36 @@ draws = np.random.default_rng(1).normal(size=256)
 places = shove(model, SLOW + SPREAD * draws)[0][:, -1, 1]
 smooth = np.mean((places - places.mean()) * draws) / SPREAD
 print(
-    f"slopes at {SLOW} m/s: {slope(model, SLOW)[1]}, felt from afar {slope(far, SLOW)[1]:.3f}, of the mean {smooth:.3f}"
+    f"derivative at {SLOW} m/s: {slope(model, SLOW)[1]}, with margin {slope(far, SLOW)[1]:.3f}, smoothed {smooth:.3f}"
 )
 assert slope(model, SLOW)[1] == 0.0 and slope(far, SLOW)[1] > 0.01 and smooth > 0.01
 
 # %% [markdown]
-# *Hard contact* has a slope that may mislead. Under the contact model `lcp` a collision is over in one step, so when
-# within that step it happens leaves no trace in the derivatives: they are those of the motion that collides in that
-# very step. What comes of colliding a step earlier is a jump, and no part of them. A shorter time step does not help:
-# with a quarter of it they say the same. Contact that is spread over some steps, as here over 40 ms, has no such jumps.
+# *Hard contact* can have a misleading gradient. With the contact model `lcp`, a collision ends within one step, and the
+# derivatives do not contain the time of the collision within that step. If a collision moves to an earlier step, the
+# motion jumps, and the derivatives do not contain the jump. A shorter time step does not help. Contact that lasts
+# several steps, here 40 ms, has no such jumps.
 
 # %%
 hard = fl.load(RAIL.format(reach=0.03))
 hard.opt.contact_model, hard.opt.contact_max_vel = "lcp", 0.02
 figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
 speeds = np.linspace(1.5, 3.5, 201)
-for panel, kind, title in zip(axes, (model, hard, far), ("soft", "hard: lcp", "felt from 0.5 m on"), strict=True):
+for panel, kind, title in zip(axes, (model, hard, far), ("soft", "hard: lcp", "margin of 0.5 m"), strict=True):
     panel.plot(speeds, shove(kind, speeds)[0][:, -1, 1])
     for speed in np.linspace(1.63, 3.37, 8):
         distance, by_speed = slope(kind, speed)
         panel.plot(speed + np.array([-0.1, 0.1]), distance + by_speed * np.array([-0.1, 0.1]), "C1", linewidth=2.5)
     panel.set(title=title, xlabel="speed of the cube [m/s]")
-axes[0].set_ylabel("the puck goes [m]")
+axes[0].set_ylabel("position of the puck [m]")
 fast = speeds > 3.0
 for kind, name in ((model, "soft"), (hard, "hard")):
     mean = np.polyfit(speeds[fast], shove(kind, speeds[fast])[0][:, -1, 1], 1)[0]
-    print(f"{name}: from 3 to 3.5 m/s the slope is {mean:.2f} on the whole, at 3.3 m/s {slope(kind, 3.3)[1]:.2f}")
+    print(f"{name}: mean slope from 3 to 3.5 m/s {mean:.2f}, derivative at 3.3 m/s {slope(kind, 3.3)[1]:.2f}")
     assert abs(slope(kind, 3.3)[1] / mean - 1) < 0.15 or kind is hard
 
 # %% [markdown]
-# [throw_cube.py](../../examples/throw_cube.py) throws, lands, slides and hits under both contact models, and gets to
-# its mark from a throw without a gradient both ways; [Gradients of rollouts](../gradients.md#smoothing) has more
-# on what helps when. `switching`, which comes with A and B, says how near a contact is to begin or to end: where it is
-# tiny, what the derivatives say holds to one side only.
+# [throw_cube.py](../../examples/throw_cube.py) optimizes a throw with landing, sliding and impact for both contact
+# models, from an initial throw with zero gradient. [Smoothed gradients](../derivatives.md#smoothed-gradients) compares
+# the methods. The result's `switching` measures the distance to the beginning or end of a contact. If it is tiny, the
+# derivatives hold on one side only.

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # Functions of your own
+# # User-defined actuators, sensors and controllers
 #
-# What the model's file cannot say may be a function: an actuator with dynamics of its own, a sensor, a controller
-# within the step, or a question about the state. [Functions of the user](../user-functions.md) has the rules, [The
-# kernel language](../kernel-language.md) what a kernel may say.
+# Python functions can define actuators with their own dynamics, sensors, and controllers within the step. [User
+# callbacks](../callbacks.md) has the rules. [Kernel language](../kernel-language.md) lists the Python that kernels
+# support.
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,9 +15,9 @@ from featherlane.lanes import fmax, fmin, pow_, real
 # %% [markdown]
 # ## A pneumatic cylinder
 #
-# A piston of area $A$ lifts a load. Behind it is air that is compressed without heat being exchanged: with $n$ as
-# the amount of air in units of what fills the cylinder at rest, $p = p_0 (n / (1 + x / l))^{\gamma}$. A valve lets air
-# in or out, in proportion to the control. The state of the actuator is $n$, its force is $A (p - p_0)$.
+# A piston of area $A$ lifts a load by compressed air. Compression is adiabatic: $p = p_0 (n / (1 + x / l))^{\gamma}$.
+# Here $n$ is the amount of air relative to that of the cylinder at rest. A valve adds or removes air at a rate
+# proportional to the control. The activation of the actuator is $n - 1$, and its force is $A (p - p_0)$.
 
 # %%
 LIFT = """
@@ -37,13 +37,13 @@ GAMMA = 1.4
 
 @fl.kernel
 def valve(m, d, i):
-    """n' = rate u: how much air goes in."""
+    """Returns n' = rate u, the rate of the amount of air."""
     return m.actuator_dynprm[10 * i] * d.actuator_input[m.actuator_ctrladr[i]]
 
 
 @fl.kernel
 def over_pressure(m, d, i):
-    """p - p0 [Pa] of cylinder i; the rod stands still at a hundredth of the length from the bottom, and air at none."""
+    """Returns p - p0 [Pa] of cylinder i; the volume is at least 1 % of that at rest, the amount of air at least 0."""
     x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
     room = fmax(1.0 + x / m.actuator_gainprm[10 * i + 2], 0.01)
     return m.actuator_gainprm[10 * i + 1] * (pow_(fmax(n, 0.0) / room, real(d, GAMMA)) - 1.0)
@@ -51,21 +51,20 @@ def over_pressure(m, d, i):
 
 @fl.kernel
 def piston(m, d, i):
-    """The force on the rod [N]."""
+    """Returns the force on the rod [N]."""
     return m.actuator_gainprm[10 * i] * over_pressure(m, d, i)
 
 
 # %% [markdown]
-# An actuator's force is `gain * act + bias` (`actearly` aside), so a force that is not proportional to its activation
-# is best given as bias, and the gain as nothing. So `bias=piston` and a gain of 0. Registration tries the functions at
-# `qpos0`, and compiles them for one world and for tiles in both precisions: a mistake is told there, with the
-# element's name and the line.
+# An actuator's force is `gain * act + bias` (without `actearly`). A force that is not proportional to the activation is
+# therefore defined by `bias=piston` and a gain of 0. Registration evaluates the functions at `qpos0`, and compiles them
+# for single worlds and for tiles in both precisions. Errors name the element and the line.
 
 
 # %%
 @fl.kernel
 def nothing(m, d, i):
-    """No force from the activation itself."""
+    """Returns the gain 0: no force proportional to the activation."""
     return real(d, 0.0)
 
 
@@ -78,12 +77,12 @@ filled = batch.rollout(1000, record=("qpos", "act"))["qpos"][:, :, 0]
 batch.ctrl[:] = 0.0
 held = batch.rollout(4000, record=("qpos", "actuator_force"))
 weight = 20 * 9.81
-print("air added:", np.round(batch.act[:, 0], 3), " rods at", np.round(batch.qpos[:, 0], 4), "m")
+print("air added:", np.round(batch.act[:, 0], 3), " positions", np.round(batch.qpos[:, 0], 4), "m")
 print("forces [N]:", np.round(held["actuator_force"][:, -1, 0], 3), " weight", round(weight, 3))
 assert np.allclose(batch.act[:, 0], 0.4 * np.linspace(0.2, 1.0, 5)), "rate x valve x one second"
 assert np.allclose(held["actuator_force"][:, -1, 0], weight, rtol=1e-5), "it holds the load"
 
-# where it stands: A p0 ((n / (1 + x / l))^gamma - 1) = m g, solved for x
+# equilibrium: A p0 ((n / (1 + x / l))^gamma - 1) = m g, solved for x
 expected = 0.3 * ((1 + batch.act[:, 0]) / (1 + weight / 0.002 / 1e5) ** (1 / GAMMA) - 1)
 assert np.allclose(batch.qpos[:, 0], expected, atol=1e-5)
 
@@ -92,27 +91,27 @@ time = model.opt.timestep * np.arange(1, 5001)
 figure, axes = plt.subplots(figsize=(9, 3), layout="constrained")
 for valve_opening, x in zip(np.linspace(0.2, 1.0, 5), np.hstack([filled, held["qpos"][:, :, 0]]), strict=True):
     axes.plot(time, 1000 * x, label=f"valve {valve_opening:.1f}")
-axes.set(xlabel="time [s]", ylabel="rod [mm]", title="the valve is open for a second, then shut")
+axes.set(xlabel="time [s]", ylabel="rod [mm]", title="valve open for 1 s, then closed")
 axes.legend(loc="center right")
 
 # %% [markdown]
-# ## A sensor within the step, and a controller within it
+# ## Sensor and controller kernels
 #
-# A kernel may be a sensor, too, and calls other kernels: `over_pressure` once more. A controller `f(m, d)` writes
-# `d.ctrl` in each step, after positions and velocities are known and before forces are. Neither returns to Python, so
-# a rollout of thousands of worlds runs as if they were parts of the engine.
+# A kernel can also be a sensor, and it can call other kernels such as `over_pressure`. A controller `f(m, d)` writes
+# `d.ctrl` in each step, after positions and velocities are computed and before forces are. Both are compiled into the
+# step, so a rollout of thousands of worlds never returns to Python.
 
 
 # %%
 @fl.kernel
 def pressure(m, d, i):
-    """Over-pressure in the first cylinder [bar]."""
+    """Returns the over-pressure in the first cylinder [bar]."""
     return 1e-5 * over_pressure(m, d, 0)
 
 
 @fl.kernel
 def level(m, d):
-    """Hold the rod 50 mm up: proportional to the error, less its speed."""
+    """Holds the rod at 50 mm by PD control."""
     d.ctrl[0] = fmin(fmax(25.0 * (0.05 - d.qpos[0]) - 2.0 * d.qvel[0], -1.0), 1.0)
 
 
@@ -123,20 +122,20 @@ batch.set_const()
 out = batch.rollout(12000, control=level, record=("sensordata", "qpos"))
 bar = out["sensordata"][:, -1, 0]
 rest = batch.expanded("body_mass")[:, 1] * 9.81 / 0.002 * 1e-5
-print(f"loads of 5 to 60 kg stand at {1000 * batch.qpos.min():.2f} to {1000 * batch.qpos.max():.2f} mm")
-assert np.allclose(bar, rest, rtol=1e-3), "each at the pressure that its load needs"
+print(f"loads of 5 to 60 kg are held at {1000 * batch.qpos.min():.2f} to {1000 * batch.qpos.max():.2f} mm")
+assert np.allclose(bar, rest, rtol=1e-3), "the pressure balances each load"
 assert abs(batch.qpos - 0.05).max() < 1e-3
 
 # %% [markdown]
-# ## Plain Python
+# ## Plain Python functions
 #
-# Where speed does not matter any function will do, with NumPy and all else. It runs world by world, some ten
-# microseconds a call, and is written alike.
+# If speed does not matter, any Python function works, including NumPy. It is called world by world, with a per-call
+# overhead. It is written in the same form as a kernel.
 
 
 # %%
 def slow_piston(m, d, i):
-    """The same in plain Python: numbers are floats of one world."""
+    """Returns the same force in plain Python, for one world at a time."""
     x, n = d.actuator_length[m.actuator_outadr[i]], d.act[m.actuator_actadr[i]] + 1.0
     return 0.002 * 1e5 * ((max(n, 0.0) / max(1.0 + x / 0.3, 0.01)) ** GAMMA - 1.0)
 
@@ -148,17 +147,19 @@ for _ in range(300):
     one.ctrl = other.ctrl = 0.7
     fl.step(model, one)
     fl.step(plain, other)
-print(f"compiled and plain: {abs(one.qpos - other.qpos).max():.1e} m apart after 300 steps")
+print(f"difference of compiled and plain Python after 300 steps: {abs(one.qpos - other.qpos).max():.1e} m")
 assert abs(one.qpos - other.qpos).max() < 1e-12
 
 # %% [markdown]
-# What a kernel may not say is refused when it is registered, with the rule that it breaks:
+# ## Errors of kernels
+#
+# Python that kernels do not support raises an error at registration, which names the violated rule:
 
 
 # %%
 @fl.kernel
 def branches(m, d, i):
-    """W worlds cannot go different ways."""
+    """Branches on a value that differs by world, which kernels do not support."""
     if d.actuator_length[i] > 0.0:
         return 1.0
     return 0.0
@@ -169,4 +170,4 @@ try:
 except fl.ModelError as error:
     print(str(error).splitlines()[0][:160], "...")
 else:
-    raise AssertionError("a branch on a value was taken")
+    raise AssertionError("a branch on a value was accepted")

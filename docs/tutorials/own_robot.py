@@ -1,7 +1,8 @@
 # %% [markdown]
 # # Your own robot
 #
-# A desk lamp with three joints: from nothing to a robot that nods, by way of two mistakes that everybody makes once.
+# A desk lamp with three joints, from the MJCF text to a nodding motion. Two frequent modelling mistakes are made and
+# fixed.
 
 # %%
 import warnings
@@ -14,9 +15,9 @@ import featherlane as fl
 # %% [markdown]
 # ## The model
 #
-# MJCF is MuJoCo's XML: bodies nest, each has its frame in its parent's, joints move it, geoms give it shape and, by
-# their density, mass. What is said under `<default>` counts for all that follows. `fl.load` takes the text, a path, a
-# URDF, a bundled name, a `mujoco.MjModel` or a `mujoco.MjSpec`.
+# MJCF is MuJoCo's XML format. Bodies are nested, and each has a frame in its parent's frame. Joints move a body. Geoms
+# define its shape and, by their density, its mass. `<default>` sets attributes for all elements that follow. `fl.load`
+# takes MJCF text, a path, a URDF file, the name of a bundled model, a `mujoco.MjModel` or a `mujoco.MjSpec`.
 
 # %%
 LAMP = """
@@ -55,18 +56,19 @@ LAMP = """
 </mujoco>"""
 
 model = fl.load(LAMP.format(kp=5000, kv=0))
-print(f"{model.nbody} bodies, {model.nq} coordinates, {model.nv} freedoms, {model.nu} actuators")
+print(f"{model.nbody} bodies, {model.nq} coordinates, {model.nv} DoFs, {model.nu} actuators")
 for body in range(1, model.nbody):
     print(f"  {model.body(body).name:6} {model.body_mass[body]:6.3f} kg")
 assert (model.nq, model.nv, model.nu) == (10, 9, 3)
 
 # %% [markdown]
-# A free joint has seven coordinates (position and quaternion) and six freedoms; so `nq` is one more than `nv`. The
-# same as a table, with the tree and what each feature is: `featherlane inspect lamp.xml`.
+# A free joint has seven coordinates (position and quaternion) and six DoFs, so `nq` is one more than `nv`.
+# `featherlane inspect lamp.xml` prints the same as a table, with the body tree and the supported features.
 #
-# ## The doctor
+# ## Check the model
 #
-# Before anything moves: what would a physicist say who reads the numbers?
+# `fl.diagnose` checks a model for implausible parameters before the first step. `featherlane doctor` is the same check
+# as a command.
 
 # %%
 findings = fl.diagnose(model)
@@ -75,36 +77,36 @@ for finding in findings:
 assert {finding.check for finding in findings if finding.severity == "error"} == {"step-unstable"}
 
 # %% [markdown]
-# `kp` of 5000 N m/rad on an inertia of 0.0025 kg m² is a spring of $\omega = \sqrt{k / I} = 1400$ rad/s. In a step of
-# $h = 2$ ms it turns by $h \omega = 2.8$ rad, and an explicit spring is stable up to 2. So the lamp would explode, and
-# does:
+# The first mistake is the stiffness. `kp` of 5000 N m/rad on an inertia of 0.0025 kg m² is a spring with
+# $\omega = \sqrt{k / I} = 1400$ rad/s. With a time step $h = 2$ ms, $h \omega = 2.8$, and an explicit spring is stable
+# up to 2. The simulation therefore diverges:
 
 # %%
 data = fl.Data(model)
 data.ctrl = [0.5, -1.2, 0.9]
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always", fl.BadNumberWarning)
     for _ in range(500):
         fl.step(model, data)
-        if told:
+        if caught:
             break
-print(str(told[0].message)[:60], "...")
+print(str(caught[0].message)[:60], "...")
 assert data.status["bad_number"] == 1
 
 # %% [markdown]
-# The second mistake was `kv="0"`: a servo without damping rings. Softer, with a damping near the critical one
-# ($2 \sqrt{k I}$, which the doctor computes):
+# The second mistake is `kv="0"`: a servo without damping oscillates. The lamp needs a lower stiffness, and damping near
+# the critical value $2 \sqrt{k I}$, which the check computes:
 
 # %%
 model = fl.load(LAMP.format(kp=20, kv=1.5))
 findings = fl.diagnose(model)
-print(findings or "the doctor has nothing to say")
+print(findings or "no findings")
 assert not [finding for finding in findings if finding.severity != "note"]
 
 # %% [markdown]
-# ## Move it
+# ## Simulate it
 #
-# The lamp goes to a pose, then nods. Fields are live arrays under MuJoCo's names, and elements answer by name.
+# The lamp moves to a pose, then nods. Fields are live arrays with MuJoCo's names. Elements are accessible by name.
 
 # %%
 data, nod = fl.Data(model), []
@@ -119,10 +121,10 @@ print(
     f"{data.ncon} contacts, {data.solver_niter} iterations, residual {data.solver_residual:.0e}, status {data.status}"
 )
 assert not any(data.status.values())
-assert abs(data.body("foot").xpos[:2]).max() < 1e-3, "it stands"
+assert abs(data.body("foot").xpos[:2]).max() < 1e-3, "the foot does not move"
 
 # %% [markdown]
-# Does it carry its weight? What the desk pushes up with, in the mean over the nodding, is the lamp's weight.
+# As a check, the mean contact force from the desk must equal the lamp's weight.
 
 # %%
 force, weight = 0.0, model.body_mass.sum() * 9.81
@@ -130,7 +132,7 @@ for _ in range(1047):  # two periods of the nod, 2 pi / 6 s each
     data.ctrl = pose + [0.0, 0.0, 0.3 * np.sin(6 * data.time)]
     fl.step(model, data)
     force += sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))  # along the normal
-print(f"mean force of the desk {force / 1047:.2f} N, weight {weight:.2f} N")
+print(f"mean contact force {force / 1047:.2f} N, weight {weight:.2f} N")
 assert abs(force / 1047 - weight) < 0.01 * weight
 
 # %%
@@ -139,7 +141,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained
 for k, name in enumerate(names):
     left.plot(nod[:, 0], np.rad2deg(nod[:, 1 + k]), color=f"C{k}", label=name)
     left.plot(nod[:, 0], np.rad2deg(nod[:, 4 + k]), color=f"C{k}", linestyle=":", linewidth=1)
-left.set(xlabel="time [s]", ylabel="[degrees]", title="joints, and what they are asked for (dotted)")
+left.set(xlabel="time [s]", ylabel="[degrees]", title="joint angles and targets (dotted)")
 left.legend()
 for time in (0.02, 0.5, 1.0, 4.0):
     fl.reset_data(model, data)
@@ -152,8 +154,9 @@ right.set(xlabel="x [m]", ylabel="z [m]", title="the lamp", aspect="equal", xlim
 right.legend(loc="upper right")
 
 # %% [markdown]
-# The elbow is three degrees off: a spring of 20 N m/rad has to give way before it holds a weight. More `kp` brings it
-# nearer, as far as $h \omega$ allows; [computed torque](control.py) takes gravity out altogether.
+# The elbow is three degrees off: the servo is a spring of 20 N m/rad, and it deflects under the weight. A higher `kp`
+# reduces the error, within the stability limit of $h \omega$. [Computed torque](control.py) compensates gravity.
 #
-# Where to go on: [a thousand worlds](thousand_worlds.py) of it, [sensors](sensors.py), or the [doctor's](../doctor.md)
-# other checks. As a command: `featherlane simulate lamp.xml --video lamp.mp4`.
+# Next: [a thousand worlds](thousand_worlds.py), [sensors](sensors.py), or the other [model
+# checks](../diagnostics.md#model-checks-featherlane-doctor). `featherlane simulate lamp.xml --video lamp.mp4` records a
+# video.

@@ -1,9 +1,9 @@
 # %% [markdown]
-# # A pendulum by hand
+# # A double pendulum: rigid-body dynamics in NumPy
 #
-# Two rods hang from a hinge. We write down their motion with Featherstone's spatial vectors, in fifty lines of NumPy:
-# recursive Newton-Euler, composite rigid bodies, and the articulated-body algorithm. Then we ask the engine for the
-# same numbers. [Kinematics and dynamics](../chapters/dynamics.md) has the equations beside the kernels that run.
+# This tutorial computes the dynamics of a double pendulum with Featherstone's spatial vectors in NumPy: recursive
+# Newton-Euler, composite rigid bodies and the articulated-body algorithm. Then it compares the results with the
+# engine's. [Kinematics and dynamics](../chapters/dynamics.md) has the equations and the kernels that implement them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -17,15 +17,15 @@ ABOUT_COM = np.diag([1.0, 1.0, 0.0]) * MASS * LENGTH**2 / 12  # inertia of a thi
 # %% [markdown]
 # ## Spatial vectors
 #
-# A motion is $\hat v = (\omega, v)$: how the body turns, and how the point of it moves that is at the frame's origin
-# just now. A force is $\hat f = (n, f)$, a moment about that point and a force. Moving the frame by $r$ and turning
-# it by $E$ takes motions along with the matrix
+# A motion is $\hat v = (\omega, v)$: the angular velocity of a body, and the linear velocity of its point at the
+# frame's origin. A force is $\hat f = (n, f)$: the moment about that point, and the force. Moving the frame by $r$ and
+# rotating it by $E$ transforms motions by
 #
 # $$ X = \begin{pmatrix} E & 0 \\ -E\, r\times & E \end{pmatrix}, \qquad
 #    r\times = \begin{pmatrix} 0 & -r_3 & r_2 \\ r_3 & 0 & -r_1 \\ -r_2 & r_1 & 0 \end{pmatrix} $$
 #
-# and forces back with $X^T$. What a velocity does to a motion that it carries along is $\hat v \times$, to a force
-# $\hat v \times^* = -(\hat v \times)^T$.
+# and forces, in the opposite direction, by $X^T$. The matrix $\hat v \times$ is the time derivative of a motion in a
+# frame that moves with $\hat v$. For forces it is $\hat v \times^* = -(\hat v \times)^T$.
 
 
 # %%
@@ -56,7 +56,7 @@ I = np.block([[ABOUT_COM + MASS * c @ c.T, MASS * c], [MASS * c.T, MASS * np.eye
 S = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # both hinges turn about y
 PARENT = [-1, 0]
 OFFSET = [np.zeros(3), np.array([0.0, 0.0, -LENGTH])]  # of each hinge in its parent's frame
-G = np.array([0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY])  # a world that accelerates upwards feels like gravity
+G = np.array([0.0, 0.0, 0.0, 0.0, 0.0, GRAVITY])  # gravity is an upward acceleration of the base
 
 
 def turn(q):
@@ -67,7 +67,7 @@ def turn(q):
 # %% [markdown]
 # ## Inverse dynamics: recursive Newton-Euler
 #
-# Velocities and accelerations go outwards, forces come back:
+# Velocities and accelerations are propagated outwards from the base, forces inwards from the tips:
 #
 # $$ v_i = X_i v_{\lambda(i)} + S \dot q_i, \qquad a_i = X_i a_{\lambda(i)} + S \ddot q_i + v_i \times S \dot q_i $$
 #
@@ -94,11 +94,11 @@ def rnea(q, qd, qdd):
 
 
 # %% [markdown]
-# ## The inertia matrix: composite rigid bodies
+# ## Mass matrix: composite rigid bodies
 #
-# If everything beyond hinge $i$ were welded together, its inertia would be $I^c_i = I + \sum_j X_j^T I^c_j X_j$.
-# Giving hinge $i$ a unit acceleration takes the force $I^c_i S$, and each hinge on the way to the base feels its part
-# of that: $H_{ij} = S^T X_{ij}^T I^c_i S$.
+# The composite inertia of hinge $i$ is that of all bodies beyond it, as if welded together:
+# $I^c_i = I + \sum_j X_j^T I^c_j X_j$. A unit acceleration of hinge $i$ requires the force $I^c_i S$. Its component at
+# each hinge towards the base is an entry of the mass matrix: $H_{ij} = S^T X_{ij}^T I^c_i S$.
 
 
 # %%
@@ -121,13 +121,14 @@ def crba(q):
 # %% [markdown]
 # ## Forward dynamics: articulated bodies
 #
-# From the tips inwards each body gets the inertia $I^A$ that it would show to a hand that pushes it while the hinges
-# beyond move freely:
+# From the tips inwards, each body gets an articulated inertia $I^A$: its apparent inertia if the hinges beyond it move
+# freely:
 #
 # $$ U = I^A S, \quad D = S^T U, \quad u = \tau - S^T p^A, \qquad
 #    I^A_{\lambda} \leftarrow I^A_{\lambda} + X^T \left( I^A - U D^{-1} U^T \right) X $$
 #
-# and the accelerations follow outwards, $\ddot q = D^{-1} (u - U^T a')$. It takes $O(n)$, and no matrix $H$.
+# Then the accelerations follow outwards, $\ddot q = D^{-1} (u - U^T a')$. The algorithm takes $O(n)$ operations and
+# does not form the mass matrix $H$.
 
 
 # %%
@@ -158,10 +159,10 @@ def aba(q, qd, tau):
 
 
 # %% [markdown]
-# ## The same by the engine
+# ## Comparison with the engine
 #
-# The model in MJCF. Contacts and the air are left out, as above; MuJoCo's integrator `Euler` takes the new velocity
-# for the new position, which is the semi-implicit rule $\dot q' = \dot q + h \ddot q$, $q' = q + h \dot q'$.
+# The same model in MJCF, without contacts. MuJoCo's integrator `Euler` computes the new position from the new velocity.
+# This is the semi-implicit rule $\dot q' = \dot q + h \ddot q$, $q' = q + h \dot q'$.
 
 # %%
 ROD = f"""<geom type="capsule" size=".02" fromto="0 0 0 0 0 {-LENGTH}" mass="0" contype="0" conaffinity="0"/>
@@ -185,20 +186,20 @@ errors = {
     "bias C(q, v)": abs(rnea(q, qd, np.zeros(2)) - data.qfrc_bias).max(),
     "inertia H(q)": abs(crba(q) - fl.full_m(model, data)).max(),
     "acceleration": abs(aba(q, qd, tau) - data.qacc).max(),
-    "there and back": abs(rnea(q, qd, aba(q, qd, tau)) - tau).max(),
+    "RNEA of ABA": abs(rnea(q, qd, aba(q, qd, tau)) - tau).max(),
 }
 for name, error in errors.items():
     print(f"{name:>15}: largest difference {error:.1e}")
 assert max(errors.values()) < 1e-9
 
 # %% [markdown]
-# The rods are thin: about their own axes they have no inertia, and the model has $10^{-12}$ kg m² there, since MuJoCo
-# wants some. No motion of these hinges turns a rod about its axis, so it changes no digit.
+# The rods are thin and have no inertia about their own axes. MuJoCo requires a positive value, so the model has
+# $10^{-12}$ kg m² there. These hinges never rotate a rod about its axis, so the value has no effect.
 #
-# ## Two seconds
+# ## Simulate two seconds
 #
-# A double pendulum that is let go high is chaotic: whatever differs grows. Both sums are rounded, in different orders,
-# so they cannot stay equal for ever; after two seconds they are still the same to twelve digits.
+# A double pendulum that is released from a high position is chaotic: differences grow exponentially. The two
+# implementations round differently, so they diverge eventually. After two seconds they still agree to $10^{-10}$ rad.
 
 # %%
 steps, h = 2000, model.opt.timestep
@@ -213,23 +214,23 @@ batch = fl.Batch(model, 1)
 batch.qpos = start
 by_engine = batch.rollout(steps, record="qpos")
 difference = abs(by_engine["qpos"][0] - by_hand).max(axis=1)
-print(f"after {steps * h:g} s: {difference[-1]:.1e} rad apart, at the end {np.round(by_hand[-1], 3)} rad")
+print(f"after {steps * h:g} s: difference {difference[-1]:.1e} rad, angles {np.round(by_hand[-1], 3)} rad")
 assert difference[-1] < 1e-10
 
 # %%
 time = h * np.arange(1, steps + 1)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 left.plot(time, np.rad2deg(by_hand), label=["shoulder", "elbow"])
-left.set(xlabel="time [s]", ylabel="angle [degrees]", title="by hand")
+left.set(xlabel="time [s]", ylabel="angle [degrees]", title="NumPy")
 left.legend()
 right.semilogy(time, np.maximum(difference, 1e-17), color="tab:red")
-right.set(xlabel="time [s]", ylabel="[rad]", title="by hand, less by the engine")
+right.set(xlabel="time [s]", ylabel="[rad]", title="difference between NumPy and engine")
 
 # %% [markdown]
-# ## What the engine does differently
+# ## Differences in the engine
 #
-# - It refers all vectors of a tree to one point, the tree's centre of mass, in world axes. Then $X$ is the identity
-#   between bodies, and the passes above lose their products with $X$.
-# - A joint has up to six axes; `model.dof_parentid` says which freedom comes before which, as `PARENT` did here.
-# - It factors $H$ on the pattern of the tree, or takes articulated bodies where the tree is long:
+# - The engine expresses all vectors of a kinematic tree at one point, the tree's center of mass, in world axes. $X$ is
+#   then the identity between bodies, and its products disappear.
+# - A joint has up to six axes. `model.dof_parentid` is the parent of each DoF, as `PARENT` is here.
+# - The engine factors $H$ on the sparsity pattern of the tree, or uses articulated bodies for long trees:
 #   [Sparsity](../chapters/sparsity.md).

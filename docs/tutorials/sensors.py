@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Sensors
 #
-# What a robot would measure, held against what physics says it must. The list of kinds is in
-# [Features](../features.md), how they are read in [Sensors](../sensors.md).
+# This tutorial compares simulated sensors with analytic values, adds noise, and defines a sensor.
+# [Features](../features.md) lists the supported sensor types; [Sensors](../sensors.md) describes how to read them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -13,10 +13,10 @@ import featherlane as fl
 LENGTH, MASS, GRAVITY = 0.8, 1.5, 9.81
 
 # %% [markdown]
-# ## A pendulum with instruments
+# ## A pendulum with sensors
 #
-# A heavy ball on a light rod, with an inertial unit in the ball, a force sensor at the hinge and a rangefinder that
-# looks down from the ball along the rod.
+# A heavy ball on a light rod. An inertial measurement unit (IMU) is in the ball, and a force sensor at the hinge. A
+# rangefinder points from the ball along the rod, away from the hinge.
 
 # %%
 model = fl.load(f"""
@@ -46,25 +46,24 @@ for name in ("gyro", "accelerometer", "force", "range"):
     print(f"  {name:>13} {np.round(data.sensor(name).data, 4) + 0.0}")
 
 # %% [markdown]
-# An accelerometer does not measure acceleration but what is left of it when gravity is taken away: at rest it shows
-# $g$ upwards. The unit's z axis points down the rod, so that is $-9.81$ in z. The force at the hinge is what the
-# parent (here the world) puts on the body: it holds the weight, $m g = 14.7$ N up. The rangefinder starts in the
-# middle of the ball and does not see geoms of its own body.
+# An accelerometer measures acceleration minus gravity. At rest it measures $g$ upwards. The IMU's z axis points down
+# along the rod, so the value is $-9.81$ in z. The force sensor measures the force from the parent (here the world) on
+# the body: $m g = 14.7$ N upwards. The rangefinder starts at the center of the ball and ignores the geoms of that body.
 #
-# ## Swinging
+# ## Comparison with analytic values
 #
-# For a point mass on a rod, with angle $\theta$ from the vertical,
+# For the pendulum at the angle $\theta$ from the vertical,
 #
 # $$ \ddot \theta = -\frac{m l g \sin \theta}{I}, \qquad a_{along} = -(l \dot \theta^2 + g \cos \theta) $$
 #
-# with $I = m l^2 + \frac{2}{5} m r^2$ for a ball of radius $r$. Along the rod the accelerometer shows $a_{along}$,
-# and across it what is left of gravity's pull, $l \ddot \theta + g \sin \theta$.
+# with $I = m l^2 + \frac{2}{5} m r^2$ for a ball of radius $r$. The accelerometer measures $a_{along}$ along the rod,
+# and $l \ddot \theta + g \sin \theta$ across it.
 
 # %%
 batch = fl.Batch(model, 3)
 batch.qpos[:, 0] = [0.3, 1.2, 2.4]
 out = batch.rollout(3000, record=("sensordata", "qpos", "qvel"))
-# sensors of a step belong to the state in which it begins, so the first one is that of the start
+# sensor data of a step belong to the state before it, so the first row is that of the initial state
 columns = {}
 for i in range(model.nsensor):
     first = model.sensor_adr[i]
@@ -83,7 +82,7 @@ errors = {
 for name, error in errors.items():
     print(f"{name:>28}: largest error {error:.1e}")
 assert max(errors.values()) < 1e-9
-assert np.array_equal(angle[:, 1:], out["qpos"][:, :-1, 0]), "of the state in which the step begins"
+assert np.array_equal(angle[:, 1:], out["qpos"][:, :-1, 0]), "sensor data belong to the state before the step"
 
 # %%
 time = model.opt.timestep * np.arange(3000)
@@ -94,32 +93,32 @@ for world, start in enumerate(("0.3", "1.2", "2.4")):
     right.plot(time, np.where(distance < 0, np.nan, distance))
 left.set(xlabel="time [s]", ylabel="along the rod [m/s^2]", title="accelerometer")
 left.legend()
-right.set(xlabel="time [s]", ylabel="[m]", ylim=(0, 5), title="rangefinder; nothing where it looks up")
+right.set(xlabel="time [s]", ylabel="[m]", ylim=(0, 5), title="rangefinder; no hit above the horizon")
 
 # %% [markdown]
-# ## Noise, periods, delays
+# ## Sensor noise
 #
-# A step computes no noise, so that it stays a function of its state; it is put on afterwards, with the deviations that
-# the model says. (A sensor that is slow has a period and a delay in the model, `interval` and `delay`; its samples are
-# part of the state.)
+# A step adds no noise, so that it remains a function of its state. `fl.add_sensor_noise` adds noise afterwards, with
+# the standard deviations `model.sensor_noise`. Sampling periods and delays are attributes of the sensor (`interval`,
+# `delay`); their samples are part of the state.
 
 # %%
 model.sensor_noise[:] = 0.0
 model.sensor_noise[model.sensor("accelerometer").id] = 0.2
 noisy, again = out["sensordata"].copy(), out["sensordata"].copy()
-for values in (noisy, again):  # in place; the same generator gives the same noise
+for values in (noisy, again):  # in place; the same seed gives the same noise
     fl.add_sensor_noise(model, values, np.random.default_rng(0))
 first = model.sensor_adr[model.sensor("accelerometer").id]
 deviation = (noisy - out["sensordata"])[..., first : first + 3].std()
-print(f"deviation {deviation:.3f} m/s^2 on the accelerometer, where 0.2 was asked for")
+print(f"deviation {deviation:.3f} m/s^2 on the accelerometer, 0.2 specified")
 assert abs(deviation - 0.2) < 0.01 and np.array_equal(noisy, again)
 
 # %% [markdown]
-# ## A sensor of your own
+# ## User-defined sensors
 #
-# A sensor of the type `user` is a function; in plain Python it sees all worlds at once, and reads computed fields.
-# (They are those that a step leaves: under RK4, of the last of its four stages. A kernel of yours measures where all
-# other sensors do: [Functions of your own](own_functions.py).) Here: the height of the ball.
+# A sensor of type `user` is a function. A plain Python function gets all worlds at once and reads derived fields. These
+# are the fields after the step; with RK4 they belong to the last of the four stages. A kernel is evaluated together
+# with the built-in sensors instead: [User callbacks](own_functions.py). The example measures the height of the ball.
 
 # %%
 own = fl.load("""
@@ -136,22 +135,23 @@ own = fl.load("""
 
 
 def height(model, xipos):
-    """Height of the ball over its lowest place: (..., nbody, 3) in, (..., 1) out."""
+    """Returns the height of the ball above its lowest position: (..., nbody, 3) in, (..., 1) out."""
     return xipos[..., 1, 2:] + 0.8
 
 
 fl.set_user_sensor(own, "height", height, reads=("xipos",))
 worlds = fl.Batch(own, 3)
 worlds.qpos[:, 0] = [0.3, 1.2, 2.4]
-told = worlds.rollout(100, record=("sensordata", "qpos"))
-expected = 0.8 * (1 - np.cos(told["qpos"][:, :-1, 0]))
-print("heights at the start:", np.round(told["sensordata"][:, 0, 0], 4), "m")
-assert np.allclose(told["sensordata"][:, 1:, 0], expected, atol=1e-12)
+out = worlds.rollout(100, record=("sensordata", "qpos"))
+expected = 0.8 * (1 - np.cos(out["qpos"][:, :-1, 0]))
+print("heights at the start:", np.round(out["sensordata"][:, 0, 0], 4), "m")
+assert np.allclose(out["sensordata"][:, 1:, 0], expected, atol=1e-12)
 
 # %% [markdown]
-# How sensors depend on state and controls, for filters and observers: `fl.transition_fd(model, data, sensors=True)`
-# gives $C$ and $D$ of $y = C x + D u$. The unit looks down: its frame is turned about x, so its y axis is the
-# hinge's, reversed.
+# ## Derivatives of sensors
+#
+# For filters and observers, `fl.transition_fd(model, data, sensors=True)` computes $C$ and $D$ of $y = C x + D u$. The
+# IMU's frame is rotated about x, so its y axis is opposite to the hinge's.
 
 # %%
 at_rest = fl.Data(model)

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # A thousand worlds
+# # A thousand worlds: domain randomization
 #
-# A quadruped stands on its feet and is kicked. How hard may the kick be if we do not know its mass, its friction and
-# how strong its motors are? We ask a thousand of them, each another robot, in one batch.
+# A quadruped stands on its feet and is pushed sideways. How strong may the push be if mass, friction and motor strength
+# are uncertain? This tutorial simulates 1024 robots with different parameters in one batch.
 
 # %%
 from itertools import pairwise
@@ -15,13 +15,13 @@ import featherlane as fl
 WORLDS, SECONDS = 1024, 1.5
 model = fl.load("quadruped")
 batch = fl.Batch(model, WORLDS)
-print(f"{WORLDS} worlds of {model.nv} freedoms: qpos is {batch.qpos.shape}, qvel {batch.qvel.shape}")
+print(f"{WORLDS} worlds of {model.nv} DoFs: qpos is {batch.qpos.shape}, qvel {batch.qvel.shape}")
 
 # %% [markdown]
-# ## Every world a robot of its own
+# ## Randomize the parameters
 #
-# `batch.expand(name)` gives a field of the model a row for each world; nothing is compiled for it. What follows from
-# masses (`body_invweight0`, ...) is made anew by `set_const`.
+# `batch.expand(name)` gives a model field one row per world, without compiling anything. `set_const` recomputes the
+# fields that depend on masses (`body_invweight0`, ...).
 
 # %%
 rng = np.random.default_rng(0)
@@ -36,10 +36,10 @@ batch.expand("actuator_biasprm")[:, :, 1] *= strength
 batch.set_const()
 
 # %% [markdown]
-# ## The same start, a thousand kicks
+# ## Equal initial state, different pushes
 #
-# All stand for a moment, and then get a velocity to the side. The rollout runs compiled, on all cores, and records
-# what we name, as arrays `(worlds, steps, ...)`.
+# All robots stand for a moment, then get a lateral velocity. The rollout runs compiled, on all cores. It records the
+# named fields as arrays `(worlds, steps, ...)`.
 
 # %%
 batch.reset(keyframe="home")
@@ -52,49 +52,49 @@ out = batch.rollout(steps, record=("qpos", "xmat"))
 upright = out["xmat"].reshape(WORLDS, steps, model.nbody, 3, 3)[:, -1, 1, 2, 2]  # cosine of the trunk's tilt
 fallen = upright < 0.7
 unsolved = batch.status["not_converged"].sum()
-print(f"{fallen.sum()} of {WORLDS} lie on their side or back; {unsolved} solves did not converge")
+print(f"{fallen.sum()} of {WORLDS} robots fell; {unsolved} solves did not converge")
 assert 0.02 * WORLDS < fallen.sum() < 0.98 * WORLDS
 assert batch.nbad.sum() == 0
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-left.scatter(kick[~fallen], friction[~fallen], s=5, label="stands")
+left.scatter(kick[~fallen], friction[~fallen], s=5, label="upright")
 left.scatter(kick[fallen], friction[fallen], s=5, label="fell")
-left.set(xlabel="kick [m/s]", ylabel="friction", title="who falls")
+left.set(xlabel="lateral velocity [m/s]", ylabel="friction", title="falls by push and friction")
 left.legend(loc="upper left")
 time = model.opt.timestep * np.arange(1, steps + 1)
 for world in np.argsort(kick)[:: WORLDS // 24]:
     right.plot(time, out["qpos"][world, :, 2], color="C1" if fallen[world] else "C0", linewidth=0.8)
-right.set(xlabel="time [s]", ylabel="height of the trunk [m]", title="one world in 42")
+right.set(xlabel="time [s]", ylabel="height of the trunk [m]", title="every 42nd world")
 
 # %% [markdown]
-# A kick of up to 3 m/s: with little friction the feet slide and the robot stays up; where they stick it trips. The
-# harder the kick, the more fall:
+# With low friction the feet slide and the robot stays upright. With high friction it trips. The share of falls grows
+# with the velocity:
 
 # %%
 edges = np.linspace(0.0, 3.0, 7)
 share = [fallen[(kick >= low) & (kick < high)].mean() for low, high in pairwise(edges)]
 for (low, high), part in zip(pairwise(edges), share, strict=True):
-    print(f"kick {low:.1f} to {high:.1f} m/s: {part:6.1%} fall")
+    print(f"push of {low:.1f} to {high:.1f} m/s: {part:6.1%} fall")
 assert share[0] < 0.05 < share[-1]
 
 # %% [markdown]
-# ## One world out of the batch
+# ## Reproduce one world alone
 #
-# A world's bits depend on nothing but the world: alone it moves exactly as it did among a thousand. So what is seen in
-# a batch can be taken out, with its model, and looked at step by step.
+# A world's result is bitwise identical alone and in a batch of a thousand. Any world of a batch can therefore be
+# extracted with its model and stepped alone, for example in a debugger.
 
 # %%
-world = int(np.argmax(np.where(fallen, -kick, -np.inf)))  # the one that fell at the softest kick
+world = int(np.argmax(np.where(fallen, -kick, -np.inf)))  # fell at the lowest velocity
 batch.restore(kicked)
 alone, robot = batch.get_data(world), batch.get_model(world)
 for _ in range(steps):
     fl.step(robot, alone)
-assert np.array_equal(alone.qpos, out["qpos"][world, -1]), "bit for bit"
-print(f"world {world}: kicked at {kick[world]:.2f} m/s, {robot.body_mass.sum():.1f} kg, friction {friction[world]:.2f}")
-print("alone and in the batch: the same to the last bit, after", steps, "steps")
+assert np.array_equal(alone.qpos, out["qpos"][world, -1]), "bitwise identical"
+print(f"world {world}: push {kick[world]:.2f} m/s, {robot.body_mass.sum():.1f} kg, friction {friction[world]:.2f}")
+print("alone and in the batch: bitwise identical after", steps, "steps")
 
 # %% [markdown]
-# The same in any order and company, with any number of threads: [Determinism](../chapters/determinism.md). What to
-# draw for a policy that shall work outside is told in [Tasks](../tasks.md), how worlds are trained on in
-# [Environments](../environments.md).
+# The result is the same for any order of the worlds and any number of threads:
+# [Determinism](../chapters/determinism.md). [Robot tasks](../tasks.md#domain-randomization) lists parameters to
+# randomize for sim-to-real transfer. [Reinforcement learning](../training.md) trains policies on such worlds.

@@ -9,7 +9,7 @@ Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone'
 
 from importlib import import_module as _import_module
 
-from featherlane import lanes, lcp, tree
+from featherlane import lanes, lcp, stages, tree
 from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import Finding, diagnose
@@ -40,7 +40,6 @@ from featherlane.simulation.batch.load_failure import load_failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.batch.noise import add_sensor_noise
 from featherlane.simulation.batch.protocol import Worlds
-from featherlane.simulation.batch.state import get_state, set_keyframe, set_state, state_size
 from featherlane.simulation.query.control_history import init_ctrl_history, read_ctrl
 from featherlane.simulation.query.distance import geom_distance
 from featherlane.simulation.query.point import (
@@ -55,56 +54,21 @@ from featherlane.simulation.query.point import (
     object_velocity,
 )
 from featherlane.simulation.query.position import differentiate_pos, integrate_pos, normalize_quat
-from featherlane.simulation.query.product import full_m, half_solve, mul_m, solve_m
+from featherlane.simulation.query.product import full_m, mul_m, solve_m
 from featherlane.simulation.query.ray import ray
 from featherlane.simulation.query.tendon_path import tendon_path
-from featherlane.simulation.stages import (
-    actuation,
-    actuator_vel,
-    cameras,
-    com_pos,
-    com_vel,
-    crb,
-    energy,
-    factor_m,
-    forward_constraint,
-    forward_velocity,
-    frames,
-    implicit,
-    implicitfast,
-    islands,
-    make_constraint,
-    passive_vel,
-    rne_post_constraint,
-    rne_vel,
-    smooth_acceleration,
-    smooth_vel,
-    solve,
-    subtree_vel,
-    tendon,
-)
+from featherlane.simulation.states import get_state, set_keyframe, set_state
 from featherlane.simulation.steps import (
-    aba,
-    collision,
-    compare_forward_inverse,
-    euler,
     forward,
-    forward_position,
     inverse,
-    inverse_smooth,
-    kinematics,
-    passive,
     reset_data,
     reset_data_keyframe,
-    rne,
-    runge_kutta,
-    step,
-    transmission,
 )
 from featherlane.simulation.user.actuator import set_user_actuator
 from featherlane.simulation.user.sensor import set_user_sensor
 from featherlane.simulation.world.contacts import Contacts
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, step
+from featherlane.simulation.world.state import state_size
 from featherlane.viewer.door import View, view
 
 __version__: str
@@ -128,6 +92,7 @@ __all__ = [  # noqa: RUF022  in groups
     "Worlds",
     "variants",
     "show_config",
+    "stages",
     "tree",
     # errors and warnings
     "BadNumberWarning",
@@ -138,9 +103,6 @@ __all__ = [  # noqa: RUF022  in groups
     "UnsupportedFeatureError",
     # one world: whole steps
     "forward",
-    "forward_constraint",
-    "forward_position",
-    "forward_velocity",
     "reset_data",
     "reset_data_keyframe",
     "step",
@@ -160,9 +122,7 @@ __all__ = [  # noqa: RUF022  in groups
     "init_ctrl_history",
     "read_ctrl",
     # inverse dynamics
-    "compare_forward_inverse",
     "inverse",
-    "inverse_smooth",
     # derivatives
     "inverse_fd",
     "acceleration_derivatives",
@@ -171,48 +131,13 @@ __all__ = [  # noqa: RUF022  in groups
     "rollout_gradient",
     "transition",
     "transition_fd",
-    # position
-    "cameras",
-    "collision",
-    "com_pos",
-    "crb",
-    "factor_m",
-    "frames",
+    # mass matrix
     "full_m",
-    "half_solve",
-    "kinematics",
     "mul_m",
     "solve_m",
-    "tendon",
-    "transmission",
-    # velocity
-    "com_vel",
-    "passive",
-    "rne",
-    "subtree_vel",
-    # derivatives by velocity
-    "actuator_vel",
-    "passive_vel",
-    "rne_vel",
-    "smooth_vel",
-    # force and acceleration
-    "aba",
-    "actuation",
-    "energy",
-    "rne_post_constraint",
-    "smooth_acceleration",
-    # constraints
-    "contact_force",
-    "islands",
-    "make_constraint",
-    "solve",
-    # integration
-    "euler",
-    "implicit",
-    "implicitfast",
-    "runge_kutta",
-    # points
+    # Jacobians, points and contact forces
     "apply_ft",
+    "contact_force",
     "jac",
     "jac_body",
     "jac_body_com",
@@ -223,7 +148,7 @@ __all__ = [  # noqa: RUF022  in groups
     # sensors
     "add_sensor_noise",
     "set_user_sensor",
-    # functions of the user
+    # user callbacks
     "kernel",
     "lanes",
     "set_user_actuator",

@@ -82,7 +82,7 @@ def inverse(batch, rng):
 def forward_and_inverse(batch, rng):
     """How far both are apart, one world at a time."""
     data = batch.get_data(0)
-    fl.compare_forward_inverse(batch.model, data)
+    fl.stages.compare_forward_inverse(batch.model, data)
     return {"solver_fwdinv": data.solver_fwdinv.copy()}
 
 
@@ -124,12 +124,13 @@ def stages(batch, rng):
     """Every stage alone, on one world; the fields that they leave, and products with M."""
     model, data, out = batch.model, batch.get_data(0), {}
     for name in STAGES:
-        getattr(fl, name)(model, data)
+        getattr(fl.stages, name)(model, data)
         for field in (*ALL, *WRITTEN):
             out[f"{name} {field}"] = np.array(getattr(data, field)) if hasattr(data, field) else np.zeros(0)
     x = symmetric(rng, model.nv)
-    out |= {name: getattr(fl, name)(model, data, x) for name in ("mul_m", "solve_m", "half_solve")}
-    return out | {"rne_acc": fl.rne(model, data, True), "full_m": fl.full_m(model, data)}
+    out |= {"mul_m": fl.mul_m(model, data, x), "solve_m": fl.solve_m(model, data, x)}
+    out["half_solve"] = fl.stages.half_solve(model, data, x)
+    return out | {"rne_acc": fl.stages.rne(model, data, True), "full_m": fl.full_m(model, data)}
 
 
 @query

@@ -100,8 +100,8 @@ def test_a_thousand_bodies_touch_as_in_mujoco():
     model = fl.load(xml)
     assert model.ncrowd == n**3
     data = fl.Data(model)
-    fl.kinematics(model, data)
-    fl.collision(model, data)
+    fl.stages.kinematics(model, data)
+    fl.stages.collision(model, data)
     mj = mujoco.MjModel.from_xml_string(xml)
     oracle = mujoco.MjData(mj)
     mujoco.mj_kinematics(mj, oracle)

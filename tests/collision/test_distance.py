@@ -50,7 +50,7 @@ def test_distances_and_nearest_points_are_mujocos(model, rng):
     theirs, (g, h) = mujoco.MjData(mj), all_pairs(model)
     for qpos in poses(rng, 12):
         data.qpos[:] = theirs.qpos[:] = qpos
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         mujoco.mj_kinematics(mj, theirs)
         found = fl.geom_distance(model, data, g, h, LIMIT)
         for k, pair in enumerate(zip(g.tolist(), h.tolist(), strict=True)):
@@ -65,7 +65,7 @@ def test_distances_and_nearest_points_are_mujocos(model, rng):
 def test_a_pair_turned_round_has_its_points_turned_round(model, rng):
     data, (g, h) = fl.Data(model), all_pairs(model)
     data.qpos[:] = poses(rng, 1)[0]
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     one, other = fl.geom_distance(model, data, g, h), fl.geom_distance(model, data, h, g)
     np.testing.assert_allclose(one.distance, other.distance, atol=EXACT)
     np.testing.assert_allclose(one.fromto, np.roll(other.fromto, 3, -1), atol=POINT)
@@ -74,7 +74,7 @@ def test_a_pair_turned_round_has_its_points_turned_round(model, rng):
 def test_one_pair_by_name_is_a_number(model):
     data = fl.Data(model)
     data.qpos[:3], data.qpos[28:31] = (1, 0, 0), (0.5, 0, 0)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     distance, fromto = fl.geom_distance(model, data, "sphere", "box")
     assert np.ndim(distance) == 0
     np.testing.assert_allclose(distance, 0.3, atol=EXACT)
@@ -85,7 +85,7 @@ def test_one_pair_by_name_is_a_number(model):
 def test_beyond_the_limit_the_distance_is_the_limit(model):
     data = fl.Data(model)
     data.qpos[:3] = 3, 4, 0
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     for name in ("capsule", "plane", "field", "stone"):
         far, fromto = fl.geom_distance(model, data, "sphere", name, 0.05)
         assert far == 0.05
@@ -103,7 +103,7 @@ def test_worlds_of_a_batch_have_the_distances_that_each_has_alone(model, rng, dt
     np.testing.assert_array_equal(some.fromto, everyone.fromto[ids])
     for w in range(n):
         data.qpos[:] = batch.qpos[w]
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         alone = fl.geom_distance(model, data, g, h, LIMIT)
         np.testing.assert_allclose(everyone.distance[w], alone.distance, rtol=0, atol=tolerance)
         if not tolerance:
@@ -137,7 +137,7 @@ def test_worlds_may_ask_for_different_pairs(model, rng):
 )
 def test_what_has_no_distance_is_refused(model, given, error, words):
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     with pytest.raises(error, match=words):
         fl.geom_distance(model, data, *given)
     with pytest.raises(error):
@@ -149,6 +149,6 @@ def test_a_mesh_without_a_hull_is_refused():
     bare = '<geom type="mesh" mesh="round" contype="0" conaffinity="0"/>'
     model = fl.load(f'<mujoco>{asset}<worldbody>{bare}<geom name="ball" size=".1"/></worldbody></mujoco>')
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     with pytest.raises(fl.ModelError, match="hull"):
         fl.geom_distance(model, data, 0, "ball")

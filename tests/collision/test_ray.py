@@ -87,7 +87,7 @@ def same(hits, theirs):
 
 def world(model):
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     return data
 
 
@@ -194,7 +194,7 @@ def test_one_shape_is_mujocos(shape, rng):
     data = fl.Data(model)
     for _ in range(20):
         randomize(data, rng)
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         point, direction = rays(rng, 50, data)
         same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
 
@@ -205,7 +205,7 @@ def test_all_shapes_together_are_mujocos(count, rng):
     data = fl.Data(model)
     for _ in range(count):
         randomize(data, rng)
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         point, direction = rays(rng, 100, data)
         same(fl.ray(model, data, point, direction), oracle(model, data, point, direction))
 
@@ -213,7 +213,7 @@ def test_all_shapes_together_are_mujocos(count, rng):
 def test_axis_parallel_rays_are_mujocos(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     grid = np.linspace(-1.05, 1.05, 12)  # off the edges, where rounding decides
     x, y = (a.ravel() for a in np.meshgrid(grid, grid))
     for axis in range(3):
@@ -229,7 +229,7 @@ def test_rays_from_one_point_are_mj_multirays(rng):
     randomize(data, rng)
     theirs.qpos[:], theirs.mocap_pos[:], theirs.mocap_quat[:] = data.qpos, data.mocap_pos, data.mocap_quat
     mujoco.mj_forward(mj, theirs)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     n = 500
     direction = rng.standard_normal((n, 3))
     geom, distance, normal = np.zeros(n, np.int32), np.zeros(n), np.zeros(3 * n)
@@ -245,7 +245,7 @@ def test_many_rays_have_the_bits_of_each_alone(rng):
     for size in (0.3, 0.9):
         model.geom_size[2, 0] = size  # an edit reaches every tile
         randomize(data, rng)
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         point, direction = rays(rng, 101, data)
         many = fl.ray(model, data, point, direction)
         for k in range(101):
@@ -384,7 +384,7 @@ def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
         np.testing.assert_array_equal(getattr(chosen, name), rows[[7, 2]])
     for w in range(11):
         data.qpos, data.mocap_pos, data.mocap_quat = batch.qpos[w], batch.mocap_pos[w], batch.mocap_quat[w]
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         alone = fl.ray(model, data, point[w], direction, bodyexclude=exclude[w])
         for name, rows in hits._asdict().items():
             np.testing.assert_array_equal(rows[w], getattr(alone, name))

@@ -172,7 +172,7 @@ def test_net_contact_forces_equal_mujoco(rng):
                 force = np.zeros(6)
                 mujoco.mj_contactForce(mj, expected, i, force)
                 np.testing.assert_allclose(fl.contact_force(model, data, i), force, atol=ACCELERATION)
-            fl.rne_post_constraint(model, data)
+            fl.stages.rne_post_constraint(model, data)
             mujoco.mj_rnePostConstraint(mj, expected)
             assert smooth.relative(data.cfrc_ext, expected.cfrc_ext) < ACCELERATION
 

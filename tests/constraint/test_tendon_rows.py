@@ -47,7 +47,7 @@ def options(solver="Newton", flags="", iterations=100):
     return EXACT.format(iterations, solver, flags)
 
 
-@pytest.mark.covers("tendon's row", lambda: [scene(tail=EQUALITIES, every=ROWS)])
+@pytest.mark.covers("tendon constraint", lambda: [scene(tail=EQUALITIES, every=ROWS)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("flags", ["", '<flag diagexact="enable"/>', '<flag refsafe="disable"/>'])
 def test_rows_equal_mujocos(rng, width, flags):

@@ -13,7 +13,7 @@ from featherlane import distributed as fd
 
 pytest.importorskip("ray")
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/planning.md").read_text()
+PAGE = (ROOT / "docs/distributed.md").read_text()
 SWEEP = 'model = "double_pendulum"\nsamples = 30\n[parameters]\nqvel = { normal = [0, 1], each = true }\n'
 SWEEP += '[rollout]\nsteps = 5\n[reduce]\nx = "final qpos[0]"\n'
 # srun runs the command here, whatever node it is for

@@ -40,7 +40,7 @@ def model():
 
 
 def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
-    page = (Path(__file__).parents[2] / "docs" / "sweep.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
     row = next(line for line in page.splitlines() if line.startswith("| a flag or whole number"))
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 3

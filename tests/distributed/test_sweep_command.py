@@ -111,7 +111,7 @@ def test_the_summary_names_results_and_parameters(folder, capfd):
 
 
 def test_the_file_of_the_page_runs(tmp_path):
-    page = (Path(__file__).parents[2] / "docs/sweep.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/distributed.md").read_text()
     found = re.search(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     assert found is not None
     text = found[1].replace("samples = 100", "samples = 2").replace("seconds = 2.0", "seconds = 0.02")

@@ -1,4 +1,4 @@
-"""Each threshold stands where docs/doctor.md says: a little less is silent, a little more is found."""
+"""Each threshold stands where docs/diagnostics.md says: a little less is silent, a little more is found."""
 
 import pytest
 

@@ -142,13 +142,13 @@ def test_rates_are_difference_quotients(rng, shape):
     data = entered(model, rng)
 
     def force():
-        fl.com_vel(model, data)
-        fl.passive(model, data)
+        fl.stages.com_vel(model, data)
+        fl.stages.passive(model, data)
         return data.qfrc_passive.copy()
 
     expected = differences(model, data, force)
     force()
-    fl.passive_vel(model, data)
+    fl.stages.passive_vel(model, data)
     assert smooth.relative(dense_rate(model, data.qDeriv), expected) < DIFFERENCE
 
 
@@ -167,7 +167,7 @@ def test_lift_and_added_mass_do_no_work(rng):
     boxes = np.array([not any(model.geom_fluid[model.geom_bodyid == b, 0]) for b in range(model.nbody)])
     model.geom_fluid[:, 1:4] = 0  # no drag, and the bodies without ellipsoids are made light
     model.body_mass[boxes] = 0
-    fl.passive(model, data)
+    fl.stages.passive(model, data)
     assert np.abs(data.qfrc_fluid).max() > 0.1
     assert abs(data.qvel @ data.qfrc_fluid) < NO_WORK * abs(drag)
 

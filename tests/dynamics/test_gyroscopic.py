@@ -218,12 +218,12 @@ def test_rates_of_forces_leave_a_torque_out_that_is_off(rng):
     fl.forward(model, data)
 
     def bias():
-        fl.forward_velocity(model, data)
+        fl.stages.forward_velocity(model, data)
         return data.qfrc_bias.copy()
 
     expected = -differences(model, data, bias)
     fl.forward(model, data)
-    fl.smooth_vel(model, data)
+    fl.stages.smooth_vel(model, data)
     rate = dense_rate(model, data.qDeriv)
     assert np.abs(rate - expected).max() < DIFFERENCE * np.abs(expected).max()
 

@@ -57,13 +57,13 @@ def spun(integrator, h):
     data.qvel[3:] = 0.1, 5.0, 0.1
     before = angular_momentum(model, data)
     fl.forward(model, data)
-    fl.energy(model, data)
+    fl.stages.energy(model, data)
     energy = data.energy[1]
     fl.step(model, data, round(1.0 / h))
     after = angular_momentum(model, data)
     omega = data.qvel[3:].copy()
     fl.forward(model, data)
-    fl.energy(model, data)
+    fl.stages.energy(model, data)
     return omega, np.linalg.norm(after) / np.linalg.norm(before), data.energy[1] / energy
 
 

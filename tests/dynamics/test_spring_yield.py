@@ -88,7 +88,7 @@ def test_motion_equals_mujocos(rng, integrator, flags, width):
         assert yielded == ("spring" not in flags)
 
 
-@pytest.mark.covers("tendon's force", lambda: [TENDONS.format(integrator="Euler")])
+@pytest.mark.covers("tendon force", lambda: [TENDONS.format(integrator="Euler")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_tendons_yield_as_in_mujoco(rng, integrator, width):

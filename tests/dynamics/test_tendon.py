@@ -90,7 +90,7 @@ def test_the_jacobian_is_the_slope_of_the_length(rng):
 
     def lengths(qpos):
         data.qpos = qpos
-        fl.forward_position(model, data)
+        fl.stages.forward_position(model, data)
         return data.ten_length.copy()
 
     for _ in range(3):
@@ -98,8 +98,8 @@ def test_the_jacobian_is_the_slope_of_the_length(rng):
         ends = [fl.integrate_pos(model, qpos, direction, s * STEP) for s in (1.0, -1.0)]
         slope = (lengths(ends[0]) - lengths(ends[1])) / (2 * STEP)
         data.qvel, data.qpos = direction, qpos
-        fl.forward_position(model, data)
-        fl.forward_velocity(model, data)
+        fl.stages.forward_position(model, data)
+        fl.stages.forward_velocity(model, data)
         assert np.abs(data.ten_velocity - slope).max() <= 10 * SLOPE
 
 
@@ -114,7 +114,7 @@ def test_a_side_site_turns_the_way_round_by_more_than_half():
             <geom geom="post" sidesite="side"/><site site="b"/></spatial></tendon></mujoco>"""
         )
         data = fl.Data(model)
-        fl.forward_position(model, data)
+        fl.stages.forward_position(model, data)
         tangent, beta = np.sqrt(0.5**2 - 0.1**2), np.arccos(0.1 / 0.5)
         wrapped = a - 2 * beta
         expected = 2 * tangent + 0.1 * wrapped if wrapped > 0 else 2 * 0.5 * np.sin(a / 2)

@@ -49,7 +49,7 @@ def compare(xml, rng, width, fields=FIELDS):
             assert relative(found[f"next {name}"][:, k], getattr(data, name)) <= SOLVED, name
 
 
-@pytest.mark.covers("tendon's force", lambda: [scene(every=SPRINGS)])
+@pytest.mark.covers("tendon force", lambda: [scene(every=SPRINGS)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_springs_and_dampers_equal_mujoco(rng, width, integrator):
@@ -61,7 +61,7 @@ def test_a_flag_switches_off_springs_or_dampers(rng, flag):
     compare(scene(f'<option><flag {flag}="disable"/></option>', every=SPRINGS), rng, 8)
 
 
-@pytest.mark.covers("tendon's force", lambda: [scene(every=ARMATURE, only=STRAIGHT)])
+@pytest.mark.covers("tendon force", lambda: [scene(every=ARMATURE, only=STRAIGHT)])
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_armature_and_its_bias_force_equal_mujoco(rng, width, integrator):
@@ -95,7 +95,7 @@ def test_springs_are_the_slope_of_their_energy(rng):
         data.qpos, data.qvel = fl.integrate_pos(model, qpos, direction, s), 0.0
         model.opt.gravity = 0, 0, 0
         fl.forward(model, data)
-        fl.energy(model, data)
+        fl.stages.energy(model, data)
         energies.append(data.energy[0])
     data.qpos, data.qvel = qpos, direction
     fl.forward(model, data)
@@ -116,7 +116,7 @@ def test_armature_conserves_energy():
     data.qpos, data.qvel = (0.3, -0.5), (1.0, 4.0)
     for _ in range(2):
         fl.forward(model, data)
-        fl.energy(model, data)
+        fl.stages.energy(model, data)
         found.append(data.energy.sum())
         kinetic = data.energy[1]
         fl.step(model, data, STEPS)
@@ -150,7 +150,7 @@ def test_articulated_bodies_have_no_armature_of_tendons(rng):
     model = fl.load(scene(only=STRAIGHT, every=ARMATURE))
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
-        fl.aba(model, data)
+        fl.stages.aba(model, data)
     # asked for or not, the factor of M is taken
     data.qpos, data.qvel = kicked(model, rng, 0.4)
     fl.forward(model, data)

@@ -229,7 +229,7 @@ def test_the_moment_is_the_gradient_of_the_length():
 
     def lengths(qpos):
         data.qpos = qpos
-        fl.forward_position(model, data)
+        fl.stages.forward_position(model, data)
         return data.actuator_length.copy()
 
     for _ in range(5):

@@ -216,7 +216,7 @@ def test_copies_and_pickles_keep_the_functions():
 def test_a_function_that_is_missing_is_an_error_before_a_step():
     model = fl.load(user_scene("all"))
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     message = r"functions of the user are missing.*set_user_actuator(.|\n)*actuator 'turn': activation"
     for call in (lambda: fl.step(model, data), fl.Batch(model, 2).step, lambda: fl.forward(model, data)):
         with pytest.raises(fl.UnsupportedFeatureError, match=message):

@@ -29,15 +29,15 @@ def prepared(model, rng):
 
 
 def bias(model, data):
-    fl.com_vel(model, data)
-    return fl.rne(model, data)
+    fl.stages.com_vel(model, data)
+    return fl.stages.rne(model, data)
 
 
 def smooth_force(model, data):
-    fl.com_vel(model, data)
-    fl.passive(model, data)
-    fl.actuation(model, data)
-    return data.qfrc_actuator + data.qfrc_passive - fl.rne(model, data)
+    fl.stages.com_vel(model, data)
+    fl.stages.passive(model, data)
+    fl.stages.actuation(model, data)
+    return data.qfrc_actuator + data.qfrc_passive - fl.stages.rne(model, data)
 
 
 @settings(max_examples=12, deadline=None)
@@ -49,8 +49,8 @@ def test_the_rate_of_the_bias_force_is_its_difference_quotient(seed, nbody):
     data.qpos, data.qvel = kicked(model, rng, velocity=3.0)
     fl.forward(model, data)
     expected = differences(model, data, lambda: bias(model, data))
-    fl.com_vel(model, data)
-    fl.rne_vel(model, data)
+    fl.stages.com_vel(model, data)
+    fl.stages.rne_vel(model, data)
     assert smooth.relative(dense_rate(model, data.qDeriv), expected) < DIFFERENCE
 
 
@@ -60,14 +60,14 @@ def test_the_rate_of_all_smooth_forces_is_their_difference_quotient(rng):
         data = prepared(model, rng)
         expected = differences(model, data, lambda d=data: smooth_force(model, d))
         smooth_force(model, data)
-        fl.smooth_vel(model, data)
+        fl.stages.smooth_vel(model, data)
         assert smooth.relative(dense_rate(model, data.qDeriv), expected) < DIFFERENCE
 
 
 def test_the_parts_add_up(rng):
     model = fl.load(smooth.XML)
     data, parts = prepared(model, rng), []
-    for part in (fl.actuator_vel, fl.passive_vel, fl.rne_vel, fl.smooth_vel):
+    for part in (fl.stages.actuator_vel, fl.stages.passive_vel, fl.stages.rne_vel, fl.stages.smooth_vel):
         part(model, data)
         parts.append(data.qDeriv.copy())
     actuator, passive, bias_force, total = parts
@@ -84,7 +84,7 @@ def test_saturated_actuators_contribute_nothing(rng):
     for control, rate in ((0.1, -1.0), (9.0, 0.0)):
         data.ctrl = control
         fl.forward(model, data)
-        fl.actuator_vel(model, data)
+        fl.stages.actuator_vel(model, data)
         assert data.qDeriv[0] == rate
 
 

@@ -1,4 +1,4 @@
-"""Every block of the page about environments runs, one after the other."""
+"""Every block of the page on reinforcement learning before the adapters runs, one after the other."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+PAGE = Path(__file__).parents[2] / "docs" / "training.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text().partition("## Adapters")[0], re.DOTALL)
 
 
 @pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning")
 def test_the_blocks_run(tmp_path):
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     told: dict = {"__name__": "page"}
     for k, block in enumerate(BLOCKS):
         # kernels are read from their source
         path = tmp_path / f"block_{k}.py"
         path.write_text(block.replace("num_envs=4096", "num_envs=64"))
         exec(compile(path.read_text(), str(path), "exec"), told)
-    assert told["seen"].shape == (64, 105) and told["seen"].dtype == "float32"
+    assert told["observations"].shape == (64, 105) and told["observations"].dtype == "float32"
     assert set(told["env"].terms) == {"up", "effort"}

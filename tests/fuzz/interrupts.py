@@ -141,7 +141,7 @@ def data_calls() -> Program:
     def call():
         fl.forward(model, data)
         fl.inverse(model, data)
-        fl.runge_kutta(model, data)
+        fl.stages.runge_kutta(model, data)
         fl.mul_m(model, data, data.qvel)
         data.reset()
 

@@ -290,7 +290,7 @@ def same_contacts(mj, mine, theirs) -> bool:
 
 
 def without_heights(mj, contacts):
-    """Contacts but for those with height fields, whose cells MuJoCo looks at one by one (docs/collision.md)."""
+    """Contacts but for those with height fields, whose cells MuJoCo looks at one by one (docs/accuracy.md)."""
     keep = np.array([HFIELD not in mj.geom_type[pair] for pair in contacts["geom"]], bool)
     return {name: rows[keep] for name, rows in contacts.items()}
 

@@ -90,7 +90,7 @@ def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
     close(data.qfrc_bias, T.T @ (pin.nonLinearEffects(theirs, room, q, v) + M @ turning))
     close(data.qacc_smooth, np.linalg.solve(T, pin.aba(theirs, room, q, v, np.zeros(model.nv)) - turning))
     data.qacc = qacc
-    close(fl.inverse_smooth(model, data), T.T @ pin.rnea(theirs, room, q, v, a))
+    close(fl.stages.inverse_smooth(model, data), T.T @ pin.rnea(theirs, room, q, v, a))
     close(data.subtree_com[0], pin.centerOfMass(theirs, room, q))
     close(fl.jac_subtree_com(model, data, "trunk"), pin.jacobianCenterOfMass(theirs, room, q) @ T)
     sole = theirs.getFrameId("sole")
@@ -98,9 +98,9 @@ def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
     close(np.vstack(fl.jac_site(model, data, "sole")), J @ T)
     pin.framesForwardKinematics(theirs, room, q)
     close(data.site("sole").xpos, room.oMf[sole].translation)
-    fl.energy(model, data)
+    fl.stages.energy(model, data)
     close(data.energy, [pin.computePotentialEnergy(theirs, room, q), pin.computeKineticEnergy(theirs, room, q, v)])
-    fl.subtree_vel(model, data)
+    fl.stages.subtree_vel(model, data)
     momentum = np.r_[model.body_mass.sum() * data.subtree_linvel[1], data.subtree_angmom[1]]
     close(momentum, pin.computeCentroidalMomentum(theirs, room, q, v).vector)
     for name in re.findall(r"`pin\.(\w+)", PAGE.read_text()):

@@ -1,4 +1,4 @@
-"""The examples of docs/learning-libraries.md run as they stand there."""
+"""The examples of docs/training.md#adapters-for-learning-libraries run as they stand there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[2] / "docs" / "learning-libraries.md").read_text()
-EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
+PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+EXAMPLES = dict(re.findall(r"^### ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 LIBRARIES = {
     "Gymnasium": "gymnasium",
     "PyTorch": "torch",

@@ -60,7 +60,7 @@ WRONG = [
 CALLS = {
     "step": lambda model, data, batch: fl.step(model, data),
     "forward": lambda model, data, batch: fl.forward(model, data),
-    "crb": lambda model, data, batch: fl.crb(model, data),
+    "crb": lambda model, data, batch: fl.stages.crb(model, data),
     "set_const": lambda model, data, batch: fl.set_const(model),
     "Data": lambda model, data, batch: fl.Data(model),
     "batch.step": lambda model, data, batch: batch.step(),

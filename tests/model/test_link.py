@@ -29,7 +29,7 @@ def test_anchor_and_axis_are_the_same_from_both_bodies():
     anchor, axis = np.array([1.5, 0.2, 0.1]), np.array([1.0, 2.0, 2.0])
     model = fl.load(XML, links=[fl.Link("hinge", "a", "b", anchor=anchor, axis=axis, range=(-1, 2), erp=0.3)])
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     assert model.nlink == 1
     np.testing.assert_array_equal(model.link_body, [[model.body("a").id, model.body("b").id]])
     for side, body in enumerate(model.link_body[0]):
@@ -49,7 +49,7 @@ def test_offsets_are_in_the_frame_that_their_rows_take(kind, frame):
     axis = {"axis": (1, 0, 0)} if kind == "slider" else {}
     model = fl.load(XML, links=[fl.Link(kind, "a", "b", **axis), fl.Link(kind, "a", **axis)])
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     a, b = model.link_body[0]
     R = data.xmat[(a, b)[frame]].reshape(3, 3)
     np.testing.assert_allclose(R @ model.link_offset[0], data.xipos[a] - data.xipos[b], atol=ROUNDING)

@@ -1,11 +1,11 @@
-"""Which test checks each kind of actuator, tendon, passive force and sensor: the table in docs/features.md.
+"""Lists the test of each kind of actuator, tendon, passive force and sensor: the table in docs/features.md.
 
-A test says with what groups of kinds it compares, and in which models, by a mark:
+A mark declares which groups of kinds a test compares, and in which models:
 
-    @pytest.mark.covers("activation gain bias", lambda: [scene(name) for name in BRANCHES])
+    @pytest.mark.covers("activation, gain, bias", lambda: [scene(name) for name in BRANCHES])
 
-What kinds there are in these models is read from them, as MuJoCo compiles them.  `python docs/features.py` writes the
-table; a kind of MuJoCo's with neither a test nor a refusal by name is an error.
+The kinds are read from the compiled models.  `python docs/features.py` writes the table, and raises an error for a kind
+of MuJoCo's that has no test and is not refused.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ TRAITS = {
         "actrange": lambda mj: mj.actuator_actlimited,
         "actearly": lambda mj: mj.actuator_actearly,
         "delay": lambda mj: mj.actuator_delay,
-        "group off": lambda mj: [mj.opt.disableactuator],
-        "range of a joint": lambda mj: mj.jnt_actfrclimited,
-        "range of a tendon": lambda mj: mj.tendon_actfrclimited,
+        "disabled group": lambda mj: [mj.opt.disableactuator],
+        "joint actuatorfrcrange": lambda mj: mj.jnt_actfrclimited,
+        "tendon actuatorfrcrange": lambda mj: mj.tendon_actfrclimited,
     },
     "tendon": {
         "fixed": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_JOINT,
@@ -50,13 +50,13 @@ TRAITS = {
         "sphere": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_SPHERE,
         "cylinder": lambda mj: mj.wrap_type == mujoco.mjtWrap.mjWRAP_CYLINDER,
     },
-    "tendon's force": {
+    "tendon force": {
         "spring": lambda mj: mj.tendon_stiffness,
         "damping": lambda mj: mj.tendon_damping,
         "armature": lambda mj: mj.tendon_armature,
-        "spring that yields": lambda mj: mj.tendon_plasticadr >= 0,
+        "plastic spring": lambda mj: mj.tendon_plasticadr >= 0,
     },
-    "tendon's row": {
+    "tendon constraint": {
         "limit": lambda mj: mj.tendon_limited,
         "friction loss": lambda mj: mj.tendon_frictionloss,
         "equality": lambda mj: mj.eq_type == mujoco.mjtEq.mjEQ_TENDON,
@@ -64,29 +64,29 @@ TRAITS = {
     "passive force": {
         "joint spring": lambda mj: mj.jnt_stiffness,
         "polynomial spring": lambda mj: mj.jnt_stiffnesspoly,
-        "spring that yields": lambda mj: mj.jnt_plasticadr >= 0,
+        "plastic spring": lambda mj: mj.jnt_plasticadr >= 0,
         "joint damper": lambda mj: mj.dof_damping,
         "polynomial damper": lambda mj: mj.dof_dampingpoly,
         "gravity compensation": lambda mj: mj.body_gravcomp,
-        "medium, by boxes": lambda mj: _has_medium(mj) & (mj.geom_fluid[:, 0] == 0),
-        "medium, by ellipsoids": lambda mj: _has_medium(mj) & (mj.geom_fluid[:, 0] > 0),
+        "fluid force, inertia box model": lambda mj: _has_fluid(mj) & (mj.geom_fluid[:, 0] == 0),
+        "fluid force, ellipsoid model": lambda mj: _has_fluid(mj) & (mj.geom_fluid[:, 0] > 0),
         "wind": lambda mj: mj.opt.wind,
     },
 }
 GROUPS = (*ENUMS, *TRAITS)
 
 
-def _has_medium(mj: mujoco.MjModel) -> bool:
+def _has_fluid(mj: mujoco.MjModel) -> bool:
     return mj.opt.density > 0 or mj.opt.viscosity > 0
 
 
 def _word(value) -> str:
-    """An enum's value as MJCF spells it."""
+    """Returns an enum's value as MJCF spells it."""
     return value.name.split("_", 1)[1].lower()
 
 
 def kinds(group: str) -> list[str]:
-    """Every kind of a group."""
+    """Returns every kind of a group."""
     if group in TRAITS:
         return list(TRAITS[group])
     words = [_word(value) for value in ENUMS[group][1].__members__.values()]
@@ -94,7 +94,7 @@ def kinds(group: str) -> list[str]:
 
 
 def kinds_in(mj: mujoco.MjModel, group: str) -> set[str]:
-    """The kinds of a group that a model has."""
+    """Returns the kinds of a group that a model has."""
     if group in TRAITS:
         return {kind for kind, has in TRAITS[group].items() if np.any(has(mj))}
     field, enum = ENUMS[group]
@@ -106,7 +106,7 @@ def _compiled(scene: str | mujoco.MjModel) -> mujoco.MjModel:
 
 
 class Marks:
-    """A pytest plugin that gathers what collected tests cover: (group, kind) -> tests."""
+    """A pytest plugin that collects the kinds that tests cover: (group, kind) -> tests."""
 
     def __init__(self):
         self.tests: dict[tuple[str, str], list[str]] = {}
@@ -133,7 +133,7 @@ class Marks:
 
 
 def marks() -> dict[tuple[str, str], list[str]]:
-    """(group, kind) -> tests, from a collection in a process of its own."""
+    """Returns (group, kind) -> tests, collected in a separate process."""
     command = [sys.executable, "-m", "pages.features"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, check=False)
     if done.returncode:
@@ -143,35 +143,35 @@ def marks() -> dict[tuple[str, str], list[str]]:
 
 
 def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]]) -> str:
-    """The table of docs/features.md.
+    """Returns the table of docs/features.md.
 
     Args:
         tests: `marks()`.
-        refused: kinds by group that are an error with names.
+        refused: unsupported kinds by group, which raise an error.
 
     Raises:
         ValueError: kinds with neither a test nor a refusal.
     """
-    lines, bare = ["| | kind | compared in |", "|---|---|---|"], []
+    lines, bare = ["| group | kind | test |", "|---|---|---|"], []
     for group in GROUPS:
         for k, kind in enumerate(kinds(group)):
             places = tests.get((group, kind), [])
             if not places and kind not in refused.get(group, ()):
                 bare.append(f"{group} {kind}")
             cell = "<br>".join(f"`{place.removeprefix('tests/')}`" for place in places)
-            lines.append(f"| {group if k == 0 else ''} | {kind} | {cell or 'an error with names'} |")
+            lines.append(f"| {group if k == 0 else ''} | {kind} | {cell or 'unsupported: an error'} |")
     if bare:
         raise ValueError(f"kinds with neither a test nor a refusal: {bare}")
     return "\n".join(lines)
 
 
 def section(page: str) -> str:
-    """What the page has between the table's marks."""
+    """Returns the part of the page between the table's markers."""
     return page.split(BEGIN)[1].split(END)[0].strip()
 
 
 def main() -> int:
-    """Collect, and print what is covered, a kind per line."""
+    """Collects tests and prints one covered kind per line."""
     plugin = Marks()
     folders = [str(HERE / name) for name in FOLDERS]
     code = pytest.main(["--collect-only", "-q", "-m", "", "-p", "no:cacheprovider", *folders], plugins=[plugin])

@@ -1,8 +1,8 @@
-"""Every pair of shapes against MuJoCo, in poses that touch, overlap deeply, keep within the margin or are degenerate.
+"""Compares every pair of shapes with MuJoCo in touching, deep, near (within the margin) and degenerate poses.
 
-A pair in closed form has MuJoCo's contacts, point by point.  A convex pair has one distance (mj_geomDistance) and,
-where it is unique, one normal: those of its deepest point are compared.  How many points stand for a flat contact is
-each engine's own rule; MuJoCo's may even give up the deepest one for two points along an edge.
+A pair in closed form has the same contact points as MuJoCo.  A convex pair has one distance (mj_geomDistance) and, if
+it is unique, one normal: those of its deepest point are compared.  The number of points of a flat contact differs
+between the engines; MuJoCo may even replace the deepest point by two points along an edge.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def is_closed(ident: int) -> bool:
 
 def where(ident: int) -> str:
     """Lanes, or one world at a time."""
-    return "one by one" if ident >= FIRST_SCALAR else "lanes"
+    return "per world" if ident >= FIRST_SCALAR else "vectorized"
 
 
 def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.
         away = 0.6
         for _ in range(6):
             data.qpos[:3] = away * along[k]
-            fl.kinematics(model, data)
+            fl.stages.kinematics(model, data)
             away -= fl.geom_distance(model, data, 0, 1, 10.0)[0] - target[k]
         pos[k, 1] = away * along[k]
     return pos, quat
@@ -223,14 +223,19 @@ def failures(first: str, second: str, ident: int, family: str, found: Agreement)
 
 HEAD = """# Pairs of shapes
 
-Written by `docs/pairs.py`, which runs the tests of each cell (`tests/pages/pairs.py`) on {n} poses and refuses to write
-what fails. A cell says how the pair is solved, for how many worlds at once, and how many points it may give.
+This page lists the collision method of every pair of geom types, and its accuracy compared with MuJoCo. Mesh geoms
+collide as their convex hulls. `docs/pairs.py` writes the page: it runs the tests of `tests/pages/pairs.py` on {n}
+poses of each pair, and stops with an error if a test fails.
 
-- **closed**: a closed form; the contacts are MuJoCo's, point by point.
-- **convex**: GJK for the distance, EPA for the depth, Newton's method on the normal of curved shapes; points from the
-  faces, edges and caps that support the contact.
-- **heights**: each triangle's prism under the shape, as a convex pair.
-- *lanes*: all worlds of a tile at once; *one by one*: the work branches, so worlds take turns, in float64.
+## Collision methods
+
+Each cell has the method, how worlds are processed, and the largest number of contact points.
+
+- **closed**: a closed formula, with the same contact points as MuJoCo.
+- **convex**: GJK for the distance, EPA for the depth, Newton's method for the normal of curved shapes. Contact points
+  come from the faces, edges and caps at the contact.
+- **heights**: a convex pair for each triangular prism of the height field below the shape.
+- *vectorized*: all worlds of a tile at once. *per world*: one world after the other, in float64.
 """
 
 
@@ -254,7 +259,8 @@ def page(n: int, progress=lambda label: None) -> str:
         AssertionError: with what is beyond its bound.
     """
     lines = [
-        "| pair | contacts met | least distance | normal | all points | same number of points | degenerate: distance |",
+        "| pair | poses in contact | least distance | normal | all points | same number of points "
+        "| degenerate: distance |",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for first, second, ident, _ in CELLS:
@@ -272,11 +278,19 @@ def page(n: int, progress=lambda label: None) -> str:
             f"{worst['normal']:.0e} | {points} | {100 * same:.0f} % | {found['degenerate'].distance:.0e} |"
         )
     about = """
-Largest differences from MuJoCo 4.0.1 [m; the normal's is of its components], a quarter of the poses each within the
-margin, touching, deep and degenerate (concentric, axes parallel or nearly so, faces on faces, edges on edges). A convex
-pair is compared with `mj_geomDistance`, and its number of points with that of MuJoCo's contacts; for normals of curved
-shapes MuJoCo's search itself ends within about 1e-5.  Where the centre of a sphere or the axis of a capsule lies on the
-surface of a height field, the depth is the radius, which ours is; MuJoCo's is off by up to 1e-4.  For a capsule along a
-cylinder's axis the depth is the sum of the radii, which ours is; MuJoCo's is off by up to 1e-5.
+## Accuracy compared with MuJoCo
+
+The table has the largest differences from MuJoCo 4.0.1 [m; of the normal, its components]. A quarter of the poses
+each are within the margin, touching, deep, and degenerate (concentric, axes parallel or nearly so, faces on faces,
+edges on edges). Convex pairs are compared with `mj_geomDistance`, and their number of points with that of MuJoCo's
+contacts.
+
+Some differences are MuJoCo's errors:
+
+- Normals of curved shapes: MuJoCo's iteration stops within about 1e-5.
+- The centre of a sphere or the axis of a capsule on the surface of a height field: the exact depth is the radius, as
+  in Featherlane. MuJoCo's is wrong by up to 1e-4.
+- A capsule along a cylinder's axis: the exact depth is the sum of the radii, as in Featherlane. MuJoCo's is wrong by
+  up to 1e-5.
 """
     return "\n".join([HEAD.format(n=n), matrix(), about, *lines]) + "\n"

@@ -8,7 +8,7 @@ import featherlane.environments as environments
 from featherlane.environments.tasks import TASKS
 
 BEGIN, END = "<!-- tasks:begin -->", "<!-- tasks:end -->"
-HEAD = """| task | what it is | seen | paid | an end | an episode |
+HEAD = """| task | description | observation | reward | termination | episode |
 | --- | --- | --- | --- | --- | --- |"""
 
 
@@ -23,10 +23,10 @@ def _row(name: str) -> str:
     task, worlds = env.task, env.batch
     seen = ", ".join(f"{part} {values.shape[1]}" for part, values in task.observation(worlds).items())
     paid = ", ".join(f"{weight:+g} {term}" for term, weight in task.weight.items())
-    end = "never"
+    end = "none"
     if task.terminated(worlds) is not None:
         end = inspect.getdoc(task.terminated).rstrip(".")  # pyright: ignore[reportOptionalMemberAccess]
-        end = end[0].lower() + end[1:]
+        end = end.removeprefix("Terminates ")
     seconds = task.limit * env.dt
     what = (inspect.getdoc(type(task)) or "").splitlines()[0].rstrip(".")
     return (

@@ -18,9 +18,9 @@ ROUNDING = 1e-12
 def forces(model, data, qpos, qvel, qacc):
     """RNEA(q, v, a)."""
     data.qpos, data.qvel, data.qacc = qpos, qvel, qacc
-    fl.forward_position(model, data)
-    fl.com_vel(model, data)
-    return fl.rne(model, data, True).copy()
+    fl.stages.forward_position(model, data)
+    fl.stages.com_vel(model, data)
+    return fl.stages.rne(model, data, True).copy()
 
 
 def differenced(model, data):

@@ -1,4 +1,4 @@
-"""Gradients of a push that misses: zero, and what points the right way (docs/gradients.md, Smoothing)."""
+"""Gradients of a push that misses: zero, and what points the right way (docs/derivatives.md#smoothed-gradients)."""
 
 import numpy as np
 import pytest

@@ -81,7 +81,7 @@ def test_forces_of_parents_and_from_outside_make_the_motion(rng):
     data.qpos, data.qvel = kicked(model, rng, 0.08)
     data.xfrc_applied = rng.standard_normal((model.nbody, 6))
     data.forward()
-    fl.rne_post_constraint(model, data)
+    fl.stages.rne_post_constraint(model, data)
     for b in np.flatnonzero(model.body_dofnum == 6):
         np.testing.assert_allclose(data.cfrc_int[b], 0, atol=1e-9 * np.abs(data.cfrc_ext).max())
 

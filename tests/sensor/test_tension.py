@@ -66,7 +66,7 @@ def test_forces_of_tendons_on_bodies_equal_mujocos(name, rng):
             ours, theirs = getattr(data, field).copy(), getattr(expected, field)
             assert np.abs(ours - theirs).max() < PARITY * max(scale, np.abs(theirs).max()), field
         again = data.cfrc_ext.copy()
-        fl.rne_post_constraint(model, data)
+        fl.stages.rne_post_constraint(model, data)
         assert np.array_equal(data.cfrc_ext, again)
 
 

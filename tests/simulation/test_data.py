@@ -83,7 +83,7 @@ def test_arrays_are_live(model, data):
     assert qpos is data.qpos and xpos is data.xpos
     assert (qpos != before).any() and xpos.any()
     qpos[:] = model.qpos0
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     body = data.body("torso")
     np.testing.assert_array_equal(body.xpos, model.qpos0[:3])
 
@@ -270,7 +270,7 @@ def test_wrong_arguments_are_told(model, data):
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.step(data, model)
     with pytest.raises(fl.errors.ArgumentTypeError):
-        fl.kinematics(model, mujoco.MjData(model.mj_model))
+        fl.stages.kinematics(model, mujoco.MjData(model.mj_model))
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.forward(model.mj_model, data)
 
@@ -356,10 +356,10 @@ def test_contact_forces_are_mujocos(pile):
 def test_contacts_alone_have_no_rows(pile):
     model, data, _ = pile
     other = copy.copy(data)
-    fl.collision(model, other)
+    fl.stages.collision(model, other)
     assert other.ncon == data.ncon and (other.contact.efc_address == -1).all()
     assert other.nefc == other.nf + other.nl
-    fl.make_constraint(model, other)
+    fl.stages.make_constraint(model, other)
     np.testing.assert_array_equal(other.contact.efc_address, data.contact.efc_address)
 
 
@@ -437,7 +437,7 @@ def test_a_second_thread_on_one_data_is_told(model):
     [
         lambda m, d: fl.step(m, d),
         lambda m, d: fl.forward(m, d),
-        lambda m, d: fl.crb(m, d),
+        lambda m, d: fl.stages.crb(m, d),
         lambda m, d: fl.inverse(m, d),
         lambda m, d: fl.mul_m(m, d, np.zeros(m.nv)),
         lambda m, d: fl.ray(m, d, (0, 0, 9), (0, 0, -1)),
@@ -470,3 +470,71 @@ def test_a_call_that_fails_leaves_the_data_free(model):
     with pytest.raises(fl.ModelError):
         fl.mul_m(model, data, np.zeros(model.nv + 1))
     fl.step(model, data)
+
+
+# ---- verbs of Data and Batch -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("control", ["array", "function", None])
+def test_a_rollout_of_a_data_equals_that_of_a_batch(control, rng):
+    model = fl.load("humanoid")
+    data, batch, names = fl.Data(model), fl.Batch(model, 2), ("qpos", "time", "xpos", "ncon", "sensordata")
+    values = rng.uniform(-1, 1, (6, model.nu))
+    given = {"array": values, "function": lambda worlds, k: values[k], None: None}[control]
+    ours, theirs = data.rollout(6, given, names), batch.rollout(6, given, names)
+    for name in names:
+        assert np.array_equal(ours[name], theirs[name][0]), name
+    data.step(2)
+    batch.step(2)
+    assert np.array_equal(data.qpos, batch.qpos[0])
+
+
+@pytest.mark.parametrize("kind", [fl.Data, lambda model: fl.Batch(model, 3)], ids=["data", "batch"])
+def test_states_and_copies_are_independent(kind):
+    model = fl.load("humanoid")
+    world = kind(model)
+    world.step(3)
+    state, other = world.get_state(), world.copy()
+    assert np.array_equal(state, fl.get_state(model, world, fl.State.INTEGRATION)) and other.model is model
+    world.step(2)
+    assert np.array_equal(other.get_state(), state) and not np.array_equal(world.qpos, other.qpos)
+    other.step(2)
+    assert np.array_equal(other.qpos, world.qpos)
+    world.set_state(state)
+    assert np.array_equal(world.get_state(), state)
+
+
+def test_a_rollout_of_a_data_refuses_what_does_not_fit():
+    data = fl.Data(fl.load("cartpole"))
+    for arguments in (
+        (0,),
+        (2, np.zeros((3, 1))),
+        (2, None, ("foo",)),
+        (2, lambda world, k: "left"),
+        (2, None, ("efc_J",)),
+    ):
+        with pytest.raises(fl.ModelError):
+            data.rollout(*arguments)
+    assert data.time == 0.0
+
+
+@pytest.mark.parametrize("kind", ["batch", "data", "mixed"])
+def test_a_rollout_takes_other_inputs_than_controls(kind, rng):
+    model = fl.load("humanoid")
+    ctrl, force = rng.uniform(-1, 1, (2, 5, model.nu)), rng.normal(0, 20, (2, 5, model.nbody, 6))
+    expected = fl.Batch(model, 2)
+    for k in range(5):
+        expected.ctrl, expected.xfrc_applied = ctrl[:, k], force[:, k]
+        expected.step()
+    if kind == "data":
+        worlds = fl.Data(model)
+        worlds.rollout(5, {"ctrl": ctrl[0], "xfrc_applied": force[0]})
+        assert np.array_equal(worlds.qpos, expected.qpos[0])
+        return
+    worlds = fl.Batch(model, 2) if kind == "batch" else fl.MixedBatch([(model, 1), (model, 1)])
+    worlds.rollout(5, {"ctrl": ctrl, "xfrc_applied": force})
+    assert np.array_equal(worlds.qpos, expected.qpos)
+    assert np.array_equal(worlds.xfrc_applied, force[:, -1])
+    for wrong in ({"qvel": ctrl}, {"ctrl": ctrl[:, :2]}, {"force": 1}):
+        with pytest.raises(fl.ModelError):
+            worlds.rollout(5, wrong)

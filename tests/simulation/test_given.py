@@ -173,8 +173,8 @@ def test_parameters_that_are_not_given_are_mixed_as_mujoco_mixes_them(model, pai
     detected.geom_xpos[:] = np.arange(12).reshape(4, 3)
     detected.geom_xpos[geom] = [[0, 0, 0], [0, 0, 0.01]]
     detected.geom_xmat[:] = np.eye(3).reshape(-1)
-    fl.collision(detected.model, detected)
-    fl.collision(model, data)
+    fl.stages.collision(detected.model, detected)
+    fl.stages.collision(model, data)
     (one,) = (c for c in detected.contact if sorted(c.geom) == sorted(geom))
     for name in PARAMETERS:
         np.testing.assert_array_equal(getattr(data.contact[0], name), getattr(one, name), name)

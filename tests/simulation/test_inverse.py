@@ -125,7 +125,7 @@ def test_without_constraints_it_is_the_smooth_inverse(rng):
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     data.qacc = rng.standard_normal(model.nv)
-    expected = fl.inverse_smooth(model, data)
+    expected = fl.stages.inverse_smooth(model, data)
     fl.inverse(model, data)
     np.testing.assert_allclose(data.qfrc_inverse, expected, rtol=1e-12, atol=1e-12)
     assert not data.qfrc_constraint.any()
@@ -175,7 +175,7 @@ def test_the_comparison_tells_how_far_the_solver_is(rng):
     data = batch.get_data(0)
     expected, constraint = external(model, data), data.qfrc_constraint.copy()
     kept = {name: np.copy(getattr(data, name)) for name in ("qacc", "qfrc_constraint", "con_force", "solver_niter")}
-    fl.compare_forward_inverse(model, data)
+    fl.stages.compare_forward_inverse(model, data)
     found, status = data.solver_fwdinv.copy(), data.status
     for name, value in kept.items():
         np.testing.assert_array_equal(getattr(data, name), value, err_msg=name)
@@ -186,7 +186,7 @@ def test_the_comparison_tells_how_far_the_solver_is(rng):
 
     exact(model)
     fl.forward(model, data)
-    fl.compare_forward_inverse(model, data)
+    fl.stages.compare_forward_inverse(model, data)
     assert data.solver_fwdinv.max() < 1e-9 < 1.0 < np.linalg.norm(expected)
 
 

@@ -96,7 +96,7 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
 ])  # fmt: skip
 def test_erp_pushes_apart_what_has_no_restitution(options, speed):
-    """As docs/contact_models.md has it."""
+    """As docs/contact.md has it."""
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
         '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
@@ -299,7 +299,7 @@ def test_sensors_measure_the_forces_of_the_lcp():
     for _ in range(200):
         fl.step(model, data)
     fl.forward(model, data)
-    fl.rne_post_constraint(model, data)
+    fl.stages.rne_post_constraint(model, data)
     np.testing.assert_allclose(data.sensordata, [2.0 * G, 0.0, 0.0, G], atol=1e-6)
     np.testing.assert_allclose(data.cfrc_ext[1, 3:], [0.0, 0.0, 2.0 * G], atol=1e-6)
     total = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))

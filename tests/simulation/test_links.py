@@ -153,7 +153,7 @@ def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
 
     def error():
         """Where what the first body holds stands from what the second does, across the axis of a slider."""
-        fl.kinematics(model, data)
+        fl.stages.kinematics(model, data)
         R = data.xmat.reshape(-1, 3, 3)
         if kind in ("ball", "hinge"):
             first, second = (data.xpos[body] + R[body] @ model.link_anchor[0, side] for side, body in enumerate((a, b)))
@@ -178,7 +178,7 @@ def test_turned_bodies_come_back_by_their_erp(kind):
     turn = 1e-4  # rad: errors of the second order are below 1e-8 of it
     half = np.array([np.cos(turn / 2), np.sin(turn / 2), 0, 0])
     quat = data.qpos[10:14].copy()
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
 
     def product(a, b):
         return np.concatenate([[a[0] * b[0] - a[1:] @ b[1:]], a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])])
@@ -232,7 +232,7 @@ def test_positions_are_those_of_joints(angle):
       </body></body></worldbody></mujoco>"""
     model = fl.load(xml)
     data = fl.Data(model)
-    fl.kinematics(model, data)
+    fl.stages.kinematics(model, data)
     hinge = fl.Link("hinge", "a", anchor=data.xanchor[0], axis=data.xaxis[0])
     model = fl.load(xml, links=[hinge, fl.Link("slider", "b", "a", axis=data.xaxis[1])])
     data = fl.Data(model)
@@ -386,7 +386,7 @@ def test_links_join_islands():
     model = fl.load(ISOTROPIC, links=[fl.Link("ball", "a", "c", anchor=(0, 0, 0)), fl.Link("fixed", "e")])
     data = fl.Data(model)
     fl.forward(model, data)
-    fl.islands(model, data)
+    fl.stages.islands(model, data)
     np.testing.assert_array_equal(data.tree_island, [0, -1, 0, -1, 1])
 
 

@@ -77,7 +77,7 @@ def test_a_data_has_its_islands(rng):
     model = fl.load(mj)
     data = fl.Data(model)
     fl.forward(model, data)
-    fl.islands(model, data)
+    fl.stages.islands(model, data)
     expected = truth(mj, (mj.qpos0, np.zeros(mj.nv)))
     assert isinstance(data.nisland, int) and data.nisland == expected.nisland
     np.testing.assert_array_equal(data.tree_island, expected.tree_island)

@@ -41,9 +41,7 @@ MODEL_HELP = (
     "A bundled model (pendulum, double_pendulum, cartpole, slider_crank, arm, quadruped, quadruped_elliptic, humanoid, "
     "rope, chain, box_stack, stacks, pile, pyramid, hand), or an MJCF or URDF file."
 )
-SWEEP_HELP = (
-    "What to run: model, samples, seed, [options], [parameters], [rollout], [reduce]; docs/sweep.md has the format."
-)
+SWEEP_HELP = "What to run: model, samples, seed, [options], [parameters], [rollout], [reduce]; see docs/distributed.md."
 Source = Annotated[str, typer.Argument(metavar="NAME|PATH", help=MODEL_HELP, show_default=False)]
 Sources = Annotated[list[str], typer.Argument(metavar="NAME|PATH...", help=MODEL_HELP, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]

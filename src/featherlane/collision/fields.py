@@ -1,4 +1,4 @@
-"""Fields of collision: given contacts, near pairs, slots, and the room in which two shapes are met."""
+"""Fields of collision detection: user-defined contacts, near pairs, slots, and scratch memory of the narrow phase."""
 
 from featherlane.lanes.layout import Declare, size
 

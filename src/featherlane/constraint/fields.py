@@ -1,4 +1,4 @@
-"""Fields of the rows; a slot is a row that some world of the tile has, a world that lacks it has D = 0 there."""
+"""Fields of constraint rows, in slots: a world without the row of a slot has D = 0 there."""
 
 from featherlane.lanes.layout import Declare, size
 

@@ -30,22 +30,21 @@ from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import (
-    BINDABLE,
-    LASTING,
-    REPORTS,
-    STATE,
-    check_bindable,
-    keyframe_numbers,
-    not_kept,
-)
+from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
 from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.recordings import control_of_step, controls_of_rollout, field_names, recordings
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    check_bindable,
+    control_of_step,
+    controls_of_rollout,
+    field_names,
+    recordings,
+)
 
 
 class Batch(Given):

@@ -24,9 +24,10 @@ from featherlane.model.enums import (
 LEAP = 0.1  # of the bodies' mean size, or rad, in one step from rest
 
 
-@check("actuator-idle", WARNING, "its control has no effect, in training neither")
+@check("actuator-idle", WARNING, "its control has no effect, in training either")
 def idle(patient: Patient) -> Iterator[Sign]:
-    """An actuator whose gear, moment at every start, gain and bias, or range of force or control is zero."""
+    """Finds actuators without effect: the gear, the moment at every start, gain and bias, or the range of force or
+    control is zero."""
     m = patient.model
     for i in range(m.nactuator):
         reason = _idle_reason(patient, i)
@@ -69,20 +70,20 @@ def _joint_is_dead(patient: Patient, i: int) -> bool:
     return bool(m.jnt_actfrclimited[j]) and not m.jnt_actfrcrange[j].any()
 
 
-@check("actuator-off", NOTE, "its control has no effect until the group is switched on")
+@check("actuator-off", NOTE, "its control has no effect until the group is enabled")
 def switched_off(patient: Patient) -> Iterator[Sign]:
-    """An actuator of a group that `actuatorgroupdisable` switches off."""
+    """Finds actuators in a group that `actuatorgroupdisable` disables."""
     for i in range(patient.model.nactuator):
         if is_off(patient, i):
             seen = f"group {patient.model.actuator_group[i]} is off"
             yield Sign("actuator", i, seen, "model.opt.disableactuator = 0")
 
 
-@check("actuator-violent", WARNING, "full control throws it about faster than the step can follow")
+@check("actuator-violent", WARNING, "at full control it accelerates faster than the time step resolves")
 def violent(patient: Patient) -> Iterator[Sign]:
-    """A motor (a force that does not depend on the length) whose full force F, against inertia I and joint damping d,
-    moves it in one step from rest, h^2 F / (I + h d), by more than 0.1 rad, or a tenth of the bodies' mean size.  Of an
-    activation with a time constant T the part h / T counts."""
+    """Finds motors (force independent of length) that at full force F move the joint too far in the first step from
+    rest: h^2 F / (I + h d) above 0.1 rad, or above a tenth of the mean body size.  Activation dynamics with time
+    constant T scale this by h / T."""
     m, h = patient.model, patient.h
     damped = patient.inverse_of(patient.start.M + np.diag(h * np.abs(m.dof_damping)))
     for i in range(m.nactuator):

@@ -20,10 +20,9 @@ PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable
 PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 
 
-@check("mask-alone", NOTE, "it has bits of a geom that touches, and passes through everything")
+@check("mask-alone", NOTE, "its collision bits are set, but it passes through everything")
 def mask_alone(patient: Patient) -> Iterator[Sign]:
-    """A geom with contype or conaffinity that is in no pair, as no geom of another body has bits that match; where
-    there are other bodies that move, or its own does."""
+    """Finds geoms whose contype and conaffinity match no geom of another body, unless all these bodies are static."""
     m = patient.model
     types, affinities = m.geom_contype.astype(np.int64), m.geom_conaffinity.astype(np.int64)
     alone = (types | affinities) != 0
@@ -37,9 +36,9 @@ def mask_alone(patient: Patient) -> Iterator[Sign]:
             yield Sign("geom", int(g), seen, "bits that meet those of another geom, or 0 and 0")
 
 
-@check("physics-off", NOTE, "easily forgotten after a test")
+@check("physics-off", NOTE, "such flags are easily forgotten after a test")
 def physics_off(patient: Patient) -> Iterator[Sign]:
-    """Flags that switch off a part of the physics of which the model has some."""
+    """Finds disable flags that switch off physics which the model uses."""
     m, off = patient.model, Disable(patient.model.opt_disableflags) & PHYSICS
     there = {
         Disable.CONTACT: len(patient.candidates) > 0,
@@ -57,10 +56,10 @@ def physics_off(patient: Patient) -> Iterator[Sign]:
             yield Sign("option", str(flag.name).lower(), "is off", "the flag of this name, if it is meant to act")
 
 
-@check("friction-none", NOTE, "friction rows cost time and hold nothing; condim 1 says the same")
+@check("friction-none", NOTE, "friction rows cost time and exert no force; condim 1 has the same effect")
 def no_friction(patient: Patient) -> Iterator[Sign]:
-    """A geom with condim 3 and more in whose pairs neither geom has sliding friction; condim 4 and 6 without spinning
-    or rolling friction in any pair."""
+    """Finds geoms with condim 3 or more and no sliding friction in any pair, or condim 4 or 6 and no spinning or
+    rolling friction."""
     m, pairs = patient.model, patient.pairs
     if not len(pairs) or m.opt_enableflags & ENABLE_OVERRIDE:
         return
@@ -74,18 +73,19 @@ def no_friction(patient: Patient) -> Iterator[Sign]:
                 yield Sign("geom", int(g), seen, "a smaller condim, or friction")
 
 
-@check("friction-large", NOTE, "a pyramid's rows become nearly parallel, and solvers slow down")
+@check("friction-large", NOTE, "the rows of a pyramidal cone become nearly parallel, and solvers slow down")
 def rough(patient: Patient) -> Iterator[Sign]:
-    """A colliding geom with a sliding friction coefficient above 10 (rubber on rubber has about 1)."""
+    """Finds colliding geoms with sliding friction above 10 (rubber on rubber has about 1)."""
     m = patient.model
     for g in np.unique(patient.pairs):
         if m.geom_friction[g, 0] > ROUGH:
             yield Sign("geom", int(g), f"friction {m.geom_friction[g, 0]:g}", "0.5 to 2, with impratio against slip")
 
 
-@check("impratio", NOTE, "friction rows are that much stiffer than the normal ones: more iterations, less accuracy")
+@check("impratio", NOTE, "friction rows are stiffer than normal rows by this factor: more iterations, less accuracy")
 def impratio(patient: Patient) -> Iterator[Sign]:
-    """`impratio` above 1 with pyramids, whose edges mix friction with the normal force, or above 100 with any cone."""
+    """Finds `impratio` above 1 with pyramidal cones, whose edges mix friction and normal force, or above 100 with any
+    cone."""
     m = patient.model
     ratio = m.opt.impratio
     if len(patient.pairs) and m.opt_contact_model != LCP and (ratio > HARD or (ratio > 1 and m.opt_cone == PYRAMIDAL)):
@@ -94,10 +94,10 @@ def impratio(patient: Patient) -> Iterator[Sign]:
         yield Sign("option", "impratio", seen, 'cone="elliptic" with 10 or so; or the contact model lcp against creep')
 
 
-@check("contact-unyielding", WARNING, "contacts as stiff as numbers allow: rounding is left of their forces")
+@check("contact-unyielding", WARNING, "the contact is so stiff that its force is dominated by rounding errors")
 def unyielding(patient: Patient) -> Iterator[Sign]:
-    """A geom that moves, in a pair of whose bodies no push at the centre of mass moves either: it is on the axis of the
-    only joint, so that `body_invweight0`, which the stiffness of contacts goes by, is next to nothing."""
+    """Finds moving geoms in pairs of bodies with almost zero `body_invweight0`, from which contact stiffness is
+    computed: the centre of mass lies on the axis of the only joint."""
     m, found = patient.model, set()
     if m.opt_contact_model == LCP:
         return
@@ -110,9 +110,10 @@ def unyielding(patient: Patient) -> Iterator[Sign]:
         yield Sign("geom", g, seen, "a centre of mass off the axis; or exclude the pair, if the joint keeps them apart")
 
 
-@check("tunnels", NOTE, "faster, it passes through what is thin, as no contact is sought along the way")
+@check("tunnels", NOTE, "if it moves faster, it passes through thin geoms: there is no continuous collision detection")
 def tunnelling(patient: Patient) -> Iterator[Sign]:
-    """A moving geom whose smallest half side passes in one step at 1 m/s, against a geom that is no plane."""
+    """Finds moving geoms, in pairs without a plane, that move farther than their smallest half side in one step at 1
+    m/s."""
     m = patient.model
     others = patient.pairs[(m.geom_type[patient.pairs] != PLANE).all(axis=1)] if len(patient.pairs) else patient.pairs
     for g in np.unique(others):

@@ -32,7 +32,7 @@ def pairs_by(patient: Patient, function: int) -> int:
 
 @check("pairs-many", NOTE, "each pair is tested in each step, at about 3 ns in one world and 1 ns in a batch")
 def many_pairs(patient: Patient) -> Iterator[Sign]:
-    """More than 5,000 pairs of geoms that may touch."""
+    """Finds models with more than 5,000 pairs of geoms that may collide."""
     n = len(patient.pairs)
     if n > LISTED:
         crowd = f"; a tree finds those of {patient.model.ncrowd} geoms" if patient.model.ncrowd else ""
@@ -40,17 +40,17 @@ def many_pairs(patient: Patient) -> Iterator[Sign]:
         yield Sign("model", -1, f"{n} pairs of geoms may touch{crowd}", advice)
 
 
-@check("pairs-convex", NOTE, "such pairs are sought one world at a time, by an iteration: microseconds each")
+@check("pairs-convex", NOTE, "these pairs are tested one world at a time by iteration: microseconds each")
 def convex_pairs(patient: Patient) -> Iterator[Sign]:
-    """More than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
+    """Finds models with more than 100 pairs of convex shapes without a formula (meshes, ellipsoids, cylinders)."""
     n = pairs_by(patient, CONVEX)
     if n > FEW_CONVEX:
         yield Sign("model", -1, f"{n} pairs of convex shapes", "capsules and boxes in place of meshes, or fewer pairs")
 
 
-@check("mesh-detailed", NOTE, "a support point walks over the hull's vertices, and faces are searched for contacts")
+@check("mesh-detailed", NOTE, "support points and contact faces are searched among the hull's vertices")
 def detailed(patient: Patient) -> Iterator[Sign]:
-    """A colliding mesh whose convex hull has more than 1,000 vertices."""
+    """Finds colliding meshes whose convex hull has more than 1,000 vertices."""
     m = patient.model
     for g in np.unique(patient.pairs):
         mesh = int(m.geom_dataid[g])
@@ -61,15 +61,15 @@ def detailed(patient: Patient) -> Iterator[Sign]:
 
 @check("heights-many", NOTE, "each such pair tests every prism of the height field below the geom")
 def heights(patient: Patient) -> Iterator[Sign]:
-    """More than 50 pairs with height fields."""
+    """Finds models with more than 50 pairs with height fields."""
     n = pairs_by(patient, HEIGHTS)
     if n > FEW_HEIGHTS:
         yield Sign("model", -1, f"{n} pairs with height fields", "let feet alone touch them")
 
 
-@check("inertia-dense", NOTE, "factor and Hessian cost the cube of the dofs where branches would make it far less")
+@check("inertia-dense", NOTE, "factoring M and the Hessian costs the cube of the DoFs; a branched tree costs far less")
 def dense(patient: Patient) -> Iterator[Sign]:
-    """A hundred dofs and more in a tree more than half of whose inertia is not zero: one long chain."""
+    """Finds trees with at least 100 DoFs whose mass matrix is more than half nonzero: one long chain."""
     m = patient.model
     for tree in range(m.ntree):
         at = patient.dofs_of_tree(tree)
@@ -84,18 +84,18 @@ def dense(patient: Patient) -> Iterator[Sign]:
             yield Sign("body", int(m.tree_bodyadr[tree]), seen, advice)
 
 
-@check("rk4-contacts", NOTE, "four times the work of a step, and not of fourth order where contacts switch")
+@check("rk4-contacts", NOTE, "a step costs four times as much and is not fourth order when contacts switch")
 def runge_kutta(patient: Patient) -> Iterator[Sign]:
-    """The integrator RK4 in a model with pairs that may touch."""
+    """Finds the integrator RK4 in a model with pairs that may collide."""
     m = patient.model
     if accelerations(m) > 1 and len(patient.pairs):
         seen = f"rk4 with {len(patient.pairs)} pairs that may touch"
         yield Sign("option", "integrator", seen, 'integrator="implicitfast", and half the timestep if need be')
 
 
-@check("iterations-few", NOTE, "steps that need more end away from their solution, and status counts not_converged")
+@check("iterations-few", NOTE, "steps that need more iterations end unconverged and are counted in `not_converged`")
 def few_iterations(patient: Patient) -> Iterator[Sign]:
-    """Fewer than 10 iterations for Newton, which is the default solver and usually takes three."""
+    """Finds an iteration limit below 10 with Newton, the default solver, which usually takes three."""
     m = patient.model
     if m.opt_contact_model != LCP and m.opt_solver == NEWTON and m.opt_iterations < FEWEST:
         seen = f"at most {m.opt_iterations} of newton"

@@ -26,7 +26,7 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
 
     Args:
         source: a Model, with its edits, or whatever `load` takes.
-        checks: names of checks; none: all of docs/doctor.md.
+        checks: names of checks; none: all of docs/diagnostics.md.
 
     Returns:
         Findings, errors first, then warnings, then notes.  A model that is refused has errors for the reasons alone.

@@ -32,7 +32,7 @@ class Finding:
     """One thing that is wrong or worth knowing.
 
     Attributes:
-        check: name of the check, as docs/doctor.md lists them.
+        check: name of the check, as docs/diagnostics.md lists them.
         severity: `error`, `warning` or `note`.
         kind: of the element: `body`, `joint`, `geom`, ..., `option` or `model`.
         id: number of the element among its kind; name of an option; -1 for the model.

@@ -28,10 +28,9 @@ RATIO = 1e3  # of masses that lean on each other
 ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of a double's digits
 
 
-@check("massless", ERROR, "its acceleration is force over nothing: infinite, or NaN")
+@check("massless", ERROR, "its acceleration is a force divided by zero: infinite or NaN")
 def massless(patient: Patient) -> Iterator[Sign]:
-    """A dof that moves no mass above 1e-15 kg and has no armature, or whose inertia in qpos0 is not above 1e-15 kg or
-    kg m^2."""
+    """Finds DoFs without armature that move at most 1e-15 kg, or with inertia at qpos0 of at most 1e-15 kg (kg m^2)."""
     m = patient.model
     moved = patient.subtree_mass[m.dof_bodyid] + patient.subtree_sum(m.body_inertia.sum(axis=1))[m.dof_bodyid]
     for i in np.flatnonzero(~(patient.start.M.diagonal() > MINVAL) | ~(moved + m.dof_armature > MINVAL)):
@@ -39,9 +38,9 @@ def massless(patient: Patient) -> Iterator[Sign]:
         yield Sign("joint", int(m.dof_jntid[i]), seen, "give the body, or one below it, mass, or the joint armature")
 
 
-@check("constants-stale", WARNING, "inertias of single bodies, weights of constraints and sizes are the old ones")
+@check("constants-stale", WARNING, "body inertias, constraint weights and sizes are those before the edit")
 def stale(patient: Patient) -> Iterator[Sign]:
-    """An edited mass that what was computed from it does not have: `body_subtreemass` is another sum."""
+    """Finds edited masses without an update of derived constants: `body_subtreemass` differs from the sum of masses."""
     m = patient.model
     total = patient.subtree_mass
     for b in np.flatnonzero(np.abs(m.body_subtreemass - total) > ROUNDING * np.maximum(total, m.body_subtreemass)):
@@ -50,9 +49,9 @@ def stale(patient: Patient) -> Iterator[Sign]:
             yield Sign("body", int(b), seen, "featherlane.set_const(model) after edits of masses and inertias")
 
 
-@check("inertia-impossible", ERROR, "no distribution of mass has these moments; rotation gains energy from nothing")
+@check("inertia-impossible", ERROR, "no mass distribution has these moments; rotation gains energy")
 def impossible(patient: Patient) -> Iterator[Sign]:
-    """A moving body with principal moments A + B < C, as A + B - C is twice the integral of z^2 dm."""
+    """Finds moving bodies with principal moments A + B < C; A + B - C is twice the integral of z^2 dm."""
     m = patient.model
     A, B, C = np.sort(m.body_inertia, axis=1).T
     for b in np.flatnonzero(patient.moving & (A + B < C * (1 - ROUNDING)) & (C > MINVAL)):
@@ -61,20 +60,20 @@ def impossible(patient: Patient) -> Iterator[Sign]:
         yield Sign("body", int(b), seen, "let geoms give the inertia, or correct fullinertia (units, signs)")
 
 
-@check("inertia-large", WARNING, "it turns as something several times its size would")
+@check("inertia-large", WARNING, "it rotates like a body several times its size")
 def beyond_geoms(patient: Patient) -> Iterator[Sign]:
-    """A body whose radius of gyration, the root of half the trace of its inertia over its mass, is more than twice as
-    long as what its geoms reach: beyond once, mass lies outside of all of them."""
+    """Finds bodies whose radius of gyration (square root of half the trace of the inertia over the mass) is more than
+    twice the reach of their geoms.  A larger radius than the reach itself means mass outside of all geoms."""
     for b, gyration, reach in _gyrations(patient):
         if gyration > OUTSIDE * reach:
             seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
             yield Sign("body", b, seen, "look for g or mm in the numbers, or let the geoms give the inertia")
 
 
-@check("inertia-small", NOTE, "contacts off its centre spin it up at once: a stiff problem")
+@check("inertia-small", NOTE, "off-centre contacts spin it up at once, which makes the problem stiff")
 def concentrated(patient: Patient) -> Iterator[Sign]:
-    """A body with dofs of its own whose radius of gyration is below a hundredth of what its geoms reach (a uniform rod
-    has 0.58)."""
+    """Finds bodies with joints whose radius of gyration is below a hundredth of the reach of their geoms (0.58 for a
+    uniform rod)."""
     for b, gyration, reach in _gyrations(patient):
         if patient.model.body_dofnum[b] and gyration * COMPACT < reach:
             seen = f"radius of gyration {gyration:.3g} m, its geoms reach {reach:.3g} m from the centre of mass"
@@ -97,10 +96,10 @@ def _matter(patient: Patient, weld: int) -> np.ndarray:
     return np.flatnonzero((m.body_weldid[m.geom_bodyid] == weld) & (m.geom_rbound > 0))
 
 
-@check("density", NOTE, "a mass in grams, or a length in millimetres, is a factor of a thousand or a billion")
+@check("density", NOTE, "a mass in grams or a length in millimetres is wrong by 1e3 or 1e9")
 def density(patient: Patient) -> Iterator[Sign]:
-    """Bodies whose mass over the volume of their geoms is above 25,000 kg/m^3 with all geoms counted (osmium has
-    22,590), or below 1 kg/m^3 by the largest geom alone (air has 1.2)."""
+    """Finds bodies with density above 25,000 kg/m^3 over the volume of all geoms (osmium has 22,590), or below 1 kg/m^3
+    over the largest geom (air has 1.2)."""
     m = patient.model
     for weld in np.unique(m.body_weldid[patient.moving]):
         geoms = _matter(patient, int(weld))
@@ -128,9 +127,9 @@ def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
     return float(most), float(least)
 
 
-@check("centre-outside", NOTE, "a wrong centre of mass tips it over, and nothing looks wrong in a picture")
+@check("centre-outside", NOTE, "a wrong centre of mass tips it over and is not visible in a rendering")
 def centre_outside(patient: Patient) -> Iterator[Sign]:
-    """A moving body of which mass is asked that lies outside the box about all geoms it is welded to."""
+    """Finds moving bodies whose centre of mass lies outside the bounding box of all geoms welded to them."""
     m, d = patient.model, patient.start.data
     for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
         geoms = _matter(patient, int(m.body_weldid[b]))
@@ -143,9 +142,9 @@ def centre_outside(patient: Patient) -> Iterator[Sign]:
                 yield Sign("body", int(b), seen, "check pos of <inertial> (frame of the body, metres)")
 
 
-@check("mass-ratio", NOTE, "the light one carries the heavy one: solvers need more iterations, float32 loses digits")
+@check("mass-ratio", NOTE, "the light tree carries the heavy one: more solver iterations, fewer digits in float32")
 def mass_ratio(patient: Patient) -> Iterator[Sign]:
-    """Trees that touch at a start, or that an equality joins, whose masses differ by more than a thousand."""
+    """Finds trees in contact at a start, or joined by an equality, whose mass ratio exceeds 1,000."""
     m, found = patient.model, set()
     for a, b in _joined(patient):
         a, b = sorted((int(m.body_rootid[a]), int(m.body_rootid[b])), key=lambda body: m.body_subtreemass[body])
@@ -165,9 +164,9 @@ def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
         yield patient.bodies_of_equality(int(e))
 
 
-@check("inertia-singular", NOTE, "two dofs do nearly the same: accelerations lose as many digits, in float32 all")
+@check("inertia-singular", NOTE, "two DoFs are nearly redundant: accelerations lose digits, in float32 all of them")
 def singular(patient: Patient) -> Iterator[Sign]:
-    """A tree whose inertia, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
+    """Finds trees whose mass matrix, scaled to a unit diagonal, has an eigenvalue below 1e-8."""
     m = patient.model
     for tree in range(m.ntree):
         at = patient.dofs_of_tree(tree)

@@ -15,10 +15,10 @@ PART = 1e-3  # of a geom's half side: the depth of a contact that matters
 HEAVIEST = 100.0  # m/s^2
 
 
-@check("far-from-origin", NOTE, 'with dtype="float32" contacts flicker, as positions round to such steps')
+@check("far-from-origin", NOTE, 'with dtype="float32" positions are rounded so coarsely that contacts flicker')
 def far(patient: Patient) -> Iterator[Sign]:
-    """A colliding geom on a moving body so far from the origin at a start that float32's spacing there exceeds a
-    thousandth of its smallest half side."""
+    """Finds colliding geoms on moving bodies so far from the origin that float32's spacing exceeds a thousandth of
+    their smallest half side."""
     m = patient.model
     for g in np.unique(patient.pairs):
         width = patient.half_width[g]
@@ -29,9 +29,9 @@ def far(patient: Patient) -> Iterator[Sign]:
             yield Sign("geom", int(g), seen, "move the scene to the origin, or compute in float64")
 
 
-@check("gravity-unit", NOTE, "tolerances, default solref and densities take metres, kilograms and seconds for granted")
+@check("gravity-unit", NOTE, "tolerances, default solref and densities assume metres, kilograms and seconds")
 def gravity_unit(patient: Patient) -> Iterator[Sign]:
-    """Gravity above 100 m/s^2, as in millimetres or centimetres."""
+    """Finds gravity above 100 m/s^2, as in millimetres or centimetres."""
     size = float(np.linalg.norm(patient.model.opt.gravity))
     if size > HEAVIEST:
         yield Sign("option", "gravity", f"{size:.4g} m/s^2", "lengths in metres, gravity 9.81")

@@ -84,10 +84,10 @@ def growth(patient: Patient, K: float, B: float) -> float:
     return float(np.abs(np.roots([1.0, h * B + h * h * K - 2.0, 1.0 - h * B])).max())
 
 
-@check("row-unstable", WARNING, "errors of the constraint grow from step to step: it rattles, or blows up")
+@check("row-unstable", WARNING, "constraint errors grow from step to step: it oscillates or diverges")
 def unstable(patient: Patient) -> Iterator[Sign]:
-    """A contact's, limit's, friction loss's or equality's reference whose step multiplies errors by more than 1: with
-    Euler h B >= 2 or h^2 K >= 4 - 2 h B, for a `solref` of (T, z) at T = 2 h a damping ratio z below 0.36."""
+    """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
+    With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""
     for kind, ident, attribute, solref, _ in _relevant(patient):
         K, B = stiffness(patient, solref, attribute == "solreffriction")
         factor = growth(patient, K, B)
@@ -99,9 +99,9 @@ def unstable(patient: Patient) -> Iterator[Sign]:
             yield Sign(kind, ident, seen, advice)
 
 
-@check("row-softer", WARNING, "it is softer than it says, and gets stiffer with every smaller time step")
+@check("row-softer", WARNING, "the constraint is softer than stated, and stiffens as the time step decreases")
 def softer(patient: Patient) -> Iterator[Sign]:
-    """A time constant in `solref` below two time steps, which `refsafe` takes for two."""
+    """Finds time constants in `solref` below two time steps, which `refsafe` raises to two."""
     if patient.model.opt_disableflags & Disable.REFSAFE:
         return
     least = SAFE * patient.h
@@ -111,18 +111,18 @@ def softer(patient: Patient) -> Iterator[Sign]:
             yield Sign(kind, ident, seen, f"timestep of at most {solref[0] / 2:.3g} s, or say {least:.3g} s")
 
 
-@check("row-contradicts", WARNING, "numbers whose signs contradict each other are replaced by (0.02, 1)")
+@check("row-contradicts", WARNING, "values with contradicting signs are replaced by (0.02, 1)")
 def contradicting(patient: Patient) -> Iterator[Sign]:
-    """A `solref` with one number above 0 and one that is not."""
+    """Finds `solref` with one value above 0 and one at or below 0."""
     for kind, ident, attribute, solref, _ in _relevant(patient):
         if (solref[0] > 0) != (solref[1] > 0):
             advice = "both positive: time constant, damping ratio; both negative: -stiffness, -damping"
             yield Sign(kind, ident, f"{attribute} {_shown(solref)}: acts as 0.02 1", advice)
 
 
-@check("impedance-clipped", NOTE, "it is clipped, and the row is softer or harder than it says")
+@check("impedance-clipped", NOTE, "the values are clipped, and the row is softer or harder than stated")
 def clipped(patient: Patient) -> Iterator[Sign]:
-    """A `solimp` whose first two numbers lie outside 0 to 1, or whose first exceeds its second."""
+    """Finds `solimp` whose first two values lie outside 0 to 1, or whose first exceeds its second."""
     for kind, ident, attribute, _, solimp in _relevant(patient):
         low, high = map(float, solimp[:2])
         if low < 0 or high > 1 or low > high:

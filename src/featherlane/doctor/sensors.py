@@ -22,10 +22,10 @@ DISTANCES = (enums.SENS_GEOMDIST, enums.SENS_GEOMNORMAL, enums.SENS_GEOMFROMTO)
 OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OBJ_CAMERA: "cam_bodyid"}
 
 
-@check("sensor-idle", WARNING, "it is zero whatever happens")
+@check("sensor-idle", WARNING, "its value is always zero")
 def idle(patient: Patient) -> Iterator[Sign]:
-    """A touch sensor on a body without geoms that may touch; one of a velocity on what
-    cannot move; one of a distance whose cutoff of 0 leaves overlap alone."""
+    """Finds touch sensors on bodies without colliding geoms, velocity sensors on fixed bodies, and distance sensors
+    whose cutoff of 0 detects overlap only."""
     for i in range(patient.model.nsensor):
         reason = _idle_reason(patient, i)
         if reason:
@@ -61,9 +61,9 @@ def _stands(patient: Patient, i: int) -> bool:
     return not patient.moving[body] and m.body_mocapid[m.body_weldid[body]] < 0
 
 
-@check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion does not need it")
+@check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion is not affected")
 def not_computed(patient: Patient) -> Iterator[Sign]:
-    """A sensor whose value Featherlane does not compute: tactile, of a plugin, of the user without a function."""
+    """Finds unsupported sensors: tactile, plugin, and user sensors without a function."""
     from featherlane.model.features import sensor_problem
 
     for i in range(patient.model.nsensor):

@@ -18,10 +18,11 @@ COARSE = 1.0  # rad of a period that one step covers: about six steps for a peri
 RINGS = 0.1  # damping ratio below which a servo swings three times and more
 
 
-@check("step-unstable", ERROR, "every step multiplies the motion, until numbers turn bad or something clips it")
+@check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit clips it")
 def unstable(patient: Patient) -> Iterator[Sign]:
-    """A mode of springs, dampers and servos, with the inertia of the whole tree, that the step multiplies by more than
-    1.001 while the continuous system lets it decay: explicit springs of h w > 2, explicit dampers of h d / I > 2."""
+    """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
+    system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
+    tree."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(patient):
         limit = np.exp(patient.h * max(0.0, np.real(system.roots).max())) * (1 + GROWS)
@@ -61,9 +62,9 @@ def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
     return advice
 
 
-@check("step-coarse", NOTE, "its frequency and phase are off by per cents, and its amplitude depends on the step")
+@check("step-coarse", NOTE, "frequency and phase are wrong by per cents, and the amplitude depends on the step")
 def coarse(patient: Patient) -> Iterator[Sign]:
-    """A mode that oscillates (damping ratio below 0.7) with h w above 1: fewer than six steps to a period."""
+    """Finds oscillating modes (damping ratio below 0.7) with h w above 1: fewer than six steps per period."""
     worst: dict[tuple[str, int], tuple[Start, Mode]] = {}
     for start, system in systems(patient):
         for mode in system.continuous_modes() if np.abs(system.roots).max() * patient.h > COARSE else ():
@@ -77,10 +78,10 @@ def coarse(patient: Patient) -> Iterator[Sign]:
         yield Sign(kind, ident, f"{seen}steps to a period", f"timestep of at most {0.3 / size:.2g} s for 20 steps")
 
 
-@check("servo-rings", NOTE, "it overshoots and swings on; a policy or a filter has to damp what the servo could")
+@check("servo-rings", NOTE, "it overshoots and oscillates; a policy or a filter has to damp it instead")
 def ringing(patient: Patient) -> Iterator[Sign]:
-    """A position servo whose damping ratio d / (2 sqrt(k I)) is below 0.1, with I and d along its moment, dampers of
-    joints and tendons counted, dry friction not."""
+    """Finds position servos with damping ratio d / (2 sqrt(k I)) below 0.1.  I and d act along the moment; joint and
+    tendon damping count, dry friction does not."""
     m, start = patient.model, patient.start
     D = np.zeros((m.nv, m.nv))
     for term in terms(patient, start):
@@ -104,9 +105,10 @@ def _has_friction(patient: Patient, a: np.ndarray) -> bool:
     return bool(patient.model.dof_frictionloss[np.flatnonzero(a)].any())
 
 
-@check("rate-negative", WARNING, "it drives away from where it is: the motion gains energy on its own")
+@check("rate-negative", WARNING, "it accelerates away from rest: the motion gains energy")
 def negative(patient: Patient) -> Iterator[Sign]:
-    """Negative stiffness or damping: of a joint, a tendon, or an actuator whose force grows with length or velocity."""
+    """Finds negative stiffness or damping of a joint, a tendon, or an actuator whose force grows with length or
+    velocity."""
     m = patient.model
     for j in range(m.njnt):
         for name, value in (("stiffness", m.jnt_stiffness[j]), ("damping", m.dof_damping[m.jnt_dofadr[j]])):

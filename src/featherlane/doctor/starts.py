@@ -26,9 +26,9 @@ RADIANS = np.radians(2 * np.pi)  # rad: what a turn in radians, read as degrees,
 TINY = 1e-9
 
 
-@check("start-bad", ERROR, "the first step resets the world to qpos0, and so does every one after it")
+@check("start-bad", ERROR, "every step resets the world to qpos0")
 def bad_start(patient: Patient) -> Iterator[Sign]:
-    """An acceleration at a start that is NaN or beyond 1e10."""
+    """Finds initial accelerations that are NaN or beyond 1e10."""
     for start in patient.starts:
         bad = np.flatnonzero(~(np.abs(start.data["qacc"]) <= LARGEST))
         if len(bad):
@@ -37,10 +37,9 @@ def bad_start(patient: Patient) -> Iterator[Sign]:
             yield Sign("joint", joint, seen, "mend what the other findings say of masses, overlaps and loops")
 
 
-@check("start-jumps", WARNING, "forces at the start are out of proportion to masses and time step")
+@check("start-jumps", WARNING, "initial forces are out of proportion to masses and time step")
 def jumping(patient: Patient) -> Iterator[Sign]:
-    """A dof that the first step from rest, h^2 a, would carry by more than a tenth of the bodies' mean size, or 0.1
-    rad."""
+    """Finds DoFs that the first step from rest moves by h^2 a above a tenth of the mean body size, or 0.1 rad."""
     m, h = patient.model, patient.h
     for start in patient.starts:
         limit = np.array([JUMP * (patient.size if patient.is_linear(i) else 1.0) for i in range(m.nv)])
@@ -54,9 +53,9 @@ def jumping(patient: Patient) -> Iterator[Sign]:
             yield Sign("joint", int(m.dof_jntid[worst]), seen, advice)
 
 
-@check("overlap", WARNING, "contacts push the bodies apart at once, at the speed that is named")
+@check("overlap", WARNING, "the contact pushes the bodies apart at once, at the reported speed")
 def overlapping(patient: Patient) -> Iterator[Sign]:
-    """Contacts at a start deeper than a tenth of the smaller half side of the two geoms' boxes."""
+    """Finds initial contacts deeper than a tenth of the smaller half side of the geoms' bounding boxes."""
     width, found = patient.half_width, {}
     for start in patient.starts:
         for contact in start.contact:
@@ -73,9 +72,9 @@ def overlapping(patient: Patient) -> Iterator[Sign]:
         yield Sign("geom", h, seen, "move them apart, or exclude the pair if it may overlap")
 
 
-@check("loop-open", WARNING, "the constraint pulls it shut at once, at the speed that is named")
+@check("loop-open", WARNING, "the constraint closes the gap at once, at the reported speed")
 def open_loops(patient: Patient) -> Iterator[Sign]:
-    """An active equality whose error at a start exceeds 1 % of the bodies' mean size, or 0.01 rad."""
+    """Finds active equalities with an initial error above 1 % of the mean body size, or 0.01 rad."""
     m = patient.model
     for e in range(m.neq):
         errors = [(np.abs(r[ids == e]).max(initial=0.0), s) for s in patient.starts for ids, r in [s.loops]]
@@ -96,9 +95,9 @@ def _unit_of_equality(patient: Patient, e: int) -> str:
     return "m or rad" if m.eq_type[e] == EQ_WELD else "m"
 
 
-@check("beyond-range", WARNING, "the limit pushes it back at once, and so does every reset")
+@check("beyond-range", WARNING, "the limit pushes it back at once, after every reset")
 def beyond_range(patient: Patient) -> Iterator[Sign]:
-    """A joint or tendon that starts beyond its range by more than 5 % of the range's width."""
+    """Finds joints or tendons that start beyond their range by more than 5 % of its width."""
     m = patient.model
     for j in map(int, np.flatnonzero(m.jnt_limited)):
         yield from _beyond(patient, "joint", j, m.jnt_range[j], lambda s, j=j: _position(patient, s, j))
@@ -128,9 +127,9 @@ def _beyond(patient: Patient, kind: str, ident: int, limits, value) -> Iterator[
         yield Sign(kind, ident, seen, "another ref, qpos or range")
 
 
-@check("control-beyond-range", NOTE, "the control is clipped, and the pose is not the one that was meant")
+@check("control-beyond-range", NOTE, "the control is clipped, so the keyframe does not hold its pose")
 def control_beyond_range(patient: Patient) -> Iterator[Sign]:
-    """A keyframe whose control of an actuator lies outside the actuator's range."""
+    """Finds keyframes with a control outside of the actuator's range."""
     m = patient.model
     for i in range(m.nactuator):
         for u in range(m.actuator_ctrladr[i], m.actuator_ctrladr[i] + m.actuator_ctrlnum[i]):
@@ -143,10 +142,10 @@ def control_beyond_range(patient: Patient) -> Iterator[Sign]:
                     break
 
 
-@check("range-in-degrees", NOTE, "a range in the other unit is 57 times as wide or as narrow")
+@check("range-in-degrees", NOTE, "a range in the other unit is wrong by a factor of 57")
 def degrees(patient: Patient) -> Iterator[Sign]:
-    """A limited hinge that may turn more than twice round; or a model all of whose limited hinges, two or more, stay
-    within 0.11 rad, which is what a turn in radians becomes when it is read as degrees."""
+    """Finds limited hinges with a range of more than two turns; or models with two or more limited hinges that all stay
+    within 0.11 rad, as if radians were read as degrees."""
     m = patient.model
     hinges = np.flatnonzero(m.jnt_limited & is_angle(m.jnt_type))
     widest = np.abs(m.jnt_range[hinges]).max(axis=1, initial=0.0)
@@ -159,19 +158,19 @@ def degrees(patient: Patient) -> Iterator[Sign]:
         yield Sign("joint", int(hinges[widest.argmax()]), seen, '<compiler angle="radian"/>')
 
 
-@check("range-empty", NOTE, "two rows fight over it in each step; a body without the joint costs nothing")
+@check("range-empty", NOTE, "two opposing rows are solved in each step; a body without the joint costs nothing")
 def locked(patient: Patient) -> Iterator[Sign]:
-    """A limited slide or hinge whose lower limit is its upper one, to 1e-6 m or rad."""
+    """Finds limited slides or hinges with equal limits (to 1e-6 m or rad)."""
     m = patient.model
     for j in np.flatnonzero(m.jnt_limited & is_scalar(m.jnt_type)):
         if m.jnt_range[j, 1] - m.jnt_range[j, 0] < 1e-6:
             yield Sign("joint", int(j), f"range {m.jnt_range[j, 0]:g} to {m.jnt_range[j, 1]:g}", "remove the joint")
 
 
-@check("falls-forever", WARNING, "nothing ever stops it: coordinates grow until they are bad numbers")
+@check("falls-forever", WARNING, "nothing stops it: coordinates grow until they are out of range")
 def falling(patient: Patient) -> Iterator[Sign]:
-    """A free body under gravity that neither a geom, nor an equality, nor a tendon joins, over any number of others, to
-    something that stands or hangs."""
+    """Finds free bodies under gravity that no geom, equality or tendon connects, directly or through others, to
+    something that is supported."""
     m, off = patient.model, Disable(patient.model.opt_disableflags)
     if not np.any(m.opt.gravity) or Disable.GRAVITY in off:
         return

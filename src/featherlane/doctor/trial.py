@@ -11,19 +11,19 @@ from featherlane.doctor.registry import check
 OFTEN = 0.01  # of the steps
 
 
-@check("trial-bad", ERROR, "the world is reset to the model's defaults, again and again")
+@check("trial-bad", ERROR, "the world is reset to the model's defaults again and again")
 def bad(patient: Patient) -> Iterator[Sign]:
-    """Numbers that turn bad (NaN, beyond 1e10) within a second, or 500 steps (50,000 over the dofs, if that
-    is fewer), from a start under its own controls."""
+    """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
+    start with its controls."""
     for start, counts, when in patient.trials:
         if counts["bad_number"]:
             seen = f"numbers turned bad within {when:.3g} s from {start}"
             yield Sign("model", -1, seen, "mend what other findings say; a smaller timestep tells if it is stiffness")
 
 
-@check("trial-not-converged", WARNING, "those steps are not the solution of their contact problem")
+@check("trial-not-converged", WARNING, "these steps do not solve their contact problem")
 def not_converged(patient: Patient) -> Iterator[Sign]:
-    """More than 1 % of a trial's steps whose solver ran out of iterations."""
+    """Finds trials in which more than 1 % of the steps are counted in `not_converged`."""
     steps = patient.trial_steps
     for start, counts, _ in patient.trials:
         if counts["not_converged"] > OFTEN * steps:
@@ -31,9 +31,9 @@ def not_converged(patient: Patient) -> Iterator[Sign]:
             yield Sign("option", "iterations", seen, "more iterations, newton or dantzig, or softer rows")
 
 
-@check("trial-full", WARNING, "contacts or rows that had no room are dropped")
+@check("trial-full", WARNING, "contacts or rows beyond the capacity are dropped")
 def full(patient: Patient) -> Iterator[Sign]:
-    """A trial in which contacts or rows were more than there is room for."""
+    """Finds trials with more contacts or rows than the capacity."""
     for start, counts, _ in patient.trials:
         for name in ("contacts_full", "rows_full"):
             if counts[name]:

@@ -45,19 +45,19 @@ def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
     yield from ((kind, ident, ", ".join(what)) for (kind, ident), what in found.items())
 
 
-@check("unused-by-convex", WARNING, "it has no effect: the contact model convex does not read it")
+@check("unused-by-convex", WARNING, "it has no effect: the convex contact model does not read it")
 def unused_by_convex(patient: Patient) -> Iterator[Sign]:
-    """A field or option of the contact model lcp that is not the default, under convex: restitution, slip, ERP, CFM,
-    direction or force of friction, motors and stops of joints, `lcp_` options."""
+    """Finds LCP settings that differ from the default under the convex contact model: restitution, slip, ERP, CFM,
+    direction or force of friction, joint motors and stops, `lcp_` options."""
     if patient.model.opt_contact_model != LCP:
         for kind, ident, what in changed(patient, LCP_ONLY):
             yield Sign(kind, ident, f"{what}: read under lcp alone", 'model.opt.contact_model = "lcp", or the default')
 
 
-@check("unused-by-lcp", NOTE, "it has no effect: the contact model lcp does not read it")
+@check("unused-by-lcp", NOTE, "it has no effect: the LCP contact model does not read it")
 def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
-    """Under lcp an option of the convex solver, or with `softness` erp a `solref` or `solimp`, that is not MuJoCo's
-    default; with `softness` solref an ERP or CFM of an element."""
+    """Finds convex settings that differ from MuJoCo's default under the LCP contact model: solver options and, with
+    softness erp, `solref` or `solimp`.  With softness solref, finds ERP or CFM of an element."""
     m = patient.model
     if m.opt_contact_model != LCP:
         return

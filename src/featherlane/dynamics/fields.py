@@ -1,4 +1,4 @@
-"""What lasts of a world: its state, which a step moves on, and what the user gives."""
+"""Fields that last: the state of a world, which a step advances, and the user's inputs."""
 
 from featherlane.lanes.layout import Declare
 

@@ -13,7 +13,7 @@ from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 from featherlane.errors import ModelError
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.recordings import field_names
+from featherlane.simulation.world.recordings import field_names
 
 
 class Before(NamedTuple):

@@ -1,7 +1,7 @@
-"""Roles: what a field of a tile is to the tile's worlds.
+"""Declares the roles of a tile's fields.
 
-What lasts, what a reset and a copy take along, what is shown of a world and what functions of the user may read follow
-from a field's role.  Compiled code does not: an edit here compiles nothing anew.
+A role determines whether a field lasts, is reset, is copied, is returned by name and may be read by user callbacks.
+Compiled code does not depend on roles: an edit here recompiles nothing.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _KEPT = {"of_world": True, "lasts": True}
 _SEEN = {"of_world": True, "shown": True}
 
 ROLES = {
-    "state": Role("what a step moves on; lasts, and may be set", shown=True, read=True, **_KEPT),
-    "drive": Role("what acts within a step, where a function may set it, too; lasts", shown=True, read=True, **_KEPT),
-    "input": Role("what is set between steps; lasts", shown=True, read=True, **_KEPT),
-    "given": Role("what a call sets, all of it checked together; lasts", **_KEPT),
-    "memory": Role("what a step remembers for the next one; lasts, and is not to be set", shown=True, **_KEPT),
-    "output": Role("what a pass finds out about a world", read=True, **_SEEN),
-    "detail": Role("a number on the way to it; which passes leave one depends on options", **_SEEN),
-    "report": Role("how a pass went; a batch always has it", **_SEEN),
-    "count": Role("a report that adds up from step to step, until a reset", **_SEEN),
-    "slot": Role("of a place that the worlds of a tile share, such as a row; means something within a pass"),
-    "scratch": Role("for use within a pass, or kept of a whole tile to save time"),
-    "table": Role("large: no reset writes it, because a number that is reset says how much of it holds", reset=False),
-    "room": Role("large, and without meaning between passes: no reset, no copy", reset=False, copied=False),
-    "address": Role("of a compiled function, known to this process alone", reset=False, copied=False),
+    "state": Role("state that a step advances; lasts, may be written", shown=True, read=True, **_KEPT),
+    "drive": Role("control or force of a step; callbacks may write it, too; lasts", shown=True, read=True, **_KEPT),
+    "input": Role("written between steps; lasts", shown=True, read=True, **_KEPT),
+    "given": Role("written by one call that validates all values; lasts", **_KEPT),
+    "memory": Role("result of a step that the next one uses; lasts, read-only", shown=True, **_KEPT),
+    "output": Role("result of a pass for each world", read=True, **_SEEN),
+    "detail": Role("intermediate result; options determine which passes compute it", **_SEEN),
+    "report": Role("diagnostics of a pass; always available in a batch", **_SEEN),
+    "count": Role("count that increases from step to step, until a reset", **_SEEN),
+    "slot": Role("per slot (row, contact) that the worlds of a tile share; valid within a pass"),
+    "scratch": Role("scratch memory of a pass, or a cache of the tile"),
+    "table": Role("large array; a separate count, which is reset, defines its valid part", reset=False),
+    "room": Role("large scratch memory, invalid between passes: no reset, no copy", reset=False, copied=False),
+    "address": Role("address of a compiled function, valid in this process only", reset=False, copied=False),
 }
 NONE = Role("a size, or a field of another record", reset=False, copied=False)

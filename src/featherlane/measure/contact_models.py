@@ -26,8 +26,8 @@ from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.model.option import LCP_REFUSED
 from featherlane.simulation.stages import energy
-from featherlane.simulation.steps import forward_position, step
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.steps import forward_position
+from featherlane.simulation.world.data import Data, step
 
 SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "pgs", "apgd")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}

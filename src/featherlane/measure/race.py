@@ -22,8 +22,7 @@ from featherlane.model.arguments import LARGEST, bounded, counts
 from featherlane.model.load import load, read
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.steps import step
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, step
 
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl")
 WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up

@@ -24,8 +24,8 @@ from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.stages import solve
-from featherlane.simulation.steps import forward, step
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.steps import forward
+from featherlane.simulation.world.data import Data, step
 
 SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
 REFERENCE_ITERATIONS = 200

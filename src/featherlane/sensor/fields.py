@@ -1,4 +1,4 @@
-"""Fields of sensors, and of what they measure."""
+"""Fields of sensors and of their inputs."""
 
 from featherlane.lanes.layout import Declare, size
 

@@ -1,4 +1,4 @@
-"""Stages alone, for one world: what `featherlane.crb`, `featherlane.factor_m`, ... are.
+"""Stages alone, for one world: what `featherlane.stages.crb`, `featherlane.stages.factor_m`, ... are.
 
 A function of a model and a `Data` runs one compiled stage on the data's memory and leaves its results in the data's
 fields.  It has its docstring from the stage, and trusts that what it reads is valid: it follows from the stages above

@@ -1,4 +1,4 @@
-"""Steps of one world, and stages that are more than a call: `featherlane.step`, `featherlane.rne`, ..., by hand.
+"""Steps of one world, and stages that are more than a call: `featherlane.step`, `featherlane.stages.rne`, ..., by hand.
 
 What stands here checks what it is given, takes more arguments, gives back a result, or runs several stages; each other
 stage is a public function as it is, in `stages.py`.
@@ -8,9 +8,6 @@ from it in size, and RuntimeError while another thread is in a call of the data.
 """
 
 from __future__ import annotations
-
-import operator
-from collections.abc import Callable
 
 import numpy as np
 
@@ -24,7 +21,7 @@ from featherlane.dynamics.inertia.articulated import aba as _aba
 from featherlane.dynamics.integrator.integrate import advance
 from featherlane.dynamics.integrator.integrate import euler as _euler
 from featherlane.dynamics.passive.forces import passive as _passive
-from featherlane.errors import ModelError, warn_of_bad_numbers
+from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Enable
@@ -36,10 +33,8 @@ from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.tile.turn import hold, holds_turns
+from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.data import Data, ready, run
-
-AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
 
 
 def _measure(model: Model, data: Data, stage: Stage) -> None:
@@ -49,78 +44,6 @@ def _measure(model: Model, data: Data, stage: Stage) -> None:
 
 
 # ---- whole steps -----------------------------------------------------------------------------------------------------
-
-
-@holds_turns
-def step(model: Model, data: Data, nstep: int = 1) -> None:
-    """Advance the world by nstep time steps of `model.opt.timestep` [s].
-
-    Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
-    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
-    the state before the last step.  A world is reset, and counted in `data.status`, where its position, velocity,
-    activation, time, acceleration or a mocap body's pose is NaN or beyond 1e10; the first time of a data is told by a
-    `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls count as 0 and nothing is
-    reset.
-    With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
-    (`data.tree_asleep`).
-
-    Args:
-        model: the model.
-        data: the world.
-        nstep: time steps, at least 1.
-
-    Raises:
-        ModelError: nstep is no whole number or below 1; the model's sizes are not the data's.
-        TypeError: `data` is no Data.
-        RuntimeError: another thread is in a call of this data.
-
-    Source: MuJoCo mj_step.
-    """
-    if type(data) is not Data or data.model is not model or data._stamp is not model._stamp:
-        ready(model, data)
-    bound = data._step
-    if bound is None:
-        bound = _bind(ready(model, data))
-    count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    turns, token = data._turns, data._turn_token  # as `hold` does, at a third of the cost
-    try:
-        token.pop()
-    except IndexError:
-        turns[0].take_over()
-    try:
-        if count == 1:
-            bound()
-        elif data._steps is None:
-            for _ in range(count):
-                bound()
-        else:
-            for start in range(0, count, AT_ONCE):
-                data._steps(min(AT_ONCE, count - start))
-    finally:
-        token.append(None)
-    if data._bad[0] and not data._told:
-        data.__dict__["_told"] = True
-        warn_of_bad_numbers("a world", data.nbad > 0, "data", 1)
-
-
-def _bind(data: Data) -> Callable[[], None]:
-    """The step of a data, and several at once where nothing of Python's stands between two of them."""
-    own, workspace = data.__dict__, data.workspace
-    own["_step"] = data._measured(_contents.step)
-    alone = workspace.calls.calls_python or own["_step"] is not workspace.bound(_contents.step)
-    own["_steps"] = None if alone else workspace.bound(_contents.steps)
-    return own["_step"]
-
-
-def _whole(nstep: int) -> int:
-    """A number of steps, checked."""
-    try:
-        count = 0 if isinstance(nstep, bool) else operator.index(nstep)
-    except TypeError:
-        count = 0
-    if count < 1:
-        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number from 1")
-    return count
 
 
 def forward(model: Model, data: Data) -> None:

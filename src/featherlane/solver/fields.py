@@ -1,4 +1,4 @@
-"""Fields of the solution: the acceleration, the forces of the rows, and how well they were found."""
+"""Fields of the solution: acceleration, row forces, convergence diagnostics."""
 
 from featherlane.lanes.layout import Declare, size
 

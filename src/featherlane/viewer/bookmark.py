@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.array_file import read_member
 from featherlane.model.enums import State
-from featherlane.simulation.batch.state import get_state, set_state
+from featherlane.simulation.states import get_state, set_state
 from featherlane.simulation.tile.fields import STATUS
 from featherlane.viewer.session import Session
 

@@ -16,10 +16,11 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.features import refuse_sensors
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import BINDABLE, LASTING, REPORTS
+from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.recordings import BINDABLE
 
 MOST_LINES = 8  # of one quantity and one world
 UNITS = {"energy": "J", "contacts": "", "iterations": "", "residual": ""}

@@ -25,7 +25,7 @@ from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field, holds_each
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.arrays import precision
-from featherlane.simulation.batch.recordings import field_names
+from featherlane.simulation.world.recordings import field_names
 
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9

@@ -11,9 +11,9 @@ import numpy as np
 from featherlane.errors import ModelError, near
 from featherlane.model.entries import PATH, selection
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import BINDABLE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.recordings import BINDABLE
 
 Recorded = Mapping[str, np.ndarray]
 Function = Callable[[Recorded], Mapping[str, float]]

@@ -23,7 +23,7 @@ from featherlane.lanes.cores import cores
 THREADS = 4  # of a task, where the user does not say: what is done between rollouts is done by one
 AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
 LEAST, LEAST_SECONDS = 16, 0.04  # of a chunk: samples, and the time that they take in one place
-SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/planning.md)
+SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/distributed.md)
 PATIENCE = 60.0  # [s] for a core to be free
 RETRIES = 20  # of a task that was lost
 

@@ -1,4 +1,4 @@
-"""Fields of actuators: controls that act, lengths, activations, forces."""
+"""Fields of actuators: applied controls, lengths, activations, forces."""
 
 from featherlane.lanes.layout import Declare
 

@@ -1,4 +1,4 @@
-"""Fields of bodies, joints and frames: where they are, how they move, which forces act between them."""
+"""Fields of bodies, joints and frames: poses, velocities and forces."""
 
 from featherlane.lanes.layout import Declare
 

@@ -1,4 +1,4 @@
-"""Fields of the inertia matrix M, its factor, and the articulated inertias that need neither."""
+"""Fields of the mass matrix M, its factorization, and articulated-body inertias."""
 
 from featherlane.lanes.layout import Declare
 

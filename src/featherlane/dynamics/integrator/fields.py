@@ -1,4 +1,4 @@
-"""Fields of the integrators: forces without constraints, derivatives by velocity, matrices of a step."""
+"""Fields of the integrators: smooth forces, their derivatives with respect to velocity, matrices of implicit steps."""
 
 from featherlane.lanes.layout import Declare
 
@@ -19,7 +19,7 @@ FIELDS = (
         "energy",
         "2",
         "J",
-        "potential and kinetic energy; `fl.energy` right after a step would mix old positions with new velocities",
+        "energies; `fl.stages.energy` right after a step would mix old positions with new velocities",
     ),
     _smooth_acceleration_output.real("qfrc_smooth", "nv", "N, N m", "force without constraints"),
     _smooth_acceleration_output.real("qacc_smooth", "nv", "m/s^2, rad/s^2", "acceleration without constraints"),

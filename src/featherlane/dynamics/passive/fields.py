@@ -1,4 +1,4 @@
-"""Fields of passive forces: springs, dampers, gravity compensation, media, adhesion."""
+"""Fields of passive forces: springs, dampers, gravity compensation, fluid forces, adhesion."""
 
 from featherlane.lanes.layout import Declare
 

@@ -23,7 +23,7 @@ LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
 
 @dataclass(kw_only=True)
 class ArmPush(ArmTask):
-    """The arm pushes a puck of half a kilogram to a goal on the floor.
+    """The arm pushes a puck of 0.5 kg to a goal on the floor.
 
     A hand that stands on the puck's far side pushes it towards the goal.  So the hand is drawn there, over the puck
     where it comes from the side of the goal.
@@ -126,6 +126,6 @@ class ArmPush(ArmTask):
         }
 
     def terminated(self, worlds: Batch) -> np.ndarray:
-        """Where the puck is out of reach."""
+        """Terminates if the puck is out of reach."""
         self.failed = length(self.puck(worlds)[:, :2]) > LOST
         return self.failed

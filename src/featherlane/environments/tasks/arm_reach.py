@@ -19,7 +19,7 @@ CLOSE = 0.1  # a grip this far from the goal is paid 1/e for being close [m]
 
 @dataclass(kw_only=True)
 class ArmReach(ArmTask):
-    """The arm brings its grip to a point.
+    """The arm moves its grip to a goal.
 
     Attributes:
         goal_range: least and greatest distance of goals from the shoulder [m].

@@ -20,7 +20,7 @@ AXIS = 1  # the ball turns about y: the fingers in front of and behind it roll i
 
 @dataclass(kw_only=True)
 class HandTurn(RobotTask):
-    """The hand turns its ball about a horizontal axis.
+    """The hand rotates a ball about a horizontal axis.
 
     Attributes:
         speed: the angular velocity that is paid in full; a faster ball is paid no more [rad/s].
@@ -81,7 +81,7 @@ class HandTurn(RobotTask):
         }
 
     def terminated(self, worlds: Batch) -> np.ndarray:
-        """Where the ball has left the hand."""
+        """Terminates if the ball has left the hand."""
         self.failed = np.square(self.ball(worlds)[0]).sum(axis=1) > self.dropped**2
         return self.failed
 

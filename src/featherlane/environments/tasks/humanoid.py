@@ -25,7 +25,7 @@ SIDES = "left", "right"
 
 @dataclass(kw_only=True)
 class HumanoidWalk(VelocityTask):
-    """An adult of 70 kg goes where it is told.
+    """A humanoid of 70 kg follows velocity commands.
 
     Servos stand in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.  A clock, which
     is seen, says which foot is to be how high, left and right in turns, and bends hip, knee and ankle of that leg;
@@ -153,7 +153,7 @@ class HumanoidWalk(VelocityTask):
 
 @dataclass(kw_only=True)
 class HumanoidRough(HumanoidWalk):
-    """The adult on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
+    """The humanoid follows velocity commands on rough ground, with pushes and domain randomization."""
 
     mass: tuple[float, float] = (0.85, 1.15)
     friction: tuple[float, float] = (0.6, 1.4)

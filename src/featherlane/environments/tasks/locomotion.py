@@ -166,7 +166,7 @@ class VelocityTask(RobotTask):
         return np.where(landed, self.air_time - STRIDE, 0.0).sum(axis=1) * self.command.any(axis=1)
 
     def terminated(self, worlds: Batch) -> np.ndarray:
-        """Where the trunk has tilted by more than 60 degrees, or is down."""
+        """Terminates if the trunk tilts by more than 60 degrees or is lower than `lowest`."""
         clearance = worlds.qpos[:, 2] - self.height_at(worlds.qpos[:, 0], worlds.qpos[:, 1])
         self.failed = (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
         return self.failed

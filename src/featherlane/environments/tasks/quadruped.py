@@ -10,7 +10,7 @@ from featherlane.environments.tasks.locomotion import VelocityTask
 
 @dataclass(kw_only=True)
 class Quadruped(VelocityTask):
-    """A dog of 12 kg, three servos in each leg, goes where it is told.
+    """A quadruped of 12 kg with three servos per leg follows velocity commands.
 
     Options are those of `VelocityTask`.
     """
@@ -37,7 +37,7 @@ class Quadruped(VelocityTask):
 
 @dataclass(kw_only=True)
 class QuadrupedRough(Quadruped):
-    """The dog on rough ground, pushed, with masses, friction, servos and delays of each world's own."""
+    """The quadruped follows velocity commands on rough ground, with pushes and domain randomization."""
 
     mass: tuple[float, float] = (0.8, 1.2)
     friction: tuple[float, float] = (0.6, 1.4)

@@ -19,7 +19,7 @@ from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.transition import check, threads
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.recordings import controls_of_rollout
+from featherlane.simulation.world.recordings import controls_of_rollout
 
 
 class RolloutState(NamedTuple):

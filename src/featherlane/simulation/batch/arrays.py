@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import ModelError, near
+from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.model.assignment import regular
 from featherlane.model.enums import Enable
@@ -23,9 +23,10 @@ from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
 from featherlane.simulation.world.given import given_fields
+from featherlane.simulation.world.recordings import INPUTS
 
 MOCAP = ("mocap_pos", "mocap_quat")
-EVOLVING, INPUTS = DATA.of("state"), DATA.of("drive", "input")
+EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
 DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # at a reset
 ON_DEMAND = DATA.asked("use")  # allocated at the first use
@@ -34,7 +35,6 @@ SLEEP_ROWS = DATA.of("memory")  # allocated once the flag `sleep` was on
 LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
 SLEEPS = int(Enable.SLEEP)  # to test a flag of Python's enum takes a microsecond
-BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
 
 
 class WorldArrays:
@@ -278,21 +278,6 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
         return array, 0
     row = np.dtype((np.void, flat[0].nbytes))
     return flat.view(row)[:, 0], np.zeros((), row)[()]
-
-
-def check_bindable(model: Model, call: str, name: Any) -> None:
-    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
-    if isinstance(name, str) and name == "sensordata":
-        from featherlane.model.features import refuse_sensors
-
-        refuse_sensors(model)
-    check_field_name(call, name)
-
-
-def check_field_name(call: str, name: Any) -> None:
-    """Refuses what is no name of a field of a world."""
-    if not isinstance(name, str) or name not in BINDABLE:
-        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
 
 
 def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:

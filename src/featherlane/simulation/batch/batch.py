@@ -20,18 +20,17 @@ from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, flag, is_mixed
+from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.names import NamedAccess
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.arrays import (
-    BINDABLE,
     LASTING,
     ON_DEMAND,
     SLEEP_ROWS,
     STATE,
     WorldArrays,
-    check_bindable,
     chosen_worlds,
     keyframe_numbers,
     not_kept,
@@ -39,7 +38,6 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.batch.recordings import control_of_step, field_names, recordings
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner
@@ -53,6 +51,8 @@ from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
+from featherlane.simulation.world.state import read_state, write_state
 
 MOST_THREADS = 1024  # each has its own memory
 
@@ -215,7 +215,8 @@ class Batch(NamedAccess):
 
         Args:
             nstep: time steps, at least 1.
-            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a function
+            control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a dict of
+                such arrays by input (`ctrl`, `xfrc_applied`, `mocap_pos`, ...); a function
                 `control(batch, step)`, called between steps, that gives what broadcasts to (n, nu); a kernel
                 `control(m, d)`, compiled and called within each step, once positions and velocities are known, which
                 sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` as it is.
@@ -477,6 +478,14 @@ class Batch(NamedAccess):
         """Returns the memory of a state field, allocated at the first use."""
         return self.arrays.lasting(name)
 
+    def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
+        """Returns parts of the state, (nworld, state_size); the default is all that a step reads; see `get_state`."""
+        return read_state(self, (self.nworld,), self.dtype, bits)
+
+    def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
+        """Sets parts of the state from what broadcasts to (nworld, state_size); see `set_state`."""
+        write_state(self, (self.nworld,), state, bits)
+
     def is_left_out(self, name: str) -> bool:
         """Is it an input that nobody has asked for yet, zero in all worlds?"""
         return isinstance(name, str) and name in ON_DEMAND and name not in self.arrays.rows
@@ -564,9 +573,11 @@ class Batch(NamedAccess):
     def __setstate__(self, state):
         self._start(**state)
 
-    def __copy__(self) -> Batch:
-        """A batch with its own worlds, in the same state, of the same model."""
+    def copy(self) -> Batch:
+        """Returns a batch with its own worlds, in the same state, of the same model."""
         return copy.deepcopy(self, {id(self.model): self.model})
+
+    __copy__ = copy
 
     def __repr__(self) -> str:
         return f"Batch({self.model!r}, nworld={self.nworld}, nthread={self.nthread}, dtype={self.dtype.name})"

@@ -15,11 +15,10 @@ from featherlane.model.model import Model
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.failure_file import save
 from featherlane.simulation.batch.protocol import Worlds
-from featherlane.simulation.steps import step
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
-from featherlane.simulation.world.data import Data
+from featherlane.simulation.world.data import Data, step
 
 SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
 MADE = ("_model", "_data", "_function")  # when they are first asked for

@@ -25,21 +25,21 @@ from featherlane.lanes import Kernel
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
-from featherlane.simulation.batch.arrays import (
-    BINDABLE,
-    REPORTS,
-    STATE,
-    check_field_name,
-    chosen_worlds,
-    keyframe_numbers,
-)
+from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
-from featherlane.simulation.batch.recordings import control_of_step, controls_of_rollout, field_names, recordings
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    check_field_name,
+    control_of_step,
+    field_names,
+    inputs_of_rollout,
+    recordings,
+)
 
 ARGUMENTS = "are pairs (model, number of worlds), at least one"
 
@@ -253,7 +253,7 @@ class MixedBatch:
             self._driven(control, nstep, chosen, padded)
         else:
             if not isinstance(control, Kernel | None):
-                control = controls_of_rollout(control, (len(chosen), nstep, *self._rooms.padded("ctrl")))
+                control = inputs_of_rollout(control, (len(chosen), nstep), self._rooms.padded)
             self._roll(nstep, chosen, control, padded)
         return result if how is None else over_worlds(how, result, chosen)
 
@@ -264,8 +264,8 @@ class MixedBatch:
             at, group = slice(first, first + len(worlds)), self.groups[k]
             result = {name: self._rooms.cut(name, k, rows[at]) for name, rows in out.items()}
             own = control
-            if isinstance(control, np.ndarray):
-                own = self._rooms.cut("ctrl", k, control[at])
+            if isinstance(control, dict):
+                own = {name: self._rooms.cut(name, k, rows[at]) for name, rows in control.items()}
             share, reads = group.runner.share(nstep, worlds, own, result)
             shares.append(share)
             after.append((group, worlds, reads, result))
@@ -279,7 +279,9 @@ class MixedBatch:
         shape = (len(chosen), *self._rooms.padded("ctrl"))
         for step in range(nstep):
             values = control_of_step(control(self, step), step, shape, self.dtype)
-            self._roll(1, chosen, values[:, None], {name: rows[:, step : step + 1] for name, rows in out.items()})
+            self._roll(
+                1, chosen, {"ctrl": values[:, None]}, {name: rows[:, step : step + 1] for name, rows in out.items()}
+            )
 
     def _shares(self, chosen: np.ndarray) -> list[Share]:
         return [Share(self.groups[k].runner, worlds) for k, worlds in self._split(chosen)]

@@ -32,7 +32,6 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.batch.recordings import controls_of_rollout
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
@@ -45,6 +44,7 @@ from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning names
 PIECE_SECONDS = 0.2  # how long an interrupt waits, about
@@ -165,18 +165,19 @@ class Runner:
         Args:
             nstep: steps.
             chosen: (n,) the worlds.
-            control: what broadcasts to (n, nstep, nu), a kernel, or None.
+            control: (n, nstep, nu) or (nstep, nu) controls, a dict of inputs by field, a kernel, or None.
             result: field -> (n, nstep, ...) array to record into.
         """
-        kernel, brought = None, {}
+        kernel, brought, reads, sizes, dtype = None, {}, {}, self.arrays.sizes, self.arrays.dtype
         if isinstance(control, Kernel):
             kernel = self.control_kernel(control)
             for name in kernel.sets():
                 self.arrays.lasting(name)
         elif control is not None:
-            shape = (len(chosen), nstep, self.model.nu)
-            brought = {"ctrl": np.ascontiguousarray(controls_of_rollout(control, shape), self.arrays.dtype)}
-        sizes, dtype, reads = self.arrays.sizes, self.arrays.dtype, {}
+            dims = lambda name: DATA[name].dims(sizes)  # noqa: E731
+            for name, values in inputs_of_rollout(control, (len(chosen), nstep), dims).items():
+                self.arrays.lasting(name)
+                brought[name] = np.ascontiguousarray(values, DATA[name].stored_as(dtype))
         for name in fields_read(self.model) - {"sensordata"} if "sensordata" in result else ():
             reads[name] = np.empty((len(chosen), nstep, *DATA[name].dims(sizes)), DATA[name].stored_as(dtype))
         return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel), reads

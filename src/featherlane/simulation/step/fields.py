@@ -1,4 +1,4 @@
-"""Fields of a step as a whole: which worlds take part, what sleeps, what went wrong."""
+"""Fields of a whole step: participating worlds, sleeping trees, status codes."""
 
 from featherlane.lanes.layout import Declare, size
 

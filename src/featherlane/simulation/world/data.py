@@ -5,34 +5,47 @@ A data is a workspace of one world in float64: what compiled stages read and wri
 
 from __future__ import annotations
 
+import copy
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
-from featherlane.lanes import Stage
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_bad_numbers
+from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
-from featherlane.model.arguments import instance
+from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, is_mixed
-from featherlane.model.enums import DANTZIG, LCP, Disable, Enable
+from featherlane.model.enums import DANTZIG, LCP, Disable, Enable, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
 from featherlane.model.status import BAD_NUMBER
-from featherlane.simulation.step.forward import forward_pass
+from featherlane.simulation.step.forward import forward_pass, steps
+from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
-from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.turn import Turn, hold, holds_turns
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import given_fields, room_for
+from featherlane.simulation.world.recordings import (
+    check_bindable,
+    control_of_step,
+    field_names,
+    inputs_of_rollout,
+    recordings,
+)
 from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
+from featherlane.simulation.world.state import read_state, write_state
 
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
+AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
 # a data can change over to a model that agrees in these
 SHAPING = shaping(DATA)
 
@@ -344,9 +357,64 @@ class Data(NamedAccess):
             given = {name: np.asarray(getattr(self.model, f"key_{source}")[key]) for name, source in KEYFRAME.items()}
         hold(self._turns, self.workspace.reset, given)
 
+    def step(self, nstep: int = 1) -> None:
+        """Advances the world by nstep time steps: `featherlane.step` with the data's model."""
+        step(self.model, self, nstep)
+
+    def rollout(self, nstep: int, control=None, record=("qpos",)) -> dict[str, np.ndarray]:
+        """Advances the world by nstep steps and records fields after each.
+
+        Args:
+            nstep: time steps, at least 1.
+            control: (nstep, nu) controls; a dict of arrays by input (`ctrl`, `xfrc_applied`, ...); a function
+                `control(data, step)`, called before each step, that returns what broadcasts to (nu,); None to leave
+                inputs as they are.
+            record: names of state or derived fields.
+
+        Returns:
+            name -> (nstep, ...), of a single number (nstep,).  State is that after the step, derived fields are of the
+            state before it, as in `Batch.rollout`.
+
+        Raises:
+            ModelError: shapes, names or counts that do not fit.
+        """
+        nstep, names = count("nstep", nstep, 1), field_names("record", record)
+        if isinstance(control, Kernel):
+            raise ModelError("control: got a kernel, which a batch calls: featherlane.Batch(model, 1).rollout(...)")
+        for name in names:
+            check_bindable(self.model, "record", name)
+        dims = lambda name: DATA[name].dims(self.workspace.sizes)  # noqa: E731
+        out = recordings(names, (nstep,), None, dims, np.dtype(float))
+        given = {} if callable(control) or control is None else inputs_of_rollout(control, (nstep,), dims)
+        for k in range(nstep):
+            if callable(control):
+                self.ctrl = control_of_step(control(self, k), k, (self.model.nu,), np.dtype(float))
+            for name, values in given.items():
+                setattr(self, name, values[k])
+            step(self.model, self)
+            for name in names:
+                out[name][k] = getattr(self, name)
+        return out
+
     def forward(self) -> None:
         """All that follows from the present state: `featherlane.forward` with the data's model."""
         hold(self._turns, ready(self.model, self)._measured(forward_pass))
+
+    def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
+        """Returns parts of the state, (state_size,); the default is all that a step reads; see `get_state`."""
+        return read_state(self, (), np.dtype(np.float64), bits)
+
+    def set_state(self, state: ArrayLike, bits: int = State.INTEGRATION) -> None:
+        """Sets parts of the state from a vector (state_size,); see `set_state`."""
+        write_state(self, (), state, bits)
+
+    def copy(self) -> Data:
+        """Returns a `Data` with its own memory, in the same state, of the same model."""
+        return copy.copy(self)
+
+    def is_left_out(self, name: str) -> bool:
+        """Is a field without memory?  None is; see `Batch.is_left_out`."""
+        return False
 
     def _measured(self, stage: Stage) -> Callable[[], None]:
         """A stage that computes sensors, as a function that calls those of the user, too."""
@@ -382,3 +450,75 @@ def run(model: Model, data: Data, stage: Stage) -> None:
     """Run a stage on the data's memory, with the model as it is now; raises as `ready` does."""
     world = ready(model, data)
     hold(world._turns, world.workspace.bound(stage))
+
+
+@holds_turns
+def step(model: Model, data: Data, nstep: int = 1) -> None:
+    """Advance the world by nstep time steps of `model.opt.timestep` [s].
+
+    Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
+    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
+    the state before the last step.  A world is reset, and counted in `data.status`, where its position, velocity,
+    activation, time, acceleration or a mocap body's pose is NaN or beyond 1e10; the first time of a data is told by a
+    `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls count as 0 and nothing is
+    reset.
+    With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
+    (`data.tree_asleep`).
+
+    Args:
+        model: the model.
+        data: the world.
+        nstep: time steps, at least 1.
+
+    Raises:
+        ModelError: nstep is no whole number or below 1; the model's sizes are not the data's.
+        TypeError: `data` is no Data.
+        RuntimeError: another thread is in a call of this data.
+
+    Source: MuJoCo mj_step.
+    """
+    if type(data) is not Data or data.model is not model or data._stamp is not model._stamp:
+        ready(model, data)
+    bound = data._step
+    if bound is None:
+        bound = _bind(ready(model, data))
+    count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
+    turns, token = data._turns, data._turn_token  # as `hold` does, at a third of the cost
+    try:
+        token.pop()
+    except IndexError:
+        turns[0].take_over()
+    try:
+        if count == 1:
+            bound()
+        elif data._steps is None:
+            for _ in range(count):
+                bound()
+        else:
+            for start in range(0, count, AT_ONCE):
+                data._steps(min(AT_ONCE, count - start))
+    finally:
+        token.append(None)
+    if data._bad[0] and not data._told:
+        data.__dict__["_told"] = True
+        warn_of_bad_numbers("a world", data.nbad > 0, "data", 1)
+
+
+def _bind(data: Data) -> Callable[[], None]:
+    """The step of a data, and several at once where nothing of Python's stands between two of them."""
+    own, workspace = data.__dict__, data.workspace
+    own["_step"] = data._measured(one_step)
+    alone = workspace.calls.calls_python or own["_step"] is not workspace.bound(one_step)
+    own["_steps"] = None if alone else workspace.bound(steps)
+    return own["_step"]
+
+
+def _whole(nstep: int) -> int:
+    """A number of steps, checked."""
+    try:
+        count = 0 if isinstance(nstep, bool) else operator.index(nstep)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise ModelError(f"nstep: got {nstep!r}, allowed is a whole number from 1")
+    return count

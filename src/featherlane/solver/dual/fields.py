@@ -1,4 +1,4 @@
-"""Fields of the dual problem: rows whitened, block by block."""
+"""Fields of the dual problem: whitened rows in blocks."""
 
 from featherlane.lanes.layout import Declare, size
 

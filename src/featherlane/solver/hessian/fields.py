@@ -1,4 +1,4 @@
-"""Fields of the Hessian H = M + J^T D J: its pattern, its entries, its factor."""
+"""Fields of the Hessian H = M + J^T D J: sparsity pattern, entries, factorization."""
 
 from featherlane.lanes.layout import Declare, size
 

@@ -1,4 +1,4 @@
-"""The fields of a boxed LCP, the same in a tile of worlds and in problems that stand alone.
+"""Fields of a boxed LCP, both in a tile of worlds and in standalone problems.
 
     A x = b + w,   lo <= x <= hi,   w >= 0 at lo, w <= 0 at hi, w = 0 between
 

@@ -1,4 +1,4 @@
-"""Fields of contacts as rows: the bodies that they push, and where."""
+"""Fields of contact rows: bodies and contact points."""
 
 from featherlane.lanes.layout import Declare
 

@@ -1,4 +1,4 @@
-"""Fields of the islands of one world, each a problem of its own for a solver that pivots."""
+"""Fields of the islands of one world, each a separate problem of the pivoting solver."""
 
 from featherlane.lanes.layout import Declare
 

@@ -1,4 +1,4 @@
-"""Fields that join the rows of a tile with its LCP."""
+"""Fields that map the rows of a tile to its LCP."""
 
 from featherlane.lanes.layout import Declare
 

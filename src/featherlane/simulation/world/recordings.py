@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from featherlane.errors import ModelError, near
 from featherlane.model.assignment import entries, is_numbers, numbers
+from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
+
+INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
+BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
+
+
+def check_bindable(model: Model, call: str, name: Any) -> None:
+    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
+    if isinstance(name, str) and name == "sensordata":
+        from featherlane.model.features import refuse_sensors
+
+        refuse_sensors(model)
+    check_field_name(call, name)
+
+
+def check_field_name(call: str, name: Any) -> None:
+    """Refuses what is no name of a field of a world."""
+    if not isinstance(name, str) or name not in BINDABLE:
+        raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
 
 
 def field_names(call: str, given) -> list[str]:
@@ -22,7 +42,7 @@ def field_names(call: str, given) -> list[str]:
 
 
 def recordings(
-    names: list[str], lead: tuple[int, int], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
+    names: list[str], lead: tuple[int, ...], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
 ) -> dict[str, np.ndarray]:
     """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
     spare, result = sorted(set(out or ()) - set(names)), {}
@@ -46,12 +66,33 @@ def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np
     return given
 
 
-def controls_of_rollout(control, shape: tuple[int, ...]) -> np.ndarray:
+def controls_of_rollout(control, shape: tuple[int, ...], name: str = "control") -> np.ndarray:
     """Controls of a rollout, checked: of each world, or the same for all."""
-    given = numbers("control", control, f"are numbers {shape} or {shape[1:]}")
+    given = numbers(name, control, f"are numbers {shape} or {shape[1:]}")
     if given.shape not in (shape, shape[1:]):
-        raise ModelError(f"control: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
+        raise ModelError(f"{name}: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
     return np.broadcast_to(given, shape)
+
+
+def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Inputs of the steps of a rollout by field, checked.
+
+    Args:
+        control: controls, or a dict of inputs by field.
+        lead: leading axes of each.
+        dims: the shape of a field in a world.
+
+    Raises:
+        ModelError: a field that is no input of a step; a shape that does not fit.
+    """
+    if not isinstance(control, Mapping):
+        return {"ctrl": controls_of_rollout(control, (*lead, *dims("ctrl")))}
+    found = {}
+    for name, values in control.items():
+        if name not in INPUTS:
+            raise ModelError(f"control: {name!r} is no input of a step; allowed are {', '.join(INPUTS)}")
+        found[name] = controls_of_rollout(values, (*lead, *dims(name)), f"control[{name!r}]")
+    return found
 
 
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,82 @@
+"""States of worlds as flat vectors: `get_state`, `set_state`, `set_keyframe`, with MuJoCo's signatures."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError
+from featherlane.model.model import Model
+from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.world.data import KEYFRAME, Data, ready
+
+
+def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
+    """Returns parts of a state, one after the other.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model.
+        bits: `State` bits, or MuJoCo's: `State.INTEGRATION` is all that a step reads.
+
+    Returns:
+        (state_size,), for a batch (nworld, state_size) in the batch's dtype, or in float64 if the time or histories
+        are among the parts; a copy.
+
+    Raises:
+        ModelError: bits that name no part; the model's sizes are not those of the data.
+        TypeError: `data` is neither a Data nor a Batch.
+
+    Source: MuJoCo mj_getState.
+
+    Note:
+        Parts that the engine does not keep, because no motion that it computes depends on them (user data, states of
+        plugins), are zeros.
+    """
+    return _checked(model, data).get_state(bits)
+
+
+def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> None:
+    """Sets parts of a state from a vector of `get_state`, or of MuJoCo's mj_getState.
+
+    Args:
+        model: the model.
+        data: the world, or a batch of the model.
+        state: (state_size,), for a batch what broadcasts to (nworld, state_size).
+        bits: which parts it holds.
+
+    Raises:
+        ModelError: bits that name no part, a vector of another length; nothing is set then.
+        TypeError: `data` is neither a Data nor a Batch.
+
+    Source: MuJoCo mj_setState (parts that the engine does not keep are ignored, see `get_state`).
+    """
+    _checked(model, data).set_state(state, bits)
+
+
+def set_keyframe(model: Model, data: Data, key: str | int) -> None:
+    """Makes the present state a keyframe of the model.
+
+    Args:
+        model: the model, which is changed.
+        data: the world.
+        key: name or number of the keyframe.
+
+    Raises:
+        UnknownNameError: no such keyframe.
+
+    Source: MuJoCo mj_setKeyframe.
+    """
+    world, k = ready(model, data), model.keyframe(key).id
+    for name, source in KEYFRAME.items():
+        target = getattr(model, f"key_{source}")
+        target[k] = np.reshape(getattr(world, name), np.shape(target[k]))
+
+
+def _checked(model: Model, data: Data | Batch) -> Data | Batch:
+    """The world or the batch, of this model."""
+    if not isinstance(data, Batch):
+        return ready(model, data)
+    if data.model is not model:
+        raise ModelError("model: it is not the batch's")
+    return data

@@ -1,0 +1,98 @@
+"""States as flat vectors: which parts a vector holds is said by bits, its layout is MuJoCo's.
+
+So a vector that MuJoCo's mj_getState gave can be set here, and one from here there.
+Source: MuJoCo mjtState, mj_stateSize, mj_getState, mj_setState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.errors import ModelError
+from featherlane.model.assignment import is_numbers, numbers
+from featherlane.model.enums import State, whole_number
+from featherlane.model.model import Model, check_model
+from featherlane.simulation.tile.fields import DATA
+
+# the field of each part, where it is not the part's name
+FIELDS = {State.WARMSTART: "qacc_warmstart"}
+EVERYTHING = (1 << 15) - 1
+
+
+def state_size(model: Model, bits: int) -> int:
+    """Length of the vector that holds the parts of a state.
+
+    Args:
+        model: the model.
+        bits: `State` bits, or MuJoCo's.
+
+    Raises:
+        ModelError: bits that name no part.
+
+    Source: MuJoCo mj_stateSize.
+    """
+    check_model(model)
+    return sum(size for _, size in _parts(model, bits))
+
+
+def read_state(world, lead: tuple[int, ...], dtype: np.dtype, bits: int) -> np.ndarray:
+    """The parts of the state of a `Data` or a `Batch`, (*lead, state_size); a copy.
+
+    Args:
+        world: has the model and the fields.
+        lead: (nworld,) for a batch, else ().
+        dtype: of reals of the state.
+        bits: which parts.
+    """
+    parts = list(places(world.model, bits))
+    kinds = [DATA[field].stored_as(dtype) for field, _ in parts]
+    out = np.zeros((*lead, state_size(world.model, bits)), np.result_type(dtype, *kinds))
+    for field, at in parts:
+        if not world.is_left_out(field):
+            out[..., at] = np.reshape(getattr(world, field), (*lead, -1))
+    return out
+
+
+def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> None:
+    """Set the parts of the state of a `Data` or a `Batch`; arguments as `read_state` has them.
+
+    Raises:
+        ModelError: bits that name no part, a vector of another length; nothing is set then.
+    """
+    shape = (*lead, state_size(world.model, bits))
+    try:
+        vector = np.broadcast_to(numbers("state", state, "").astype(np.float64, copy=False), shape)
+    except ValueError:
+        given = f"shape {np.shape(state)}" if is_numbers(state) else type(state).__name__
+        raise ModelError(f"state: got {given}, allowed is {shape}") from None
+    for field, at in places(world.model, bits):
+        if not (world.is_left_out(field) and not vector[..., at].any()):
+            setattr(world, field, np.reshape(vector[..., at], np.shape(getattr(world, field))))
+
+
+# ---- layout ----------------------------------------------------------------------------------------------------------
+def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
+    """Field and length of each part, in order."""
+    import mujoco  # slow to import
+
+    number = whole_number(bits)
+    if number is None or not 0 <= number <= EVERYTHING:
+        raise ModelError(f"bits: got {bits!r}, allowed are State bits, 0 to {EVERYTHING}")
+    for k in range(EVERYTHING.bit_length()):
+        part = State(1 << k)
+        if part & number:
+            # MuJoCo before 4.0 has no such part
+            size = model.nplastic if part == State.PLASTIC else mujoco.mj_stateSize(model.mj_model, int(part))
+            yield FIELDS.get(part, str(part.name).lower()), size
+
+
+def places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
+    """Field and place in a state vector of each part that the engine keeps."""
+    start = 0
+    for field, size in _parts(model, bits):
+        if size and field in DATA:
+            yield field, slice(start, start + size)
+        start += size

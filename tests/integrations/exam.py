@@ -1,0 +1,61 @@
+"""Runs tests that ship in another library's wheel against an integration, with the import replaced.
+
+    python tests/integrations/exam.py rollout [test names]
+
+Comparisons with results of MuJoCo are made with a relative tolerance of 1e-9, because the two engines round in another
+order; comparisons of our results with each other stay exact.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.abs(\\2).max(initial=0.0)))"
+
+
+class Exam(NamedTuple):
+    """A file of tests of the package `mujoco`, what replaces its import, and what lines compare with MuJoCo."""
+
+    file: str
+    imports: tuple[str, str]
+    compared: str  # a pattern of the second argument of assert_array_equal
+
+
+EXAMS = {
+    "rollout": Exam(
+        "rollout_test.py",
+        ("from mujoco import rollout", "from featherlane.integrations import mujoco_rollout as rollout"),
+        r"py_state|py_sensordata|np\.expand_dims\(state2, axis=0\)",
+    ),
+}
+
+
+def source(exam: Exam) -> str:
+    """The tests with the import replaced."""
+    import mujoco
+
+    text = (Path(mujoco.__file__).parent / exam.file).read_text()
+    old, new = exam.imports
+    if old not in text:
+        raise SystemExit(f"{exam.file}: no line {old!r}; tried with MuJoCo 3.17 to 4.0")
+    text = text.replace(old, new)
+    return re.sub(rf"np\.testing\.assert_array_equal\((\w[^()]*, ({exam.compared}))\)", TOLERANT, text)
+
+
+def run(name: str, *tests: str) -> subprocess.CompletedProcess:
+    """Run an exam in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / EXAMS[name].file
+        path.write_text(source(EXAMS[name]))
+        return subprocess.run([sys.executable, str(path), *tests], text=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    done = run(*sys.argv[1:])
+    print(done.stdout, done.stderr)
+    sys.exit(done.returncode)
