@@ -75,9 +75,8 @@ def base_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
             of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
-    W = width(d)
     accelerate(m, d, p)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
@@ -116,21 +115,20 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
     for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
+        load_worlds(b, thread, tile)
+        read_controls(b, thread, tile, s)
         at, up, down = p.at[0], p.up[0], p.down[0]
         move_pos(m, d, at, up)
         push(m, d, place(m, d))
         keep_upper(m, d, p)
-        load_worlds(b, thread, tile, W)
+        load_worlds(b, thread, tile)
         move_pos(m, d, at, -down)
         push(m, d, place(m, d))
         difference_quotient(m, d, p, up + down)
         if refines(m):
-            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
-        write_records(b, thread, tile, W, s)
+            refine_equalities(m, d, b, p, thread, tile, at, up, down)
+        write_records(b, thread, tile, s)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
@@ -154,20 +152,19 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
     overflow = place(m, d)
     for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
+        load_worlds(b, thread, tile)
+        read_controls(b, thread, tile, s)
         at, up, down = p.at[0], p.up[0], p.down[0]
         move_forces(m, d, at, up)
         push(m, d, overflow)
         keep_upper(m, d, p)
-        load_worlds(b, thread, tile, W)
+        load_worlds(b, thread, tile)
         move_forces(m, d, at, -down)
         push(m, d, overflow)
         difference_quotient(m, d, p, up + down)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -182,10 +179,9 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
     push(m, d, place(m, d))
     keep_upper(m, d, p)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
@@ -236,7 +232,6 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
             primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
-    W = width(d)
     accelerate(m, d, p)
     h = timestep(m)
     for i in range(m.nv):
@@ -246,26 +241,26 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if uses_articulated(m):
             # the recursion of the integrator lies where that of the Hessian does: one after the other
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 solve_column(m, d, p)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 step_column(m, d, p, p.at[0], damped)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
         else:
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 at = p.at[0]
                 solve_column(m, d, p)
                 step_column(m, d, p, at, damped)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
 
 
 solve_columns = in_each_tile("solve_columns", solve_columns_of_tile)

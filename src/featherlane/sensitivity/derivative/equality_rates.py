@@ -39,9 +39,9 @@ def add_general_rows(m, d, g):
 
 
 @kernel
-def _forces(m, d, b, thread, tile, W, at, step, q):
+def _forces(m, d, b, thread, tile, at, step, q):
     """q <- -J^T f of the general rows at a moved position."""
-    load_worlds(b, thread, tile, W)
+    load_worlds(b, thread, tile)
     move_pos(m, d, at, step)
     kinematics(m, d)
     frames(m, d)
@@ -63,16 +63,16 @@ def _add_part(m, d, p, weight):
 
 
 @kernel
-def refine_equalities(m, d, b, p, thread, tile, W, at, up, down):
+def refine_equalities(m, d, b, p, thread, tile, at, up, down):
     """dg, central differences of a residual over up + down, <- with the rates of general rows refined.
 
     (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
     """
     span = up + down
     scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
-    _forces(m, d, b, thread, tile, W, at, up, p.upper_force)
-    _forces(m, d, b, thread, tile, W, at, -down, p.lower_force)
+    _forces(m, d, b, thread, tile, at, up, p.upper_force)
+    _forces(m, d, b, thread, tile, at, -down, p.lower_force)
     _add_part(m, d, p, scale)
-    _forces(m, d, b, thread, tile, W, at, 2.0 * up, p.upper_force)
-    _forces(m, d, b, thread, tile, W, at, -2.0 * down, p.lower_force)
+    _forces(m, d, b, thread, tile, at, 2.0 * up, p.upper_force)
+    _forces(m, d, b, thread, tile, at, -2.0 * down, p.lower_force)
     _add_part(m, d, p, -0.5 * scale)

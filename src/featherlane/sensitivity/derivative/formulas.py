@@ -299,9 +299,9 @@ def rates_column(m, d, p, c, up, down):
 
 
 @kernel
-def _next_column(m, d, b, p, thread, tile, W, s):
+def _next_column(m, d, b, p, thread, tile, s):
     """Column s of the call's, in dg and dp; returns the number of its coordinate."""
-    read_controls(b, thread, tile, W, s)
+    read_controls(b, thread, tile, s)
     at = whole(read_lane(p.at, 0, 0))
     rates_column(m, d, p, at, p.up[0], p.down[0])
     return at
@@ -329,16 +329,15 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
             what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate, cvel, cacc, cfrc, qvec for
             itself.
     """
-    W = width(d)
     accelerate(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            _next_column(m, d, b, p, thread, tile, W, s)
-            write_records(b, thread, tile, W, s)
+            _next_column(m, d, b, p, thread, tile, s)
+            write_records(b, thread, tile, s)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
@@ -354,7 +353,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; qfrc_smooth, con_wrench,
             crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
     """
-    W, damped = width(d), begin_step(m, d, p)
+    damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         if p.rate_steps:
@@ -362,17 +361,17 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
         for first in range(0, b.nstep, PANEL):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                at = _next_column(m, d, b, p, thread, tile, W, first + c)
+                at = _next_column(m, d, b, p, thread, tile, first + c)
                 put_column(m, d, p, c, at)
             for c in range(n, PANEL):
                 leave_column(m, d, p, c)
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)
-                write_records(b, thread, tile, W, first + c)
+                write_records(b, thread, tile, first + c)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

@@ -123,7 +123,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
             thread's workspace.
     """
-    W, overflow = width(d), place(m, d)
+    overflow = place(m, d)
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
     if overflow == 0:
         forward_velocity(m, d)
@@ -135,11 +135,11 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
         constraint_forces(m, d, store=0)
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
+            read_controls(b, thread, tile, s)
             _column(m, d, p, s)
-            write_records(b, thread, tile, W, s)
+            write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)

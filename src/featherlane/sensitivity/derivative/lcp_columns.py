@@ -38,7 +38,7 @@ from featherlane.sensitivity.derivative.points import move, move_pos
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
-from featherlane.simulation.tile.tiles import load_tile
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.metric import accelerate, sum_rows
@@ -149,9 +149,9 @@ def _move(m, d, at, step):
 
 
 @kernel
-def _at_point(m, d, b, p, thread, tile, W, c, step):
+def _at_point(m, d, b, p, thread, tile, c, step):
     """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
-    load_worlds(b, thread, tile, W)
+    load_worlds(b, thread, tile)
     _move(m, d, real(d, 1.0) * c, step)
     if c < m.nv:
         forward_position(m, d)
@@ -187,31 +187,31 @@ def _quotients(m, d, p, s, span):
 
 
 @kernel
-def _difference_columns(m, d, b, p, thread, tile, W):
+def _difference_columns(m, d, b, p, thread, tile):
     """All columns at fixed forces."""
     moved = 1
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif moved:
             # from here on bodies stay where they are
             find_shifts(m, d, p, -1)
-            load_worlds(b, thread, tile, W)
+            load_worlds(b, thread, tile)
             forward_position(m, d)
             moved = 0
-        _at_point(m, d, b, p, thread, tile, W, c, up)
+        _at_point(m, d, b, p, thread, tile, c, up)
         _keep_upper(m, d, p, s)
-        _at_point(m, d, b, p, thread, tile, W, c, -down)
+        _at_point(m, d, b, p, thread, tile, c, -down)
         _quotients(m, d, p, s, up + down)
 
 
 # ---- what the forces make of them ------------------------------------------------------------------------------------
 @kernel
-def _back_to_world(m, d, b, p, thread, tile, W):
+def _back_to_world(m, d, b, p, thread, tile):
     """The worlds' own state and rows, as before the columns."""
-    load_worlds(b, thread, tile, W)
+    load_worlds(b, thread, tile)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
     place_contacts(d, p, zero(d))
@@ -338,7 +338,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, and all else of this thread's
             workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
-    W, fits = width(d), _solve_world(m, d, p)
+    fits = _solve_world(m, d, p)
     p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if fits:
         known = not_(p.slot_known[0] < 0.0)
@@ -346,7 +346,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         fits = 1 if any_(known) else 0
     if fits:
         rows = d.lcp.n[0]
-        load_worlds(b, thread, tile, W)
+        load_worlds(b, thread, tile)
         find_shifts(m, d, p, -1)
         place_contacts(d, p, zero(d))
         _evaluate(m, d, p, store=1)
@@ -355,8 +355,8 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         h = timestep(m)
         for i in range(m.nv):
             p.next_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
-        _difference_columns(m, d, b, p, thread, tile, W)
-        _back_to_world(m, d, b, p, thread, tile, W)
+        _difference_columns(m, d, b, p, thread, tile)
+        _back_to_world(m, d, b, p, thread, tile)
         p.report[FITS] = p.rows_same[0] + 0.0
         p.report[NEAREST] = _nearest(m, d, p)
         if freezes(m):
@@ -367,23 +367,13 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
         factor_system(d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
+            read_controls(b, thread, tile, s)
             c = whole(read_lane(p.at, 0, 0))
             _solve_column(m, d, p, s)
             _step_column(m, d, p, s, c)
-            write_records(b, thread, tile, W, s)
+            write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
-@stage(p=LCP_RATES)
-def lcp_columns(m, d, b, p, thread, first, last):
-    """`lcp_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what `lcp_columns_of_tile` writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        lcp_columns_of_tile(m, d, b, p, thread, tile)
+lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)

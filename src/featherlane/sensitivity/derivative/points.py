@@ -39,30 +39,30 @@ def move_pos(m, d, at, step):
 
 
 @kernel
-def move_state(m, d, b, p, thread, tile, W):
+def move_state(m, d, b, p, thread, tile):
     """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
-    read_controls(b, thread, tile, W, 0)
+    read_controls(b, thread, tile, 0)
     move_pos(m, d, p.at[0], p.up[0])
     move(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
 
 @over_tiles(p=COLUMNS)
-def step_points(m, d, b, p, thread, tile, W):
+def step_points(m, d, b, p, thread, tile):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     move(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
     move(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
     step(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 @over_tiles(p=COLUMNS)
-def inverse_points(m, d, b, p, thread, tile, W):
+def inverse_points(m, d, b, p, thread, tile):
     """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
@@ -70,9 +70,9 @@ def inverse_points(m, d, b, p, thread, tile, W):
     Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     move(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
     inverse(m, d)
     if b.nstep == 2:
         forward(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)

@@ -104,23 +104,22 @@ def rest_positions_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qpos, act, primal.*, and all else
             of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    W = width(d)
     # M may stay as it is at the worlds' own positions: it cancels
     forward_position(m, d)
     for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
+        load_worlds(b, thread, tile)
+        read_controls(b, thread, tile, s)
         at, up, down = p.at[0], p.up[0], p.down[0]
         move_pos(m, d, at, up)
         _place(m, d)
         _upper(m, d, p)
-        load_worlds(b, thread, tile, W)
+        load_worlds(b, thread, tile)
         move_pos(m, d, at, -down)
         _place(m, d)
         _quotients(m, d, p, up + down)
         if refines(m):
-            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
-        write_records(b, thread, tile, W, s)
+            refine_equalities(m, d, b, p, thread, tile, at, up, down)
+        write_records(b, thread, tile, s)
 
 
 rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
@@ -134,21 +133,20 @@ def rest_forces_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,
             and all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    W = width(d)
     forward_position(m, d)
     _place(m, d)
     for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
+        load_worlds(b, thread, tile)
+        read_controls(b, thread, tile, s)
         at, up, down = p.at[0], p.up[0], p.down[0]
         move_forces(m, d, at, up)
         move(d.qacc, m.nv, at, up, 2 * m.nv + m.na + m.nu)
         _upper(m, d, p)
-        load_worlds(b, thread, tile, W)
+        load_worlds(b, thread, tile)
         move_forces(m, d, at, -down)
         move(d.qacc, m.nv, at, -down, 2 * m.nv + m.na + m.nu)
         _quotients(m, d, p, up + down)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 rest_forces = in_each_tile("rest_forces", rest_forces_of_tile)

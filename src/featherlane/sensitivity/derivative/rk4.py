@@ -37,15 +37,14 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
     """
-    W = width(d)
     forward(m, d)
     rk4_start(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
     for k in range(1, 4):
         d.in_stage[0] = 2 if k == 3 else 1
         rk4_stage(m, d, k)
         forward(m, d)
-        write_records(b, thread, tile, W, k)
+        write_records(b, thread, tile, k)
     d.in_stage[0] = 0
 
 

@@ -24,8 +24,8 @@ from featherlane.sensitivity.derivative.smooth_rates import (
 from featherlane.sensitivity.derivative.transition import check, given_accelerations, threads
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.step.wake import unsettle
-from featherlane.simulation.tile.rows import load_worlds, write_records
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.simulation.world.data import Data
 
 
@@ -102,7 +102,6 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
             `forward_position` and `crb` write.
     """
-    W = width(d)
     forward_position(m, d)
     if not needs_inertia(m, d):
         crb(m, d)
@@ -112,21 +111,10 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     inwards(m, d, p)
     for s in range(b.nstep):
         _column(m, d, p, s)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
-@stage(p=RATES)
-def rnea_columns(m, d, b, p, thread, first, last):
-    """`rnea_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what `rnea_columns_of_tile` writes; tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        unsettle(m, d)
-        rnea_columns_of_tile(m, d, b, p, thread, tile)
+rnea_columns = in_each_tile("rnea_columns", rnea_columns_of_tile)
 
 
 class MovingWorlds(OwnWorlds):

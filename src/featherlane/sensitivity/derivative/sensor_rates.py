@@ -50,7 +50,7 @@ def _measure(m, d):
 
 
 @over_tiles(p=COLUMNS)
-def sensor_points(m, d, b, p, thread, tile, W):
+def sensor_points(m, d, b, p, thread, tile):
     """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
 
     The acceleration is qacc, moved along by its rate da.
@@ -58,14 +58,14 @@ def sensor_points(m, d, b, p, thread, tile, W):
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     at, step = p.at[0], p.up[0]
     move(d.act, m.na, at, step, 2 * m.nv)
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     _measure(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 class SensorWorlds(MovedWorlds):

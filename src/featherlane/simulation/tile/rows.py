@@ -50,24 +50,26 @@ ROWS = Layout(
 
 
 @kernel
-def lane_place(b, tile, lane, W):
+def lane_place(b, tile, lane):
     """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
-    k = tile * W + lane
+    k = tile * width(b) + lane
     return k if k < b.nworld else b.nworld - 1
 
 
 @kernel
-def _read(b, index, tile, W, out, source, count, stride, shift):
+def _read(b, index, tile, out, source, count, stride, shift):
     """out <- source, from rows of worlds into lanes."""
+    W = width(b)
     for lane in range(W):
-        first = index[lane_place(b, tile, lane, W)] * stride + shift
+        first = index[lane_place(b, tile, lane)] * stride + shift
         for i in range(count):
             out[i * W + lane] = source[first + i]
 
 
 @kernel
-def _write(b, index, tile, W, out, source, count, stride, shift):
+def _write(b, index, tile, out, source, count, stride, shift):
     """out <- source, from lanes into rows of worlds, one row after the other."""
+    W = width(b)
     for lane in range(min(W, b.nworld - tile * W)):
         first = index[tile * W + lane] * stride + shift
         for i in range(count):
@@ -75,62 +77,62 @@ def _write(b, index, tile, W, out, source, count, stride, shift):
 
 
 @kernel
-def read_rows(b, index, tile, W, row, address, count, stride, shift, wide):
+def read_rows(b, index, tile, row, address, count, stride, shift, wide):
     """Rows of a tile's worlds into the tile."""
     if wide:
-        _read(b, index, tile, W, doubles(b, address), doubles(b, row), count, stride, shift)
+        _read(b, index, tile, doubles(b, address), doubles(b, row), count, stride, shift)
     else:
-        _read(b, index, tile, W, scalars(b, address), scalars(b, row), count, stride, shift)
+        _read(b, index, tile, scalars(b, address), scalars(b, row), count, stride, shift)
 
 
 @kernel
-def write_rows(b, index, tile, W, row, address, count, stride, shift, wide):
+def write_rows(b, index, tile, row, address, count, stride, shift, wide):
     """The tile's values back into the rows of its worlds."""
     if wide:
-        _write(b, index, tile, W, doubles(b, row), doubles(b, address), count, stride, shift)
+        _write(b, index, tile, doubles(b, row), doubles(b, address), count, stride, shift)
     else:
-        _write(b, index, tile, W, scalars(b, row), scalars(b, address), count, stride, shift)
+        _write(b, index, tile, scalars(b, row), scalars(b, address), count, stride, shift)
 
 
 @kernel
-def load_worlds(b, thread, tile, W):
+def load_worlds(b, thread, tile):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
         a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
+        read_rows(b, b.order, tile, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
 
 
 @kernel
-def find_memory(d, b, tile, W):
+def find_memory(d, b, tile):
     """Where the worlds of the tile remember their pairs."""
-    for lane in range(W):
+    for lane in range(width(d)):
         address = b.recall_row
         if address != 0:
-            address += b.order[lane_place(b, tile, lane, W)] * b.recall_stride
+            address += b.order[lane_place(b, tile, lane)] * b.recall_stride
         d.recall_address[lane] = address
 
 
 @kernel
-def read_controls(b, thread, tile, W, s):
+def read_controls(b, thread, tile, s):
     """What the call brought for step s."""
     for k in range(b.ncontrol):
         a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
         n, stride, wide = b.control_count[k], b.control_stride[k], b.control_wide[k]
-        read_rows(b, b.place, tile, W, b.control_row[k], a, n, stride, shift, wide)
+        read_rows(b, b.place, tile, b.control_row[k], a, n, stride, shift, wide)
 
 
 @kernel
-def write_records(b, thread, tile, W, s):
+def write_records(b, thread, tile, s):
     """What the call takes from step s."""
     for k in range(b.nrecord):
         a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
         n, stride, wide = b.record_count[k], b.record_stride[k], b.record_wide[k]
-        write_rows(b, b.place, tile, W, b.record_row[k], a, n, stride, shift, wide)
+        write_rows(b, b.place, tile, b.record_row[k], a, n, stride, shift, wide)
 
 
 @kernel
-def store_worlds(b, thread, tile, W):
+def store_worlds(b, thread, tile):
     """What the batch keeps, back into its rows."""
     for k in range(b.nstore):
         a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
+        write_rows(b, b.order, tile, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
