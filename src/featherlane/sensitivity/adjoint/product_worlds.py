@@ -68,26 +68,11 @@ class ProductWorlds(OwnWorlds):
         self._numbers = np.lib.stride_tricks.as_strided(
             self.found[:, 1:], (n * self.nrow, nstep * self.ncol, 1), (8 * self.ncol, 8, 8)
         )
-        self._plans: dict[int, Plan] = {}
-        self._revision = None
 
     def _from_anywhere(self, a: np.ndarray) -> np.ndarray:
         """Rows (nworld, nrow, n) such that a pass may begin at any of them: row k of world w is place w nrow + k."""
         step = a.strides[1]
         return np.lib.stride_tricks.as_strided(a, (a.shape[0] * self.nrow, self.nrow, a.shape[2]), (step, step, 8))
-
-    def _plan(self, width: int) -> Plan:
-        """The pass through tiles of that width."""
-        if self._revision != self.model.revision:
-            self._plans.clear()
-            self._revision = self.model.revision
-        self.runner.prepare(width)
-        if width not in self._plans:
-            brought, taken, sizes = self._given, {"number": self._numbers}, {"rate_rest": 0, "rate_steps": 1}
-            self._plans[width] = self.plan_of(
-                adjoint_steps, self.batch.nworld, brought, taken, width=width, sizes=sizes
-            )
-        return self._plans[width]
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
         """Steps of some worlds, from number `first` in the order of this."""
@@ -95,7 +80,14 @@ class ProductWorlds(OwnWorlds):
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """The plan of such a pass, begun."""
-        plan = self._plan(width)
+        self.runner.prepare(width)
+        sizes = {"rate_rest": 0, "rate_steps": 1}
+        plan = self.kept(
+            width,
+            lambda: self.plan_of(
+                adjoint_steps, self.batch.nworld, self._given, {"number": self._numbers}, width=width, sizes=sizes
+            ),
+        )
         plan.begin(nstep, worlds, worlds * self.nrow + first)
         return plan
 
@@ -129,7 +121,6 @@ class ProductSteps:
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with Borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
             self.trajectory, self._worlds = trajectory, worlds
-            worlds.load(trajectory.worlds)
             yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:

@@ -9,13 +9,13 @@ Source: the implicit function theorem; see residual.py.
 from featherlane.prelude import *
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
-from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.derivative.equality_rates import refine_equalities, refines
+from featherlane.sensitivity.derivative.equality_rates import refine_equalities, unrefined
 from featherlane.sensitivity.derivative.points import move, move_pos
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
@@ -24,8 +24,7 @@ from featherlane.sensitivity.derivative.residual import (
     is_damped,
     is_implicit,
     place,
-    push,
-    store_residual,
+    residual,
 )
 from featherlane.sensitivity.derivative.switching import switching_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
@@ -84,25 +83,66 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 
 # ---- rates of the residual -------------------------------------------------------------------------------------------
 @kernel
-def keep_upper(m, d, p):
-    """g, p and the next activations at the upper point."""
-    store_residual(m, d, p, p.dg, p.dp)
-    advance_activations(m, d, d.act_dot)
+def _keep_activations(m, d, p):
     for a in range(m.na):
         p.dact[a] = d.act[a]
 
 
+def central_differences(point: Kernel, refine: Kernel) -> Kernel:
+    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`: central differences at fixed acceleration.
+
+    Args:
+        point: `(m, d, p, at, step, given, g, lag)` evaluates g, lag and the next activations of the loaded worlds with
+            coordinate `at` moved by `step`.
+        refine: `(m, d, b, p, thread, tile, at, up, down)` corrects the column.
+    """
+
+    def columns(m, d, b, p, thread, tile, given):
+        for s in range(b.nstep):
+            load_worlds(b, thread, tile)
+            read_controls(b, thread, tile, s)
+            at, up, down = p.at[0], p.up[0], p.down[0]
+            point(m, d, p, at, up, given, p.dg, p.dp)
+            _keep_activations(m, d, p)
+            load_worlds(b, thread, tile)
+            point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
+            span = up + down
+            scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+            for i in range(m.nv):
+                p.dg[i] = (p.dg[i] - p.lower_g[i]) * scale
+                p.dp[i] = (p.dp[i] - p.lower_p[i]) * scale
+            for a in range(m.na):
+                p.dact[a] = (p.dact[a] - d.act[a]) * scale
+            refine(m, d, b, p, thread, tile, at, up, down)
+            write_records(b, thread, tile, s)
+
+    return kernel(columns)
+
+
 @kernel
-def difference_quotient(m, d, p, span):
-    """What was kept, less the same at the lower point, over the span between them."""
-    store_residual(m, d, p, p.lower_g, p.lower_p)
-    advance_activations(m, d, d.act_dot)
-    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        p.dg[i] = (p.dg[i] - p.lower_g[i]) * s
-        p.dp[i] = (p.dp[i] - p.lower_p[i]) * s
-    for a in range(m.na):
-        p.dact[a] = (p.dact[a] - d.act[a]) * s
+def move_forces(m, d, at, step):
+    """Velocity, activation or control number `at` moved."""
+    move(d.qvel, m.nv, at, step, m.nv)
+    move(d.act, m.na, at, step, 2 * m.nv)
+    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+
+
+@kernel
+def _moved_bodies(m, d, p, at, step, given, g, lag):
+    """The residual at a moved position, contacts found anew."""
+    move_pos(m, d, at, step)
+    residual(m, d, p, place(m, d), g, lag)
+
+
+@kernel
+def _moved_forces(m, d, p, at, step, overflow, g, lag):
+    """The residual at a moved velocity, activation or control, in the position of `place`."""
+    move_forces(m, d, at, step)
+    residual(m, d, p, overflow, g, lag)
+
+
+_by_positions = central_differences(_moved_bodies, refine_equalities)
+_by_forces = central_differences(_moved_forces, unrefined)
 
 
 @stage(p=COLUMNS)
@@ -115,31 +155,10 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile)
-        read_controls(b, thread, tile, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_pos(m, d, at, up)
-        push(m, d, place(m, d))
-        keep_upper(m, d, p)
-        load_worlds(b, thread, tile)
-        move_pos(m, d, at, -down)
-        push(m, d, place(m, d))
-        difference_quotient(m, d, p, up + down)
-        if refines(m):
-            refine_equalities(m, d, b, p, thread, tile, at, up, down)
-        write_records(b, thread, tile, s)
+    _by_positions(m, d, b, p, thread, tile, 0)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
-
-
-@kernel
-def move_forces(m, d, at, step):
-    """Velocity, activation or control number `at` moved."""
-    move(d.qvel, m.nv, at, step, m.nv)
-    move(d.act, m.na, at, step, 2 * m.nv)
-    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
 @stage(p=COLUMNS)
@@ -152,19 +171,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    overflow = place(m, d)
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile)
-        read_controls(b, thread, tile, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_forces(m, d, at, up)
-        push(m, d, overflow)
-        keep_upper(m, d, p)
-        load_worlds(b, thread, tile)
-        move_forces(m, d, at, -down)
-        push(m, d, overflow)
-        difference_quotient(m, d, p, up + down)
-        write_records(b, thread, tile, s)
+    _by_forces(m, d, b, p, thread, tile, place(m, d))
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -179,8 +186,8 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    push(m, d, place(m, d))
-    keep_upper(m, d, p)
+    residual(m, d, p, place(m, d), p.dg, p.dp)
+    _keep_activations(m, d, p)
     write_records(b, thread, tile, 0)
 
 

@@ -19,7 +19,7 @@ from featherlane.solver.primal.problem import bounded_force
 
 
 @kernel
-def refines(m):
+def _refines(m):
     """Are there equalities, with rows of their own: neither in the metric of a step nor by the exact diagonal?"""
     return m.neq > 0 and not has_metric(m) and not wants_exact(m)
 
@@ -39,15 +39,21 @@ def add_general_rows(m, d, g):
 
 
 @kernel
-def _forces(m, d, b, thread, tile, at, step, q):
-    """q <- -J^T f of the general rows at a moved position."""
-    load_worlds(b, thread, tile)
-    move_pos(m, d, at, step)
+def place_bodies(m, d):
+    """Bodies and tendons at the position."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
     link_positions(m, d)
     tendon(m, d)
+
+
+@kernel
+def _forces(m, d, b, thread, tile, at, step, q):
+    """q <- -J^T f of the general rows at a moved position."""
+    load_worlds(b, thread, tile)
+    move_pos(m, d, at, step)
+    place_bodies(m, d)
     com_vel(m, d)
     tendon_velocity(m, d)
     for i in range(m.nv):
@@ -56,10 +62,9 @@ def _forces(m, d, b, thread, tile, at, step, q):
 
 
 @kernel
-def _add_part(m, d, p, weight):
-    """dg += weight (upper_force - lower_force)."""
-    for i in range(m.nv):
-        p.dg[i] = fma(weight, p.upper_force[i] - p.lower_force[i], p.dg[i])
+def unrefined(m, d, b, p, thread, tile, at, up, down):
+    """dg stays as it is."""
+    pass
 
 
 @kernel
@@ -68,11 +73,12 @@ def refine_equalities(m, d, b, p, thread, tile, at, up, down):
 
     (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
     """
-    span = up + down
-    scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
-    _forces(m, d, b, thread, tile, at, up, p.upper_force)
-    _forces(m, d, b, thread, tile, at, -down, p.lower_force)
-    _add_part(m, d, p, scale)
-    _forces(m, d, b, thread, tile, at, 2.0 * up, p.upper_force)
-    _forces(m, d, b, thread, tile, at, -2.0 * down, p.lower_force)
-    _add_part(m, d, p, -0.5 * scale)
+    if _refines(m):
+        span = up + down
+        scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
+        for reach in unrolled(range(1, 3)):
+            _forces(m, d, b, thread, tile, at, reach * up, p.upper_force)
+            _forces(m, d, b, thread, tile, at, -(reach * down), p.lower_force)
+            weight = scale if reach == 1 else -0.5 * scale
+            for i in range(m.nv):
+                p.dg[i] = fma(weight, p.upper_force[i] - p.lower_force[i], p.dg[i])

@@ -29,20 +29,11 @@ def formulas_alone(model: Model) -> bool:
 class ImplicitWorlds(DifferentiatedWorlds):
     """The worlds of a data or a batch, and their derivatives; the arguments are those of `DifferentiatedWorlds`."""
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
-        self._passes: dict[tuple[int, bool], Passes] = {}
-        self._revision = self._looked_at = None
+    _looked_at: Any = None
 
     def passes(self, width: int, rest: bool) -> Passes:
         """Those through tiles of that width, of worlds with or without forces that have no formulas."""
-        revision = self.model.revision, self.by_formulas
-        if self._revision != revision:
-            self._passes.clear()
-            self._revision = revision
-        if (width, rest) not in self._passes:
-            self._passes[width, rest] = Passes(self, width, rest)
-        return self._passes[width, rest]
+        return self.kept((width, rest, self.by_formulas), lambda: Passes(self, width, rest))
 
     def groups(self) -> list[tuple[bool, np.ndarray]]:
         """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""

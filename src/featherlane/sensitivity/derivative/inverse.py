@@ -23,7 +23,7 @@ from featherlane.sensitivity.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, each_step, in_use_of
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import place
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
@@ -86,14 +86,12 @@ def inverse_derivatives(
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
     with Borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:
-        worlds.load(data)
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         out, left = worlds.rates(acceleration)
     if len(left):
         steps = inverse_fd(model, data, 1e-6, True, actuation, acceleration, nthread)
         out[left] = np.concatenate(steps, -2).reshape(out.shape)[left]
-    if isinstance(data, Data):
-        out = out[0]
+    out = as_given(data, out)
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
 
@@ -196,7 +194,6 @@ class InverseWorlds(OwnWorlds):
             go(rest_forces, moves, {"dg": out}, slice(nv, 3 * nv))
             brought = {"rest_g": out}
         report = np.zeros((n, 3))
-        told = np.lib.stride_tricks.as_strided(report, (n, 3 * nv, 3), (report.strides[0], 0, 8))
-        taken = {"dg": out, "report": told}
+        taken = {"dg": out, "report": each_step(report, 3 * nv)}
         go(inverse_columns, brought, taken, slice(0, 3 * nv), rate_rest=int(rest), rate_steps=1)
         return report[chosen, KNOWN]

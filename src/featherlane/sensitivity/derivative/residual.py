@@ -11,6 +11,7 @@ Source: MuJoCo documentation, Computation, "Inverse dynamics"; the implicit func
 
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
+from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.body.xfrc import add_xfrc
 from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.integrator.continuous import times_euler, times_fast, times_implicit
@@ -103,11 +104,24 @@ def place(m, d):
 
 
 @kernel
-def push(m, d, overflow):
-    """qfrc_inverse and the forces that are given, at qvel, act, ctrl and qacc, in the position of `place`.
+def set_lag(m, d, p, x, lag):
+    """lag <- p = M x - K a*, 0 unless the integrator is implicit."""
+    for i in range(m.nv):
+        lag[i] = zero(d)
+    if is_implicit(m):
+        inertia_times(m, d, x, p.product)
+        other = implicit_product(m, d, d.qacc_step, p.force)
+        for i in range(m.nv):
+            lag[i] = where(other, p.product[i] - p.force[i], 0.0)
+
+
+@kernel
+def residual(m, d, p, overflow, g, lag):
+    """g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, in the position of `place`.
 
     Args:
         overflow: what `place` returned.
+        g, lag: rows that it writes.
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
@@ -116,19 +130,10 @@ def push(m, d, overflow):
     d.con_overflow[0], d.con_fresh[0] = overflow, 1
     inverse_constraint(m, d, store=0)
     inverse_force(m, d)
-
-
-@kernel
-def store_residual(m, d, p, g, lag):
-    """g, and lag, the theorem's p, where the integrator is implicit, at qacc and qacc_step; after `push`."""
     for i in range(m.nv):
         p.force[i] = d.qfrc_applied[i] + d.qfrc_actuator[i]
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = d.qfrc_inverse[i] - p.force[i]
-        lag[i] = zero(d)
-    if is_implicit(m):
-        inertia_times(m, d, d.qacc, p.product)
-        other = implicit_product(m, d, d.qacc_step, p.force)
-        for i in range(m.nv):
-            lag[i] = where(other, p.product[i] - p.force[i], 0.0)
+    set_lag(m, d, p, d.qacc, lag)
+    advance_activations(m, d, d.act_dot)

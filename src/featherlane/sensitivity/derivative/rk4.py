@@ -51,15 +51,15 @@ def rk4_states_of_tile(m, d, b, thread, tile):
 rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)
 
 
-def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rates of the next state by positions, velocities and controls, of models without activations.
 
     Args:
         worlds: at the states where derivatives are taken.  They are moved.
 
     Returns:
-        (nworld, n, 2 nv) rates; (nworld,) how near the nearest switch of the four accelerations is; numbers of worlds
-        whose rows found no room, which have none.
+        Rates (nworld, n, 2 nv), those of the velocity alone (nworld, n, nv), the distance to the nearest switch of the
+        four accelerations (nworld,), and the numbers of worlds whose rows do not fit, which have no rates.
     """
     model, rows = worlds.model, worlds.batch.arrays.rows
     nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
@@ -89,7 +89,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
     out = np.empty((nworld, n, 2 * nv))
     out[..., :nv] = _tangent(model, dq0, h[:, None] * sums[0], h * sum_rate)
     out[..., nv:] = dv0 + h[:, None] * sums[1]
-    return out, nearest, left
+    return out, out[..., nv:], nearest, left
 
 
 def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:

@@ -12,7 +12,7 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
@@ -71,11 +71,8 @@ def rnea_derivatives(
     """
     nv = check(model, data)["nv"]
     with Borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
-        worlds.load(data)
         out = worlds.run(given_accelerations(model, data, worlds.batch.nworld, qacc))
-    out = out.swapaxes(1, 2)
-    if isinstance(data, Data):
-        out = out[0]
+    out = as_given(data, out.swapaxes(1, 2))
     return RneaDerivatives(*(out[..., k * nv : (k + 1) * nv] for k in range(3)))
 
 
@@ -128,7 +125,7 @@ class MovingWorlds(OwnWorlds):
         super().__init__(model, source, 3 * model.nv, nthread, 0)
         # no coordinate of one world stands beside another in lanes
         self.width = 1 if self.batch.nworld == 1 else self.width
-        self._qacc, self._plan, self._revision = np.zeros((self.batch.nworld, model.nv)), None, None
+        self._qacc = np.zeros((self.batch.nworld, model.nv))
 
     def run(self, qacc: np.ndarray) -> np.ndarray:
         """(nworld, 3 nv, nv): by positions, velocities and accelerations; a new array."""
@@ -137,11 +134,9 @@ class MovingWorlds(OwnWorlds):
         if nv:
             self._qacc[...] = qacc
             self.runner.prepare(self.width)
-            if self._plan is None or self._revision != self.model.revision:
-                load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
-                self._plan = self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes)
-                self._revision = self.model.revision
-            self._plan.record.arrays["record_row"][0] = address(out)
-            self._plan.begin(3 * nv, every, every)
-            self.go(self._plan, -(-len(every) // self.width))
+            load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
+            plan = self.kept("plan", lambda: self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes))
+            plan.record.arrays["record_row"][0] = address(out)
+            plan.begin(3 * nv, every, every)
+            self.go(plan, -(-len(every) // self.width))
         return out
