@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.sweep import Gradients
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.parameters import Parameters
@@ -73,7 +73,7 @@ class JacobianSteps:
                 batch.arrays.expanded[name][...] = np.repeat(rows, length, 0)
         yield
 
-    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
         """See `Steps`."""
         found, by_p = self.derivatives(states, first), {}
         nworld, n, nx = direct.shape
@@ -84,7 +84,7 @@ class JacobianSteps:
                 by_p[name] = by_p[name] + add if name in by_p else add
             by_u[:, k] = transposed_product(found.B[:, k], costate)
             costate = transposed_product(found.A[:, k], costate) + direct[:, k]
-        return Pulled(costate, by_u, by_p, found.switching.min(1))
+        return Gradients(costate, by_u, by_p, found.switching.min(1))
 
     def derivatives(self, states: States, first: int) -> _Derivatives:
         """Those of the steps from number `first` on, in the states (nworld, n, ...) before them."""

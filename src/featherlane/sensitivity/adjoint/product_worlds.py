@@ -11,13 +11,13 @@ import numpy as np
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
-from featherlane.sensitivity.adjoint.jacobians import transposed_product
+from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, transposed_product
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
-from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
@@ -123,7 +123,7 @@ class ProductSteps:
             self.trajectory, self._worlds = trajectory, worlds
             yield
 
-    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
         """See `Steps`."""
         worlds, (nworld, n, nx) = self._worlds, direct.shape
         control = self.trajectory.control[:, first : first + n]
@@ -135,7 +135,7 @@ class ProductSteps:
         self._mend(n)
         found = worlds.found[:, 1 : n + 1]
         by_control = found[:, ::-1, nx:-REPORTS]
-        return Pulled(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
+        return Gradients(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
 
     def _mend(self, n: int) -> None:
         """Steps that formulas did not serve, by their derivatives, and those that are taken after them anew."""
@@ -192,3 +192,10 @@ class ProductSteps:
         found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}
+
+
+def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
+    """Returns what serves a trajectory and others like it; the model and the fields to differentiate by decide."""
+    if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
+        return JacobianSteps(trajectory, parameters, nthread, frictionloss)
+    return ProductSteps(trajectory, nthread, frictionloss)

@@ -13,11 +13,10 @@ Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 from featherlane.prelude import *
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
-from featherlane.sensitivity.derivative.smooth_rates import none6
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import body_forces_to_dofs, turn
+from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
@@ -85,15 +84,20 @@ def _wrench(d, k, place, f, moment):
 
 
 @kernel
+def _point_motion(S, arm):
+    """(angular, linear) motion S at the point at that arm."""
+    w = (S[0], S[1], S[2])
+    return w, add3((S[3], S[4], S[5]), cross(w, arm))
+
+
+@kernel
 def _relative(d, k, w):
     """(angular, linear) motion of the pushed body against the other one at the contact, given body motions."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    a = load3(w, 6 * b)
-    u = add3(load3(w, 6 * b + 3), cross(a, load3(d.con_arm, 6 * k)))
+    a, u = _point_motion(load6(w, 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
-        c = load3(w, 6 * other)
-        u = sub3(u, add3(load3(w, 6 * other + 3), cross(c, load3(d.con_arm, 6 * k + 3))))
-        a = sub3(a, c)
+        c, v = _point_motion(load6(w, 6 * other), load3(d.con_arm, 6 * k + 3))
+        a, u = sub3(a, c), sub3(u, v)
     return a, u
 
 
@@ -190,8 +194,7 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
     body = d.con_body[2 * k + place]
     sign = 1.0 - 2.0 * place
     arm = load3(d.con_arm, 6 * k + 3 * place)
-    w = (S[0], S[1], S[2])
-    u = add3((S[3], S[4], S[5]), cross(w, arm))
+    w, u = _point_motion(S, arm)
     if d.con_carrier[2 * k + 1] == body:
         dist, pos, turned = moved_by(p, k, w, u)
     else:
@@ -238,13 +241,6 @@ def _spread(d, k, dF, dM):
 
 
 @kernel
-def _clear(m, d):
-    for b in range(m.nbody):
-        if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, none6(d))
-
-
-@kernel
 def _takes(m, d, j, k):
     """Which body of contact k dof j moves without the other: 0, 1, or -1 for none or both."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
@@ -265,7 +261,7 @@ def add_position_column(m, d, p, j):
         place = _takes(m, d, j, k)
         if place >= 0:
             if found == 0:
-                _clear(m, d)
+                clear_body_forces(m, d)
                 found = 1
             S = load6(d.cdof, 6 * j)
             acc, vel = _before_joint(m, d, j, d.con_motion, d.qacc), _before_joint(m, d, j, d.cvel, d.qvel)
@@ -282,11 +278,10 @@ def add_velocity_column(m, d, p, j, accelerates):
         place = _takes(m, d, j, k)
         if place >= 0:
             if found == 0:
-                _clear(m, d)
+                clear_body_forces(m, d)
                 found = 1
             S, sign = load6(d.cdof, 6 * j), 1.0 - 2.0 * place
-            w = (S[0], S[1], S[2])
-            u = add3((S[3], S[4], S[5]), cross(w, load3(d.con_arm, 6 * k + 3 * place)))
+            w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
             B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
             if accelerates:
                 B, friction = real(d, sign), real(d, sign)

@@ -7,6 +7,7 @@ the integrator rk4; `docs/derivatives.md` says which are which.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -221,15 +222,8 @@ def acceleration_derivatives(
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
     """The parts of rates (..., nv, 3 nv + na + nu)."""
     nv, n = rates.shape[-2:]
-    act, force = 2 * nv + na, n - nv
-    parts = (
-        rates[..., :nv],
-        rates[..., nv : 2 * nv],
-        rates[..., 2 * nv : act],
-        rates[..., act:force],
-        rates[..., force:],
-    )
-    return AccelerationDerivatives(*parts, nearest)
+    parts = (rates[..., i:j] for i, j in pairwise((0, nv, 2 * nv, 2 * nv + na, n - nv, n)))
+    return AccelerationDerivatives._make((*parts, nearest))
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:

@@ -141,18 +141,13 @@ def _evaluate(m, d, p, store):
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
-def _move(m, d, at, step):
-    """Position, velocity, activation, control or generalized force number `at` moved."""
-    move_pos(m, d, at, step)
-    move_forces(m, d, at, step)
-    move(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
-
-
-@kernel
 def _at_point(m, d, b, p, thread, tile, c, step):
     """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
     load_worlds(b, thread, tile)
-    _move(m, d, real(d, 1.0) * c, step)
+    at = real(d, 1.0) * c
+    move_pos(m, d, at, step)
+    move_forces(m, d, at, step)
+    move(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, p, step)
@@ -227,7 +222,7 @@ def _first(m, p):
 @kernel
 def _nearest(m, d, p):
     """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
-    h, size = timestep(m), _size(d, p)
+    h, size = timestep(m), solution_size(d, p.row_x)
     least = nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
@@ -246,12 +241,6 @@ def _nearest(m, d, p):
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0) & (gap > 0.0)
         least = where(waits, fmin(least, gap), least)
     return least
-
-
-@kernel
-def _size(d, p):
-    """What forces are measured by: the largest one, or that which the largest right-hand side asks for."""
-    return solution_size(d, p.row_x)
 
 
 @kernel

@@ -30,10 +30,9 @@ def move_pos(m, d, at, step):
             a, v = a + 3, v + 3
         if has_quaternion(kind):
             q = load4(d.qpos, a)
-            x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
-            turned = quat_integrate(q, (where(x, step, zero(d)), where(y, step, zero(d)), where(z, step, zero(d))), one)
-            for c in range(4):
-                d.qpos[a + c] = where(x | y | z, turned[c], q[c])
+            turns = tuple(at == 1.0 * (v + c) for c in range(3))
+            turned = quat_integrate(q, tuple(where(turn, step, zero(d)) for turn in turns), one)
+            store4(d.qpos, a, tuple(where(turns[0] | turns[1] | turns[2], turned[c], q[c]) for c in range(4)))
         else:
             d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
 
