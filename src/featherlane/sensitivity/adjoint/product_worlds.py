@@ -11,7 +11,7 @@ import numpy as np
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
-from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, transposed_product
+from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_worlds, transposed_product
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
@@ -180,15 +180,10 @@ class ProductSteps:
         k = max(FEW, 1 << (len(pairs) - 1).bit_length())
         if k not in self._jacobians:
             self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
-        batch, source = self._jacobians[k], self.trajectory.worlds
+        batch = self._jacobians[k]
         which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
-        for name, rows in batch.arrays.rows.items():
-            if name in source.arrays.rows:
-                rows[...] = source.arrays.rows[name][which]
-        for name, rows in batch.arrays.expanded.items():
-            rows[...] = source.arrays.expanded[name][which]
-        for name, a in self._worlds.states.items():
-            batch.arrays.rows[name][...] = a[which, step].reshape(batch.arrays.rows[name].shape)
+        states = {name: a[which, step] for name, a in self._worlds.states.items()}
+        place_worlds(batch, self.trajectory.worlds, which, states)
         found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}

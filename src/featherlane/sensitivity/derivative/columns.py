@@ -15,8 +15,7 @@ from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
 from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.derivative.equality_rates import refine_equalities, unrefined
-from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
     implicit_acceleration_of,
@@ -24,7 +23,9 @@ from featherlane.sensitivity.derivative.residual import (
     is_damped,
     is_implicit,
     place,
+    refine_equalities,
     residual,
+    unrefined,
 )
 from featherlane.sensitivity.derivative.switching import switching_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
@@ -82,12 +83,6 @@ base_tiles = in_each_tile("base_tiles", base_tile)
 
 
 # ---- rates of the residual -------------------------------------------------------------------------------------------
-@kernel
-def _keep_activations(m, d, p):
-    for a in range(m.na):
-        p.dact[a] = d.act[a]
-
-
 def central_differences(point: Kernel, refine: Kernel) -> Kernel:
     """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`: central differences at fixed acceleration.
 
@@ -103,16 +98,13 @@ def central_differences(point: Kernel, refine: Kernel) -> Kernel:
             read_controls(b, thread, tile, s)
             at, up, down = p.at[0], p.up[0], p.down[0]
             point(m, d, p, at, up, given, p.dg, p.dp)
-            _keep_activations(m, d, p)
+            copy(d.act, m.na, p.dact, 0)
             load_worlds(b, thread, tile)
             point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
-            span = up + down
-            scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-            for i in range(m.nv):
-                p.dg[i] = (p.dg[i] - p.lower_g[i]) * scale
-                p.dp[i] = (p.dp[i] - p.lower_p[i]) * scale
-            for a in range(m.na):
-                p.dact[a] = (p.dact[a] - d.act[a]) * scale
+            scale = per_span(up + down)
+            difference(p.lower_g, m.nv, p.dg, 0, scale)
+            difference(p.lower_p, m.nv, p.dp, 0, scale)
+            difference(d.act, m.na, p.dact, 0, scale)
             refine(m, d, b, p, thread, tile, at, up, down)
             write_records(b, thread, tile, s)
 
@@ -187,7 +179,7 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             qproduct, qvec for itself.
     """
     residual(m, d, p, place(m, d), p.dg, p.dp)
-    _keep_activations(m, d, p)
+    copy(d.act, m.na, p.dact, 0)
     write_records(b, thread, tile, 0)
 
 
@@ -205,8 +197,7 @@ def solve_column(m, d, p):
     substitute(m, d, p.solved)
     if has_metric(m):
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
-    for i in range(m.nv):
-        p.da[i] = p.solved[i]
+    copy(p.solved, m.nv, p.da, 0)
 
 
 @kernel
@@ -221,8 +212,7 @@ def step_column(m, d, p, at, damped):
             d.qfrc_constraint[i] = zero(d)
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
-        for i in range(m.nv):
-            d.qacc_step[i] = p.da[i]
+        copy(p.da, m.nv, d.qacc_step, 0)
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
         p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))

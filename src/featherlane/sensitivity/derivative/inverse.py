@@ -48,11 +48,7 @@ EPS, LINEAR = 2e-7, 1e-4  # how far states move where forces are differenced, an
 
 
 def inverse_derivatives(
-    model: Model,
-    data: Data | Batch,
-    actuation: bool = False,
-    qacc: ArrayLike | None = None,
-    nthread: int = 0,
+    model: Model, data: Data | Batch, actuation: bool = False, qacc: ArrayLike | None = None, nthread: int = 0
 ) -> InverseDerivatives:
     """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
 

@@ -34,7 +34,7 @@ from featherlane.sensitivity.derivative.lcp_solution import (
     solve_system,
     sort_rows,
 )
-from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
@@ -86,16 +86,14 @@ def _forces(m, d):
 def _find_first_forces(m, d, p):
     """row_first: the forces that hold without friction, in `frozen` mode; else those of the solution."""
     n = d.lcp.n[0]
-    for r in range(n):
-        p.row_x[r] = d.lcp.x[r]
+    copy(d.lcp.x, n, p.row_x, 0)
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
                 d.lcp.hi[r] = zero(d)
                 d.lcp.add[r] = zero(d)
         find_forces(m, d)
-    for r in range(n):
-        p.row_first[r] = d.lcp.x[r]
+    copy(d.lcp.x, n, p.row_first, 0)
 
 
 @kernel
@@ -127,13 +125,10 @@ def _evaluate(m, d, p, store):
         compare_rows(d, p)
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
-            for r in range(d.lcp.n[0]):
-                d.lcp.x[r] = p.row_first[r]
+            copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
             set_w(d)
-            for r in range(d.lcp.n[0]):
-                d.lcp.g[r] = d.lcp.w[r]
-        for r in range(d.lcp.n[0]):
-            d.lcp.x[r] = p.row_x[r]
+            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, 0)
+        copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
         set_w(d)
         accelerate(m, d)
         advance_activations(m, d, d.act_dot)
@@ -157,28 +152,22 @@ def _at_point(m, d, b, p, thread, tile, c, step):
 @kernel
 def _keep_upper(m, d, p, s):
     n = d.lcp.n[0]
-    for i in range(m.nv):
-        p.col_acceleration[s * m.nv + i] = d.qacc[i]
-    for a in range(m.na):
-        p.col_act[s * m.na + a] = d.act[a]
+    copy(d.qacc, m.nv, p.col_acceleration, s * m.nv)
+    copy(d.act, m.na, p.col_act, s * m.na)
     if n == p.row_count[0]:
-        for r in range(n):
-            p.col_w[s * n + r] = d.lcp.w[r]
-            p.col_first[s * n + r] = d.lcp.g[r]
+        copy(d.lcp.w, n, p.col_w, s * n)
+        copy(d.lcp.g, n, p.col_first, s * n)
 
 
 @kernel
 def _quotients(m, d, p, s, span):
     """Column s: what was kept, less the same at the lower point, over the span between them."""
-    n, scale = d.lcp.n[0], where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        p.col_acceleration[s * m.nv + i] = (p.col_acceleration[s * m.nv + i] - d.qacc[i]) * scale
-    for a in range(m.na):
-        p.col_act[s * m.na + a] = (p.col_act[s * m.na + a] - d.act[a]) * scale
+    n, scale = d.lcp.n[0], per_span(span)
+    difference(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
+    difference(d.act, m.na, p.col_act, s * m.na, scale)
     if n == p.row_count[0]:
-        for r in range(n):
-            p.col_w[s * n + r] = (p.col_w[s * n + r] - d.lcp.w[r]) * scale
-            p.col_first[s * n + r] = (p.col_first[s * n + r] - d.lcp.g[r]) * scale
+        difference(d.lcp.w, n, p.col_w, s * n, scale)
+        difference(d.lcp.g, n, p.col_first, s * n, scale)
 
 
 @kernel
@@ -204,13 +193,13 @@ def _difference_columns(m, d, b, p, thread, tile):
 
 # ---- what the forces make of them ------------------------------------------------------------------------------------
 @kernel
-def _back_to_world(m, d, b, p, thread, tile):
-    """The worlds' own state and rows, as before the columns."""
+def _at_world(m, d, b, p, thread, tile, store):
+    """The worlds' own state and rows."""
     load_worlds(b, thread, tile)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
     place_contacts(d, p, zero(d))
-    _evaluate(m, d, p, store=0)
+    _evaluate(m, d, p, store)
 
 
 @kernel
@@ -261,8 +250,7 @@ def _first_forces(m, d, b, p):
         for r in range(n):
             p.row_dx[r] = -p.col_first[s * n + r]
         solve_system(d, p)
-        for r in range(n):
-            p.col_first[s * n + r] = p.row_dx[r]
+        copy(p.row_dx, n, p.col_first, s * n)
 
 
 @kernel
@@ -296,8 +284,7 @@ def _solve_column(m, d, p, s):
             turn_side(d, p)
         solve_system(d, p)
         follow_normals(d, p, p.row_dx, 0)
-    for r in range(n):
-        d.lcp.x[r] = p.row_dx[r]
+    copy(p.row_dx, n, d.lcp.x, 0)
     sum_rows(m, d)
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
@@ -335,17 +322,14 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         fits = 1 if any_(known) else 0
     if fits:
         rows = d.lcp.n[0]
-        load_worlds(b, thread, tile)
-        find_shifts(m, d, p, -1)
-        place_contacts(d, p, zero(d))
-        _evaluate(m, d, p, store=1)
+        _at_world(m, d, b, p, thread, tile, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
         for i in range(m.nv):
             p.next_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
         _difference_columns(m, d, b, p, thread, tile)
-        _back_to_world(m, d, b, p, thread, tile)
+        _at_world(m, d, b, p, thread, tile, store=0)
         p.report[FITS] = p.rows_same[0] + 0.0
         p.report[NEAREST] = _nearest(m, d, p)
         if freezes(m):

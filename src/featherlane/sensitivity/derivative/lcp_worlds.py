@@ -115,21 +115,15 @@ class LcpWorlds(OwnWorlds):
             nearest switch (nworld,), and the numbers of worlds that are left over.
         """
         nworld = self.batch.nworld
-        state, acceleration = (
-            np.empty((nworld, *self.state.shape[1:])),
-            np.empty((nworld, *self.acceleration.shape[1:])),
-        )
-        nearest, todo = np.empty(nworld), np.arange(nworld)
-        for width in dict.fromkeys((self.width if nworld > 1 else 1, 1)):
-            left = []
-            for first in range(0, len(todo), self.each):
-                chosen = todo[first : first + self.each]
-                self._run(chosen, width)
-                k = len(chosen)
-                state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
-                nearest[chosen] = self.report[:k, NEAREST]
-                left.append(chosen[~(self.report[:k, FITS] > 0.0)])
-            todo = np.concatenate(left)
-            if not len(todo):
-                break
-        return state, acceleration, nearest, todo
+        state, acceleration = (np.empty((nworld, *a.shape[1:])) for a in (self.state, self.acceleration))
+        nearest = np.empty(nworld)
+
+        def run(chosen: np.ndarray, width: int) -> np.ndarray:
+            self._run(chosen, width)
+            k = len(chosen)
+            state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
+            nearest[chosen] = self.report[:k, NEAREST]
+            return self.report[:k, FITS] > 0.0
+
+        left = self.narrowing(np.arange(nworld), self.each, run, self.width if nworld > 1 else 1)
+        return state, acceleration, nearest, left

@@ -100,6 +100,27 @@ class OwnWorlds:
             self._made[key] = make()
         return self._made[key]
 
+    def narrowing(
+        self, chosen: np.ndarray, each: int, run: Callable[[np.ndarray, int], np.ndarray], width: int = 0
+    ) -> np.ndarray:
+        """Runs passes of some worlds, and then of those that do not fit into a tile together one by one.
+
+        Args:
+            chosen: numbers of the worlds.
+            each: worlds of a pass, at most.
+            run: runs a pass of some worlds through tiles of a width, and returns which of them are done.
+            width: of the first tiles, 0: `width`.
+
+        Returns:
+            The numbers of the worlds that are left over.
+        """
+        for size in dict.fromkeys((width or self.width, 1)):
+            parts = [chosen[first : first + each] for first in range(0, len(chosen), each)]
+            chosen = np.concatenate([part[~run(part, size)] for part in parts])
+            if not len(chosen):
+                break
+        return chosen
+
     def control_steps(self, chosen: Any, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Returns how far controls move up and down, (k, nu) each; no control that is in its range leaves it.
 

@@ -28,14 +28,6 @@ def put_column(m, d, p, c, at):
 
 
 @kernel
-def leave_column(m, d, p, c):
-    """No coordinate is left for column c."""
-    for i in range(m.nv):
-        p.panel_acceleration[PANEL * i + c] = zero(d)
-        p.panel_lag[PANEL * i + c] = zero(d)
-
-
-@kernel
 def _goes_together(m):
     """Has K the pattern and the symmetry of M?"""
     together = m.opt_integrator != IMPLICIT

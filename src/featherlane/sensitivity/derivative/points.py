@@ -12,6 +12,26 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 
 @kernel
+def copy(x, n, out, first):
+    """out[first ...] <- the n rows x."""
+    for i in range(n):
+        out[first + i] = x[i]
+
+
+@kernel
+def difference(x, n, out, first, scale):
+    """out[first ...] <- (out[first ...] - x) scale, of n rows."""
+    for i in range(n):
+        out[first + i] = (out[first + i] - x[i]) * scale
+
+
+@kernel
+def per_span(span):
+    """1 / span; 0 if a coordinate does not move."""
+    return where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+
+
+@kernel
 def move(x, n, at, step, first):
     """Move the n plain coordinates of a field, which are numbered from `first` on."""
     for i in range(n):

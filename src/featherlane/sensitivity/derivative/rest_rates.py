@@ -20,15 +20,15 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import tendon_armature
 from featherlane.dynamics.tendon.length import tendon_velocity
 from featherlane.sensitivity.derivative.columns import central_differences, move_forces
-from featherlane.sensitivity.derivative.equality_rates import (
+from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.rates import COLUMNS
+from featherlane.sensitivity.derivative.residual import (
     add_general_rows,
     place_bodies,
     refine_equalities,
+    set_lag,
     unrefined,
 )
-from featherlane.sensitivity.derivative.points import move, move_pos
-from featherlane.sensitivity.derivative.rates import COLUMNS
-from featherlane.sensitivity.derivative.residual import set_lag
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
 from featherlane.simulation.tile.tiles import in_each_tile
 

@@ -105,8 +105,7 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
 
 def _timesteps(worlds: ImplicitWorlds) -> np.ndarray:
     """(nworld, 1): worlds may have their own."""
-    expanded = worlds.batch.arrays.expanded
-    h = expanded["opt_timestep"] if "opt_timestep" in expanded else worlds.model.__dict__["opt_timestep"]
+    h = worlds.batch.arrays.expanded.shared_or_own("opt_timestep", slice(None))
     return np.broadcast_to(np.reshape(h, (-1, 1)), (worlds.batch.nworld, 1))
 
 

@@ -12,6 +12,7 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.formulas import clear_rates
 from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
@@ -80,9 +81,7 @@ def rnea_derivatives(
 @kernel
 def _column(m, d, p, c):
     """dg <- rates by coordinate c: positions, velocities, accelerations."""
-    for i in range(m.nv):
-        p.dg[i] = zero(d)
-        p.dp[i] = zero(d)
+    clear_rates(m, d, p)
     if c < m.nv:
         position_column(m, d, p, c)
     elif c < 2 * m.nv:
@@ -96,7 +95,7 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of Newton-Euler's forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; dg, dp; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
+    Writes: those that they take back; dg, dp, dact; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
             `forward_position` and `crb` write.
     """
     forward_position(m, d)

@@ -145,15 +145,20 @@ def position_column(m, d, p, k):
 
 
 @kernel
+def _towards_root(m, d, p, k, f):
+    """dg of dof k and of those before it <- the work of f."""
+    for c in range(m.D_diag[k] + 1):
+        j = m.D_colind[m.D_rowadr[k] + c]
+        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
+
+
+@kernel
 def velocity_column(m, d, p, k):
     """dg <- rates of C by the velocity of dof k; 0 beforehand."""
-    f, w, S = load6(p.dof_damping_force, 6 * k), load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
-    a, above = m.D_rowadr[k], m.D_diag[k]
-    for c in range(above + 1):
-        j = m.D_colind[a + c]
-        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
-    for c in range(above + 1, m.D_rownnz[k]):
-        j = m.D_colind[a + c]
+    w, S = load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
+    _towards_root(m, d, p, k, load6(p.dof_damping_force, 6 * k))
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
         drag = dot3(load3(p.dof_drag, 3 * j), (S[0], S[1], S[2]))
         p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), w) + drag
 
@@ -161,11 +166,8 @@ def velocity_column(m, d, p, k):
 @kernel
 def acceleration_column(m, d, p, k):
     """dg <- column k of the bodies' inertia matrix; 0 beforehand."""
-    f, S = load6(p.dof_momentum, 6 * k), load6(d.cdof, 6 * k)
-    a, above = m.D_rowadr[k], m.D_diag[k]
-    for c in range(above + 1):
-        j = m.D_colind[a + c]
-        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
-    for c in range(above + 1, m.D_rownnz[k]):
-        j = m.D_colind[a + c]
+    S = load6(d.cdof, 6 * k)
+    _towards_root(m, d, p, k, load6(p.dof_momentum, 6 * k))
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
         p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), S)
