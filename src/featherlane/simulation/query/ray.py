@@ -71,7 +71,7 @@ def cast_many(m, d, rays, hits, count):
 
 
 @over_tiles
-def cast_tiles(m, d, b, thread, tile, W):
+def cast_tiles(m, d, b, thread, tile):
     """The frames of the worlds of a tile, then nstep rays of each world.
 
     Reads:  the rows that the transfers of b bring in.
@@ -80,9 +80,9 @@ def cast_tiles(m, d, b, thread, tile, W):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         cast(m, d)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------

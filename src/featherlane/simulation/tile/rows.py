@@ -39,26 +39,26 @@ ROWS = Layout(
 
 
 @kernel
-def lane_place(b, tile, lane, W):
+def lane_place(b, tile, lane):
     """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
-    k = tile * W + lane
+    k = tile * width(b) + lane
     return k if k < b.nworld else b.nworld - 1
 
 
 @kernel
-def _read(b, index, tile, W, k, s, out, source):
+def _read(b, index, tile, k, s, out, source):
     """out <- source, from rows of worlds into lanes."""
-    count, stride, shift = b.count[k], b.stride[k], s * b.step[k]
+    W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     for lane in range(W):
-        first = index[lane_place(b, tile, lane, W)] * stride + shift
+        first = index[lane_place(b, tile, lane)] * stride + shift
         for i in range(count):
             out[i * W + lane] = source[first + i]
 
 
 @kernel
-def _write(b, index, tile, W, k, s, out, source):
+def _write(b, index, tile, k, s, out, source):
     """out <- source, from lanes into rows of worlds, one row after the other."""
-    count, stride, shift = b.count[k], b.stride[k], s * b.step[k]
+    W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     for lane in range(min(W, b.nworld - tile * W)):
         first = index[tile * W + lane] * stride + shift
         for i in range(count):
@@ -66,59 +66,59 @@ def _write(b, index, tile, W, k, s, out, source):
 
 
 @kernel
-def read_rows(b, index, thread, tile, W, k, s):
+def read_rows(b, index, thread, tile, k, s):
     """Rows of a tile's worlds into the tile: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
-        _read(b, index, tile, W, k, s, doubles(b, address), doubles(b, b.row[k]))
+        _read(b, index, tile, k, s, doubles(b, address), doubles(b, b.row[k]))
     else:
-        _read(b, index, tile, W, k, s, scalars(b, address), scalars(b, b.row[k]))
+        _read(b, index, tile, k, s, scalars(b, address), scalars(b, b.row[k]))
 
 
 @kernel
-def write_rows(b, index, thread, tile, W, k, s):
+def write_rows(b, index, thread, tile, k, s):
     """The tile's values back into the rows of its worlds: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
-        _write(b, index, tile, W, k, s, doubles(b, b.row[k]), doubles(b, address))
+        _write(b, index, tile, k, s, doubles(b, b.row[k]), doubles(b, address))
     else:
-        _write(b, index, tile, W, k, s, scalars(b, b.row[k]), scalars(b, address))
+        _write(b, index, tile, k, s, scalars(b, b.row[k]), scalars(b, address))
 
 
 @kernel
-def load_worlds(b, thread, tile, W):
+def load_worlds(b, thread, tile):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
-        read_rows(b, b.order, thread, tile, W, k, 0)
+        read_rows(b, b.order, thread, tile, k, 0)
 
 
 @kernel
-def find_memory(d, b, tile, W):
+def find_memory(d, b, tile):
     """Where the worlds of the tile remember their pairs."""
-    for lane in range(W):
+    for lane in range(width(d)):
         address = b.recall_row
         if address != 0:
-            address += b.order[lane_place(b, tile, lane, W)] * b.recall_stride
+            address += b.order[lane_place(b, tile, lane)] * b.recall_stride
         d.recall_address[lane] = address
 
 
 @kernel
-def read_controls(b, thread, tile, W, s):
+def read_controls(b, thread, tile, s):
     """What the call brought for step s."""
     for k in range(b.nload, b.nload + b.ncontrol):
-        read_rows(b, b.place, thread, tile, W, k, s)
+        read_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
-def write_records(b, thread, tile, W, s):
+def write_records(b, thread, tile, s):
     """What the call takes from step s."""
     first = b.nload + b.ncontrol
     for k in range(first, first + b.nrecord):
-        write_rows(b, b.place, thread, tile, W, k, s)
+        write_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
-def store_worlds(b, thread, tile, W):
+def store_worlds(b, thread, tile):
     """What the batch keeps, back into its rows."""
     for k in range(b.ntransfer - b.nstore, b.ntransfer):
-        write_rows(b, b.order, thread, tile, W, k, 0)
+        write_rows(b, b.order, thread, tile, k, 0)
