@@ -68,7 +68,7 @@ def general_diagonal(m, d, k, i, j):
 
 @kernel
 def chosen_diagonal(m, d, k, estimate, i, j):
-    """The estimate of J M^-1 J^T of general row k, or with the flag `general_diagonal`."""
+    """Returns J M^-1 J^T of general row k: with the flag `diagexact` `general_diagonal`, else the estimate."""
     return general_diagonal(m, d, k, i, j) if wants_exact(m) else estimate
 
 

@@ -54,7 +54,7 @@ def anchor(m, d, e, side):
 
 
 class Turn(NamedTuple):
-    """The turn of which a weld allows no part: scale vec(turn) in the frame R."""
+    """The rotation error of a weld: scale vec(turn) in the frame R."""
 
     R: Any
     turn: Any
@@ -63,7 +63,7 @@ class Turn(NamedTuple):
 
 @kernel
 def weld_turn(m, d, e):
-    """That of weld e."""
+    """Returns the rotation error of weld e."""
     frame, turn = orientations(m, d, e)
     return Turn(quat_to_mat(frame), turn, m.eq_data[NEQDATA * e + 10])
 
@@ -191,7 +191,7 @@ def turn_columns(m, d, e, o, n, held, present):
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
 class Response(NamedTuple):
-    """How the rows of an equality pull back."""
+    """The parameters of a_ref and D that the rows of one equality share."""
 
     K: Any  # stiffness at the end of the step
     B: Any  # damping
@@ -201,7 +201,7 @@ class Response(NamedTuple):
 
 @kernel
 def equality_response(m, e, r):
-    """That of equality e where its error is r."""
+    """Returns the response of equality e to an error of norm r."""
     solimp = load5(m.eq_solimp, 5 * e)
     K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)

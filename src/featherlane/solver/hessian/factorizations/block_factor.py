@@ -26,7 +26,7 @@ class Block(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Rows that are taken off a target, and their multipliers."""
+    """Rows that are subtracted from a target, and their multipliers."""
 
     adr: int  # where the first begins in H, at the first column that the target takes
     stride: int  # from one to the next
