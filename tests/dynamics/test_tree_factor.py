@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.sparse.tree_factor import (
+    System,
+    TreeRows,
     expand_columns,
     factor_columns,
-    factor_listed,
     multiply_rows,
     solve_lt_rows,
 )
@@ -58,7 +60,7 @@ def factor_by_rows(n, adr, nnz, col, A, inverse, x):
 @pytest.mark.parametrize("own", [0, 1])
 def test_columns_give_the_bits_of_rows(name, own):
     model, A, f = pattern(name)
-    n, adr, nnz, col, below = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind, model.M_below
+    n, adr, nnz, col = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind
     by_rows, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
     rows = views(by_rows, inverse, x)
     factor_by_rows(n, adr, nnz, col, *rows)
@@ -67,9 +69,9 @@ def test_columns_give_the_bits_of_rows(name, own):
     if not own:
         source[adr + nnz - 1] = np.nan
     by_columns = np.zeros_like(A)
-    given, *columns, g = views(source, by_columns, D, y)
-    factor_columns(n, adr, nnz, col, below, given, *columns, own, 1, g)
-    expand_columns(n, adr, nnz, col, *columns, g)
+    system = System(*views(source, by_columns, D, y))
+    factor_columns(inertia_rows(model), 0, system, own, reduce=1)
+    expand_columns(inertia_rows(model), *system[1:])
     for one, other in ((by_rows, by_columns), (inverse, D), (x, y)):
         np.testing.assert_array_equal(one, other)
     for k in range(WIDTH):
@@ -93,6 +95,7 @@ def test_listed_columns_give_the_bits_of_rows(links, rng):
     """Rows of chains are finished four or two at a time."""
     adr, nnz, col, below = scattered_tree(rng, links)
     n, count = len(nnz), np.array([len(b) for b in below])
+    pattern = TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int))
     A, f = rng.uniform(-1, 1, (len(col), WIDTH)), rng.standard_normal((n, WIDTH))
     A[adr + nnz - 1] += 2 * n
     results = []
@@ -100,8 +103,9 @@ def test_listed_columns_give_the_bits_of_rows(links, rng):
         L, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
         rows = views(L, inverse, x)
         if listed:
-            factor_listed(n, adr, nnz, col, count, np.cumsum(count) - count, np.concatenate(below).astype(int), *rows)
-            expand_columns(n, adr, nnz, col, *rows)
+            # rows: the factor, 1 / D, the column
+            factor_columns(pattern, 1, System(rows[0], *rows), own=1, reduce=1)
+            expand_columns(pattern, *rows)
         else:
             factor_by_rows(n, adr, nnz, col, *rows)
         results.append((L, x, inverse))
@@ -109,10 +113,10 @@ def test_listed_columns_give_the_bits_of_rows(links, rng):
         np.testing.assert_array_equal(one, other)
     again = f.copy()
     L, x, inverse = views(results[0][0], again, results[0][2])
-    solve_lt_rows(n, adr, nnz, col, L, x)
-    expand_columns(n, adr, nnz, col, L, inverse, x)
+    solve_lt_rows(pattern, L, x)
+    expand_columns(pattern, L, inverse, x)
     np.testing.assert_array_equal(again, results[0][1])
     product = np.zeros((n, WIDTH))
     matrix, x, y = views(A, results[0][1], product)
-    multiply_rows(n, adr, nnz, col, matrix, x, y)
+    multiply_rows(pattern, matrix, x, y)
     assert smooth.relative(product, f) <= LAW * n

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from dynamics.test_tree_factor import pattern, scattered_tree, views
+from featherlane.dynamics.inertia.joint_space import inertia_rows
 from featherlane.dynamics.sparse.tree_factor import (
+    System,
+    TreeRows,
     expand_columns,
     factor_columns,
-    factor_listed,
     multiply_rows,
     solve_lt_columns,
     solve_lt_rows,
@@ -28,23 +30,23 @@ def panel(rng, n):
 @pytest.mark.parametrize("name", ["all joints", "humanoid", "arm", "quadruped"])
 def test_columns_on_the_pattern_of_the_inertia_matrix(name, rng):
     model, A, _ = pattern(name)
-    n, adr, nnz, col, below = model.nv, model.M_rowadr, model.M_rownnz, model.M_colind, model.M_below
+    n, rows = model.nv, inertia_rows(model)
     X, together = panel(rng, n)
     L, inverse = np.zeros_like(A), np.zeros((n, WIDTH))
     source, factor, D, spare = views(A, L, inverse, np.zeros((n, WIDTH)))
-    factor_columns(n, adr, nnz, col, below, source, factor, D, 1, 0, spare)
+    factor_columns(rows, 0, System(source, factor, D, spare), own=1, reduce=0)
     product = np.zeros_like(together)
     at, to = views(together, product)
-    multiply_panel(n, adr, nnz, col, below, source, at, to)
-    reduce_panel(n, adr, nnz, col, below, below, below, 0, factor, at)
-    expand_panel(n, adr, nnz, col, factor, D, at)
+    multiply_panel(rows, source, at, to)
+    reduce_panel(rows, 0, factor, at)
+    expand_panel(rows, factor, D, at)
     for c in range(PANEL):
         x, y = X[:, c].copy(), np.zeros((n, WIDTH))
         alone, image = views(x, y)
-        multiply_rows(n, adr, nnz, col, source, alone, image)
+        multiply_rows(rows, source, alone, image)
         np.testing.assert_array_equal(product.reshape(n, PANEL, WIDTH)[:, c], y)
-        solve_lt_columns(n, adr, nnz, below, factor, alone)
-        expand_columns(n, adr, nnz, col, factor, D, alone)
+        solve_lt_columns(rows, factor, alone)
+        expand_columns(rows, factor, D, alone)
         np.testing.assert_array_equal(together.reshape(n, PANEL, WIDTH)[:, c], x)
 
 
@@ -52,18 +54,18 @@ def test_columns_on_the_pattern_of_the_inertia_matrix(name, rng):
 def test_columns_where_rows_below_are_listed(links, rng):
     adr, nnz, col, below = scattered_tree(rng, links)
     n, count, listed = len(nnz), np.array([len(b) for b in below]), np.concatenate(below).astype(int)
-    first = np.cumsum(count) - count
+    rows = TreeRows(n, adr, nnz, col, count, np.cumsum(count) - count, listed)
     A, inverse = rng.uniform(-1, 1, (len(col), WIDTH)), np.zeros((n, WIDTH))
     A[adr + nnz - 1] += 2 * n
     factor, D, spare = views(A, inverse, np.zeros((n, WIDTH)))
-    factor_listed(n, adr, nnz, col, count, first, listed, factor, D, spare)
+    factor_columns(rows, 1, System(factor, factor, D, spare), own=1, reduce=1)
     X, together = panel(rng, n)
     (at,) = views(together)
-    reduce_panel(n, adr, nnz, col, count, first, listed, 1, factor, at)
-    expand_panel(n, adr, nnz, col, factor, D, at)
+    reduce_panel(rows, 1, factor, at)
+    expand_panel(rows, factor, D, at)
     for c in range(PANEL):
         x = X[:, c].copy()
         (alone,) = views(x)
-        solve_lt_rows(n, adr, nnz, col, factor, alone)
-        expand_columns(n, adr, nnz, col, factor, D, alone)
+        solve_lt_rows(rows, factor, alone)
+        expand_columns(rows, factor, D, alone)
         np.testing.assert_array_equal(together.reshape(n, PANEL, WIDTH)[:, c], x)

@@ -1,6 +1,7 @@
 """What a kernel may say: each construct, compiled, with and without bounds checks, as plain Python runs it."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -175,6 +176,44 @@ def tuples(d):
     mixed = (1, d.x[0], 0.5)
     d.out[6] = mixed[1] * mixed[0] + mixed[2]
     d.out[7] = NESTED[1][1] * d.x[0]
+
+
+class Rows(NamedTuple):
+    """Rows of a field from one on."""
+
+    field: object
+    first: int
+    pair: tuple[float, float]
+
+
+@kernel
+def moved(rows, by):
+    return Rows(rows.field, rows.first + by, (2.0, 3.0))
+
+
+@kernel
+def row_sum(rows, n):
+    total = rows.field[rows.first]
+    for i in range(1, n):
+        total += rows.field[rows.first + i]
+    return total * rows.pair[1]
+
+
+@tried
+def named_tuples(d):
+    rows = Rows(first=1, field=d.x, pair=both(d.y[0], d.y[1]))
+    d.out[0] = row_sum(rows, 3)
+    d.out[1] = row_sum(moved(rows, 1), n=2)
+    field, first, _ = rows
+    d.out[2] = field[first] + rows[0][rows[1]]
+    for _ in range(d.n):
+        rows = moved(rows, -1 if rows.first > 2 else 1)
+    rows.field[0] = rows.pair[0] * rows.first
+    known = KNOWN
+    d.out[3] = d.x[0] + known.first
+
+
+KNOWN = Rows(0.5, 3, (1.0, 2.0))
 
 
 @tried

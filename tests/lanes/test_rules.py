@@ -6,6 +6,7 @@ In each kernel here the line that breaks the rule ends in `# broken`.
 import importlib.util
 import math
 import pickle
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -41,6 +42,11 @@ from scenes.cells import cells, library
 
 CASES = {}
 NAMES = ["a", "b"]
+
+
+class Segment(NamedTuple):
+    start: float
+    end: float
 
 
 def says(rule):
@@ -266,9 +272,27 @@ def writes_a_lane_of_the_model(m, d):
     write_lane(m.x, 0, 0, 1.0)  # broken
 
 
-@says("an int: only a record has fields")
+@says("an int: only a record and a NamedTuple have fields")
 def asks_an_int_for_a_field(d):
     d.x[0] = d.n.x  # broken
+
+
+@says("s is a tuple of 2: it has no ends.*end")
+def a_part_that_a_named_tuple_lacks(d):
+    s = Segment(d.x[0], d.x[1])
+    d.y[0] = s.ends  # broken
+
+
+@says("Segment takes .*'start', 'end'.*, 1 arguments given")
+def a_named_tuple_without_all_parts(d):
+    s = Segment(d.x[0])  # broken
+    d.y[0] = s.start
+
+
+@says("Segment is given no start")
+def a_named_tuple_without_a_named_part(d):
+    s = Segment(end=d.x[0])  # broken
+    d.y[0] = s.end
 
 
 @says("d.x.sum is no|a record or a module|method")

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lcp import OptionError, Problem, ProblemError, Status, solve_batch
-from featherlane.lcp.problems import Problems
+from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.tile import Tile
 from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from scenes.lcp_problems import degenerate_problem, friction_problem, known_problem, stack_problem
@@ -30,7 +30,8 @@ def towers(rng, count, boxes=2):
 
 def in_lanes(problems, W):
     """What block pivoting alone finds for problems of one structure, W at once."""
-    batch = Problems(*stacked(problems), J=None, Minv=None, cfm=0.0, x=None)
+    A, *vectors = stacked(problems)
+    batch = Problems(Matrices(A), *vectors)
     count, n = len(problems), problems[0].n
     found = {name: np.empty((count, n)) for name in ("lcp.x", "lcp.w", "lcp.y", "lcp.g")}
     found |= {name: np.empty((count, 1)) for name in ("lcp.status", "lcp.niter", "lcp.residual")}

@@ -12,6 +12,7 @@ import textwrap
 from typing import NamedTuple
 
 from featherlane.lanes import Kernel, Stage, eights, write_lane
+from featherlane.lanes.kernel import is_named_tuple
 from featherlane.simulation.tile.fields import DATA
 from featherlane.solver.lcp.fields import PROBLEM
 
@@ -22,10 +23,12 @@ class Place(NamedTuple):
     Attributes:
         parameter: its number.
         field: empty for what is given itself.
+        part: the name of the part, of a NamedTuple that it is in.
     """
 
     parameter: int
     field: str = ""
+    part: str = ""
 
 
 class Effects(NamedTuple):
@@ -64,13 +67,24 @@ class Reader(ast.NodeVisitor):
         if isinstance(node, ast.Name):
             return self.names.get(node.id, frozenset())
         if isinstance(node, ast.Attribute):
-            return frozenset(Place(p.parameter, inner(p.field, node.attr)) for p in self.places(node.value))
+            places = self.places(node.value)
+            return frozenset(
+                Place(p.parameter, p.field if p.part else inner(p.field, node.attr))
+                for p in places
+                if p.part in ("", node.attr)
+            )
         if isinstance(node, ast.IfExp):
             return self.places(node.body) | self.places(node.orelse)
         if isinstance(node, ast.Tuple):
             return frozenset().union(*map(self.places, node.elts))
         if isinstance(node, ast.Subscript):  # an element of a tuple; a number, of a field
             return frozenset(p for p in self.places(node.value) if not p.field)
+        if isinstance(node, ast.Call) and is_named_tuple(self.scope.get(ast.unparse(node.func))):
+            parts = {
+                **dict(zip(self.scope[node.func.id]._fields, node.args, strict=False)),
+                **{k.arg: k.value for k in node.keywords},
+            }
+            return frozenset(Place(p.parameter, p.field, name) for name, v in parts.items() for p in self.places(v))
         if isinstance(node, ast.Call):
             called = self.called(node)
             return self.given(node, called.result) if called else frozenset()
@@ -92,7 +106,12 @@ class Reader(ast.NodeVisitor):
         arguments = node.args + [by_name[name] for name in names]
         for place in found:
             for p in self.places(arguments[place.parameter]):
-                here.add(Place(p.parameter, place.field or p.field))
+                if not p.part:
+                    here.add(Place(p.parameter, place.field or p.field, place.part))
+                elif not place.field:  # the whole NamedTuple
+                    here.add(p)
+                elif place.field == p.part:
+                    here.add(Place(p.parameter, p.field, place.part))
         return frozenset(here)
 
     def visit_Call(self, node):

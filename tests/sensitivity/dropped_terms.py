@@ -20,6 +20,7 @@ from featherlane.sensitivity.derivative import (
     dof_rates,
     formulas,
     panel,
+    residual,
     rest_rates,
     smooth_rates,
 )
@@ -116,7 +117,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "tangent of rotations": (panel, "quaternion_tangent", flat),
     "equalities": (rest_rates, "add_general_rows", lambda whole: nothing),
     "passive forces": (rest_rates, "passive", lambda whole: nothing),
-    "what the integrator takes off": (rest_rates, "implicit_product", lambda whole: lambda m, d, x, y: False),
+    "what the integrator takes off": (residual, "implicit_product", lambda whole: lambda m, d, x, y: False),
 }
 
 

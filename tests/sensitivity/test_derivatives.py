@@ -7,6 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.model.enums import Disable
+from featherlane.sensitivity.derivative import implicit_passes
 from featherlane.sensitivity.derivative.moved import OwnWorlds
 from featherlane.sensitivity.derivative.parameters import Parameters
 from scenes.states import kicked
@@ -449,3 +450,17 @@ def test_parameters_that_are_none_are_named(given):
     model, _, _ = carts()
     with pytest.raises(fl.ModelError, match="parameters"):
         fl.transition(model, fl.Data(model), parameters=given)
+
+
+def test_a_batch_in_several_passes_has_all_accelerations(monkeypatch, rng):
+    """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
+    monkeypatch.setattr(implicit_passes, "REALS", 1)
+    monkeypatch.setattr(implicit_passes, "LEAST", 2)
+    model = fl.load("arm")
+    batch = fl.Batch(model, 5)
+    batch.qvel[:] = rng.normal(size=batch.qvel.shape)
+    together = fl.acceleration_derivatives(model, batch)
+    for w in range(5):
+        alone = fl.acceleration_derivatives(model, batch.get_data(w))
+        for one, every in zip(alone, together, strict=True):
+            assert one.tobytes() == every[w].tobytes()

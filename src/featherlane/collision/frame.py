@@ -22,11 +22,7 @@ def frame_of(n):
     upright = fabs(n[1]) < 0.5
     c = -where(upright, n[1], n[2])
     across = -(n[1] * n[2])
-    t = (
-        c * n[0],
-        where(upright, fma(-n[1], n[1], 1.0), across),
-        where(upright, across, fma(-n[2], n[2], 1.0)),
-    )
+    t = (c * n[0], where(upright, fma(-n[1], n[1], 1.0), across), where(upright, across, fma(-n[2], n[2], 1.0)))
     return _rows(n, normalize3(t)[0])
 
 

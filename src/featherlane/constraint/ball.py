@@ -1,10 +1,10 @@
 """Limits of ball joints: one row each, which keeps the angle from growing."""
 
 from featherlane.prelude import *
-from featherlane.constraint.diagonal import general_diagonal, wants_exact
+from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import place_rows_at, store_general_row
-from featherlane.constraint.impedance import MINVAL, UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tree_awake
 
 
@@ -18,27 +18,24 @@ def ball_axis_angle(q):
 
 
 @kernel
-def ball_row(m, d, k, o, j, axis, dist, present, shortest):
+def ball_row(m, d, k, o, j, axis, dist, present):
     """Row k, its entries at o: the limit of the ball j, J = -axis: the angle must not grow."""
     i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
     r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
     solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
-    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
+    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
     for c in range(3):
         d.genrow_dof[o + c] = i + c
         d.genrow_J[o + c] = where(present, -axis[c], 0.0)
     place_rows_at(d, k, 1, o, 3, LIMIT_JOINT, j)
-    A = m.dof_invweight0[i]
-    if wants_exact(m):
-        A = general_diagonal(m, d, k, i + 2, -1)
-    D = inverse_regularisation(imp, A)
+    D = inverse_regularisation(imp, chosen_diagonal(m, d, k, m.dof_invweight0[i], i + 2, -1))
     aref = -fma(B, v, K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, zero(d), real(d, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, (zero(d), real(d, UNBOUNDED)))
 
 
 @kernel
-def ball_rows(m, d, k, o, shortest):
+def ball_rows(m, d, k, o):
     """Rows from k on, entries from o on: limits of balls; the larger entry of the range bounds the angle.
 
     Returns the numbers of the next row and the next entry.
@@ -52,7 +49,7 @@ def ball_rows(m, d, k, o, shortest):
             if sleeping(m):
                 near = near & tree_awake(d, m.dof_treeid[m.jnt_dofadr[j]])
             if any_(near):
-                ball_row(m, d, k, o, j, axis, dist, near, shortest)
+                ball_row(m, d, k, o, j, axis, dist, near)
                 k += 1
                 o += 3
     return k, o

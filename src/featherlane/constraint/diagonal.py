@@ -15,16 +15,10 @@ def wants_exact(m):
 
 
 @kernel
-def lower(i, j):
-    """The one of two dofs that comes later."""
-    return i if i > j else j
-
-
-@kernel
 def clear_row(m, d, i, j):
     """No entries at dofs i and j (-1: none) and above them."""
     while i >= 0 or j >= 0:
-        k = lower(i, j)
+        k = max(i, j)
         d.primal.search[k] = zero(d)
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
 
@@ -48,7 +42,7 @@ def whitened_square(m, d, i, j):
     """
     s = zero(d)
     while i >= 0 or j >= 0:
-        k = lower(i, j)
+        k = max(i, j)
         s = whiten_dof(m, d, k, s)
         i, j = m.dof_parentid[i] if i == k else i, m.dof_parentid[j] if j == k else j
     return s
@@ -70,6 +64,12 @@ def general_diagonal(m, d, k, i, j):
     for e in range(o, o + d.genrow_dofnum[k]):
         d.primal.search[d.genrow_dof[e]] = d.genrow_J[e]
     return whitened_square(m, d, i, j)
+
+
+@kernel
+def chosen_diagonal(m, d, k, estimate, i, j):
+    """Returns J M^-1 J^T of general row k: with the flag `diagexact` `general_diagonal`, else the estimate."""
+    return general_diagonal(m, d, k, i, j) if wants_exact(m) else estimate
 
 
 @kernel

@@ -14,11 +14,13 @@ mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from featherlane.prelude import *
-from featherlane.constraint.diagonal import general_diagonal, wants_exact
+from featherlane.constraint.diagonal import chosen_diagonal
 from featherlane.constraint.end_of_step import end_of_step, step_scale
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
-from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.constraint.tendon import equality_dofs, equality_moves, tendon_equality_row
 from featherlane.dynamics.awake import held_awake, sleeping
 from featherlane.dynamics.body.newton_euler import pass_joints
@@ -49,6 +51,21 @@ def anchor(m, d, e, side):
     """That point in world axes."""
     b = fastened_body(m, e, side)
     return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), local_anchor(m, e, side)))
+
+
+class Turn(NamedTuple):
+    """The rotation error of a weld: scale vec(turn) in the frame R."""
+
+    R: Any
+    turn: Any
+    scale: Any
+
+
+@kernel
+def weld_turn(m, d, e):
+    """Returns the rotation error of weld e."""
+    frame, turn = orientations(m, d, e)
+    return Turn(quat_to_mat(frame), turn, m.eq_data[NEQDATA * e + 10])
 
 
 @kernel
@@ -92,21 +109,21 @@ def half_turn(p, y):
 
 # ---- dofs -----------------------------------------------------------------------------------------------------------
 @kernel
+def last_dofs(m, e):
+    """The last dofs that move the two bodies that equality e holds, -1: none."""
+    return m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
+
+
+@kernel
 def is_next(m, last, c, i):
     """1 where dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
-    on = 0
-    if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i:
-        on = 1
-    return on
+    return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
 
 
 @kernel
 def next_dof(m, last, c):
     """The c-th dof from the root down to dof `last`, nv after the end."""
-    i = m.nv
-    if last >= 0 and c < m.chain_rownnz[last]:
-        i = m.chain_colind[m.chain_rowadr[last] + c]
-    return i
+    return m.chain_colind[m.chain_rowadr[last] + c] if last >= 0 and c < m.chain_rownnz[last] else m.nv
 
 
 @kernel
@@ -133,14 +150,14 @@ def store_column(d, o, n, v, present):
 
 
 @kernel
-def point_columns(m, d, o, n, b1, b2, r1, r2, present):
-    """Three rows at o: the Jacobian of p_1 - p_2, each anchor at arm r from the com of its body's tree.
+def point_columns(m, d, e, o, n, arms, present):
+    """Three rows at o: the Jacobian of p_1 - p_2, each anchor at an arm from the com of its body's tree.
 
     A dof of both bodies moves the anchors apart by S_rot x (r_1 - r_2): what cancels is left out.
     """
-    c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
-    for e in range(n):
-        i = d.genrow_dof[o + e]
+    (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
+    for c in range(n):
+        i = d.genrow_dof[o + c]
         S = load6(d.cdof, 6 * i)
         w, v = (S[0], S[1], S[2]), (S[3], S[4], S[5])
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
@@ -150,55 +167,66 @@ def point_columns(m, d, o, n, b1, b2, r1, r2, present):
             u = add3(v, cross(w, r1))
         else:
             u = scale3(-1.0, add3(v, cross(w, r2)))
-        store_column(d, o + e, n, u, present)
+        store_column(d, o + c, n, u, present)
         c1 += on1
         c2 += on2
 
 
 @kernel
-def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
+def turn_columns(m, d, e, o, n, held, present):
     """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
-    c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
-    for e in range(n):
-        i = d.genrow_dof[o + e]
+    (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
+    for c in range(n):
+        i = d.genrow_dof[o + c]
         on1, on2 = is_next(m, last1, c1, i), is_next(m, last2, c2, i)
         w = zeros(d, 3)
         if on1 != on2:
-            w = scale3(scale, half_turn(turn, mat_t_mul_vec(R, load3(d.cdof, 6 * i))))
+            w = scale3(held.scale, half_turn(held.turn, mat_t_mul_vec(held.R, load3(d.cdof, 6 * i))))
         if on2:
             w = scale3(-1.0, w)
-        store_column(d, o + e, n, w, present)
+        store_column(d, o + c, n, w, present)
         c1 += on1
         c2 += on2
 
 
 # ---- rows -----------------------------------------------------------------------------------------------------------
-@kernel
-def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, shortest):
-    """Row k of equality e: its error and (dJ/dt) v; r is the error that the impedance sees.
+class Response(NamedTuple):
+    """The parameters of a_ref and D that the rows of one equality share."""
 
-    last1, last2: the dofs that it has are among these and those above them (both -1: A is exact where it has to be).
-    """
+    K: Any  # stiffness at the end of the step
+    B: Any  # damping
+    imp: Any  # impedance
+    scale: Any  # of what stays the same over the step
+
+
+@kernel
+def equality_response(m, e, r):
+    """Returns the response of equality e to an error of norm r."""
     solimp = load5(m.eq_solimp, 5 * e)
-    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest)
+    K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest_timeconst(m))
     imp = impedance(solimp, r)
-    rate = rate * step_scale(m, K, B, imp)
+    scale = step_scale(m, K, B, imp)
     K, B, imp = end_of_step(m, K, B, imp)
-    if wants_exact(m) and (last1 >= 0 or last2 >= 0):
-        A = general_diagonal(m, d, k, last1, last2)
-    aref = -fma(B, general_velocity(d, k), K * pos) - rate
-    D, most = inverse_regularisation(imp, A), real(d, UNBOUNDED)
-    store_general_row(d, k, present, pos, zero(d), D, aref, -most, most)
+    return Response(K, B, imp, scale)
 
 
 @kernel
-def turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2):
+def store_equality_row(d, k, response, pos, rate, A, present):
+    """Row k of an equality: its error, (dJ/dt) v and J M^-1 J^T."""
+    aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
+    D, most = inverse_regularisation(response.imp, A), real(d, UNBOUNDED)
+    store_general_row(d, k, present, pos, zero(d), D, aref, (-most, most))
+
+
+@kernel
+def turn_rate(m, d, e, held, a1, a2):
     """(dJ/dt) v of a weld's turn: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
 
     With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
     """
-    omega2 = load3(d.cvel, 6 * b2)
-    slip = sub3(load3(d.cvel, 6 * b1), omega2)
+    R, turn, scale = held
+    omega2 = load3(d.cvel, 6 * fastened_body(m, e, 1))
+    slip = sub3(load3(d.cvel, 6 * fastened_body(m, e, 0)), omega2)
     alpha = (a1[0] - a2[0], a1[1] - a2[1], a1[2] - a2[2])
     y = mat_t_mul_vec(R, slip)
     u = half_turn(turn, mat_t_mul_vec(R, sub3(alpha, cross(omega2, slip))))
@@ -206,34 +234,33 @@ def turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2):
 
 
 @kernel
-def fastening_rows(m, d, k, o, n, e, present, shortest):
+def fastening_rows(m, d, k, o, n, e, present):
     """Rows from k on, n entries each from o on: equality e, a connect or weld."""
-    b1, b2, size = fastened_body(m, e, 0), fastened_body(m, e, 1), rows_of(m, e)
-    last1, last2 = m.body_lastdof[b1], m.body_lastdof[b2]
+    b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
+    last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
     r1 = sub3(p1, load3(d.subtree_com, 3 * m.body_rootid[b1]))
     r2 = sub3(p2, load3(d.subtree_com, 3 * m.body_rootid[b2]))
     a1, a2 = bias_acceleration(m, d, b1), bias_acceleration(m, d, b2)
-    place_rows_at(d, k, size, o, n, EQUALITY, e)
+    place_rows_at(d, k, rows_of(m, e), o, n, EQUALITY, e)
 
     pos = sub3(p1, p2)
     rate = sub3(anchor_acceleration(m, d, b1, a1, r1), anchor_acceleration(m, d, b2, a2, r2))
-    point_columns(m, d, o, n, b1, b2, r1, r2, present)
+    point_columns(m, d, e, o, n, (r1, r2), present)
     rr = dot3(pos, pos)
-    if m.eq_type[e] == EQ_WELD:
-        scale = m.eq_data[NEQDATA * e + 10]
-        q, turn = orientations(m, d, e)
-        R = quat_to_mat(q)
-        error = scale3(scale, (turn[1], turn[2], turn[3]))
+    if weld:
+        held = weld_turn(m, d, e)
+        error, twist = scale3(held.scale, (held.turn[1], held.turn[2], held.turn[3])), turn_rate(m, d, e, held, a1, a2)
         rr = rr + dot3(error, error)
-        turn_columns(m, d, o + 3 * n, n, b1, b2, R, turn, scale, present)
-        twist = turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2)
-        A = m.body_invweight0[2 * b1 + 1] + m.body_invweight0[2 * b2 + 1]
-        for c in range(3):
-            store_equality_row(m, d, k + 3 + c, e, error[c], sqrt(rr), twist[c], A, last1, last2, present, shortest)
-    A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
+        turn_columns(m, d, e, o + 3 * n, n, held, present)
+    response = equality_response(m, e, sqrt(rr))
     for c in range(3):
-        store_equality_row(m, d, k + c, e, pos[c], sqrt(rr), rate[c], A, last1, last2, present, shortest)
+        A = chosen_diagonal(m, d, k + c, m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2], last1, last2)
+        store_equality_row(d, k + c, response, pos[c], rate[c], A, present)
+    for c in range(3 if weld else 0):
+        r, A = k + 3 + c, m.body_invweight0[2 * b1 + 1] + m.body_invweight0[2 * b2 + 1]
+        A = chosen_diagonal(m, d, r, A, last1, last2)
+        store_equality_row(d, r, response, error[c], twist[c], A, present)
 
 
 @kernel
@@ -250,8 +277,12 @@ def list_joint_dofs(m, d, o, e):
 
 
 @kernel
-def joint_row(m, d, k, o, n, e, present, shortest):
-    """Row k, n entries from o on: equality e between two joints, or of one with a constant."""
+def joint_equality_row(m, d, k, o, e, present):
+    """Row k, its entries from o on: equality e of two joints, or of one with a constant.
+
+    Returns the error, A and the number of entries.
+    """
+    n = list_joint_dofs(m, d, o, e)
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     i1, a, last2 = m.jnt_dofadr[j1], NEQDATA * e, -1
     A, x = m.dof_invweight0[i1], d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]]
@@ -268,7 +299,7 @@ def joint_row(m, d, k, o, n, e, present, shortest):
             if d.genrow_dof[o + c] == last2:
                 d.genrow_J[o + c] = where(present, d.genrow_J[o + c] - slope, 0.0)
     place_rows_at(d, k, 1, o, n, EQUALITY, e)
-    store_equality_row(m, d, k, e, pos, pos, zero(d), A, i1, last2, present, shortest)
+    return pos, chosen_diagonal(m, d, k, A, i1, last2), n
 
 
 @kernel
@@ -290,7 +321,7 @@ def equality_awake(m, d, e):
 
 
 @kernel
-def equality_rows(m, d, shortest):
+def equality_rows(m, d):
     """The first general rows of the tile: of each equality that is active in some world and moves anything.
 
     Returns the number of rows and of their entries.
@@ -301,21 +332,20 @@ def equality_rows(m, d, shortest):
         if sleeping(m) and m.eq_type[e] != EQ_TENDON:
             present = present & equality_awake(m, d, e)
         if any_(present):
-            if m.eq_type[e] == EQ_JOINT:
-                n = list_joint_dofs(m, d, o, e)
-                joint_row(m, d, k, o, n, e, present, shortest)
-                k, o = k + 1, o + n
-            elif m.eq_type[e] == EQ_TENDON:
-                if equality_moves(m, e):
-                    pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
-                    store_equality_row(m, d, k, e, pos, pos, zero(d), A, -1, -1, present, shortest)
-                    k, o = k + 1, o + n
-            else:
-                last1, last2 = m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
+            n, rows = 0, rows_of(m, e)
+            if rows > 1:
+                last1, last2 = last_dofs(m, e)
                 n = list_dofs(m, d, o, last1, last2)
                 if n > 0:
-                    fastening_rows(m, d, k, o, n, e, present, shortest)
-                    k, o = k + rows_of(m, e), o + n * rows_of(m, e)
+                    fastening_rows(m, d, k, o, n, e, present)
+            elif m.eq_type[e] == EQ_JOINT or equality_moves(m, e):
+                if m.eq_type[e] == EQ_JOINT:
+                    pos, A, n = joint_equality_row(m, d, k, o, e, present)
+                else:
+                    pos, A, n, present = tendon_equality_row(m, d, k, o, e, present)
+                store_equality_row(d, k, equality_response(m, e, pos), pos, zero(d), A, present)
+            if n > 0:
+                k, o = k + rows, o + n * rows
     return k, o
 
 

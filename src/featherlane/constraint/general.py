@@ -29,13 +29,13 @@ def general_velocity(d, k):
 
 
 @kernel
-def store_general_row(d, k, present, pos, margin, D, aref, lo, hi):
-    """The numbers of row k, whose Jacobian stands already."""
+def store_general_row(d, k, present, pos, margin, D, aref, bounds):
+    """The numbers of row k, whose Jacobian stands already; bounds: least and greatest force."""
     d.genrow_present[k] = where(present, 1.0, 0.0)
     d.genrow_pos[k] = where(present, pos, 0.0)
     d.genrow_margin[k] = where(present, margin, 0.0)
     d.genrow_vel[k] = where(present, general_velocity(d, k), 0.0)
     d.genrow_D[k] = where(present, D, 0.0)
     d.genrow_aref[k] = where(present, aref, 0.0)
-    d.genrow_lo[k] = where(present, lo, 0.0)
-    d.genrow_hi[k] = where(present, hi, 0.0)
+    d.genrow_lo[k] = where(present, bounds[0], 0.0)
+    d.genrow_hi[k] = where(present, bounds[1], 0.0)

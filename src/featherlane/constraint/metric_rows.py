@@ -28,14 +28,14 @@ from featherlane.model.integrator import has_metric
 
 
 @kernel
-def _metric_row(m, d, k, o, J, dof, first, n, s):
+def _metric_row(d, k, o, J, dof, first, n, s):
     """Row k, its entries from o on: those of J from `first` on."""
     present, most = s > 0.0, real(d, UNBOUNDED)
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
         d.genrow_J[o + e] = where(present, J[first + e], 0.0)
     place_rows_at(d, k, 1, o, n, METRIC, 0)
-    store_general_row(d, k, present, zero(d), zero(d), s, zero(d), -most, most)
+    store_general_row(d, k, present, zero(d), zero(d), s, zero(d), (-most, most))
 
 
 @kernel
@@ -46,7 +46,7 @@ def metric_rows(m, d, k, o):
             for i in range(m.ntendon):
                 s, n = tendon_metric(m, d, i), m.ten_J_rownnz[i]
                 if n > 0 and any_(s > 0.0):
-                    _metric_row(m, d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
+                    _metric_row(d, k, o, d.ten_J, m.ten_J_colind, m.ten_J_rowadr[i], n, s)
                     k, o = k + 1, o + n
         if actuators_count(m):
             for i in range(m.nactuator):
@@ -55,7 +55,7 @@ def metric_rows(m, d, k, o):
                     for q in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
                         n = m.moment_rownnz[q]
                         if n > 0 and any_(s > 0.0):
-                            _metric_row(m, d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
+                            _metric_row(d, k, o, d.actuator_moment, m.moment_colind, m.moment_rowadr[q], n, s)
                             k, o = k + 1, o + n
     return k
 

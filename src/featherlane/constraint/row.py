@@ -156,14 +156,14 @@ def make_general_rows(m, d):
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
     Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); primal.* for itself.
     """
-    k, o, off, shortest = 0, 0, m.opt_disableflags, shortest_timeconst(m)
+    k, o, off = 0, 0, m.opt_disableflags
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
-        k, o = equality_rows(m, d, shortest)
+        k, o = equality_rows(m, d)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
-        k, o = tendon_friction_rows(m, d, k, o, shortest)
+        k, o = tendon_friction_rows(m, d, k, o)
     if off & (DISABLE_CONSTRAINT | DISABLE_LIMIT) == 0:
-        k, o = ball_rows(m, d, k, o, shortest)
-        k, o = tendon_limit_rows(m, d, k, o, shortest)
+        k, o = ball_rows(m, d, k, o)
+        k, o = tendon_limit_rows(m, d, k, o)
     k = metric_rows(m, d, k, o)
     d.ngenrow[0] = k
 

@@ -14,7 +14,7 @@ from featherlane.prelude import *
 from featherlane.constraint.diagonal import row_diagonal, wants_exact
 from featherlane.constraint.end_of_step import end_of_step, resolved
 from featherlane.constraint.general import general_velocity, place_rows_at, store_general_row
-from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference
+from featherlane.constraint.impedance import UNBOUNDED, impedance, inverse_regularisation, reference, shortest_timeconst
 from featherlane.dynamics.awake import sleeping, tendon_awake
 
 
@@ -36,59 +36,56 @@ def store_jacobian(m, d, o, i, sign, present):
 @kernel
 def inverse_inertia(m, d, k, i):
     """A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
-    A = m.tendon_invweight0[i]
-    if wants_exact(m):
-        A = row_diagonal(m, d, k)
-    return A
+    return row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
-def friction_row(m, d, k, o, i, present, shortest):
+def friction_row(m, d, k, o, i, present):
     """Row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
     solimp = load5(m.tendon_solimp_fri, 5 * i)
     n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
-    _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest)
+    _, B = reference(load2(m.tendon_solref_fri, 2 * i), solimp, shortest_timeconst(m))
     _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
     D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
     loss = m.tendon_frictionloss[i]
-    store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), -loss, loss)
+    store_general_row(d, k, present, zero(d), zero(d), D, -(B * general_velocity(d, k)), (-loss, loss))
     return n
 
 
 @kernel
-def tendon_friction_rows(m, d, k, o, shortest):
+def tendon_friction_rows(m, d, k, o):
     """Rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
     for i in range(m.ntendon):
         present = m.tendon_frictionloss[i] > 0.0
         if sleeping(m):
             present = present & tendon_awake(m, d, i)
         if m.ten_J_rownnz[i] > 0 and any_(present):
-            o += friction_row(m, d, k, o, i, present, shortest)
+            o += friction_row(m, d, k, o, i, present)
             k += 1
     return k, o
 
 
 # ---- limits ----------------------------------------------------------------------------------------------------------
 @kernel
-def limit_row(m, d, k, o, i, sign, dist, present, shortest):
+def limit_row(m, d, k, o, i, sign, dist, present):
     """Row k, its entries from o on: a limit of tendon i, sign +1 at the lower side.  Returns the number of entries."""
     solimp, margin = load5(m.tendon_solimp_lim, 5 * i), m.tendon_margin[i]
     n, present = store_jacobian(m, d, o, i, real(d, sign), present)
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
     r = dist - margin
     solref, imp = load2(m.tendon_solref_lim, 2 * i), impedance(solimp, r)
-    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest))
+    K, B = resolved(m, timestep(m), solref, imp, reference(solref, solimp, shortest_timeconst(m)))
     K, B, imp = end_of_step(m, K, B, imp)
     D = inverse_regularisation(imp, inverse_inertia(m, d, k, i))
     aref = -fma(B, general_velocity(d, k), K * r)
-    store_general_row(d, k, present, dist, margin, D, aref, zero(d), real(d, UNBOUNDED))
+    store_general_row(d, k, present, dist, margin, D, aref, (zero(d), real(d, UNBOUNDED)))
     return n
 
 
 @kernel
-def tendon_limit_rows(m, d, k, o, shortest):
+def tendon_limit_rows(m, d, k, o):
     """Rows from k on, entries from o on: limits that some world is within the margin of.  Returns the next of each."""
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
@@ -99,7 +96,7 @@ def tendon_limit_rows(m, d, k, o, shortest):
                 if sleeping(m):
                     near = near & tendon_awake(m, d, i)
                 if any_(near):
-                    o += limit_row(m, d, k, o, i, sign, dist, near, shortest)
+                    o += limit_row(m, d, k, o, i, sign, dist, near)
                     k += 1
     return k, o
 
@@ -108,10 +105,7 @@ def tendon_limit_rows(m, d, k, o, shortest):
 @kernel
 def tendon_dof(m, i, c):
     """The c-th dof of tendon i, nv after the end and where i is -1."""
-    v = m.nv
-    if i >= 0 and c < m.ten_J_rownnz[i]:
-        v = m.ten_J_colind[m.ten_J_rowadr[i] + c]
-    return v
+    return m.ten_J_colind[m.ten_J_rowadr[i] + c] if i >= 0 and c < m.ten_J_rownnz[i] else m.nv
 
 
 @kernel

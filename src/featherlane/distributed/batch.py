@@ -31,6 +31,7 @@ from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import LASTING, REPORTS, STATE, keyframe_numbers, not_kept
+from featherlane.simulation.batch.batch import Batch as Local
 from featherlane.simulation.batch.expanded import dependent
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
@@ -96,8 +97,8 @@ class Batch(Given):
         checkpoint_folder: str | Path | None = None,
         timeout: float = 60.0,
     ):
-        kept = checkpoint_every, checkpoint_folder
-        super().__init__(model, nworld, nodes, nthread, dtype, given_contacts, record_bad, *kept, timeout)
+        one = Local(model, 1, nthread, dtype, given_contacts, record_bad)  # checks what all have in common
+        super().__init__(one, nworld, nodes, nthread, record_bad, checkpoint_every, checkpoint_folder, timeout)
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)

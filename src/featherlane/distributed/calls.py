@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
 from featherlane.distributed.interrupt import Held
@@ -34,7 +33,7 @@ _open: weakref.WeakSet = weakref.WeakSet()  # batches whose workers run
 
 
 class Calls(Pieces):
-    """Workers of a batch, and how they are asked; arguments are those of `Batch`."""
+    """Workers of a batch, and how they are asked; `one` is a local batch of one world, the rest as of `Batch`."""
 
     nworld: int
     dtype: np.dtype
@@ -44,11 +43,9 @@ class Calls(Pieces):
     _cluster: Any
     _pool: Any
 
-    def __init__(
-        self, model, nworld, nodes, nthread, dtype: DTypeLike, given_contacts, record_bad, every, folder, timeout
-    ):
-        own = self.__dict__
-        own["_one"] = one = Local(model, 1, nthread, dtype, given_contacts, record_bad)  # says what is allowed
+    def __init__(self, one: Local, nworld, nodes, nthread, record_bad, every, folder, timeout):
+        own, model = self.__dict__, one.model
+        own["_one"] = one
         own["model"], own["dtype"], own["nworld"] = model, one.dtype, count("nworld", nworld, 1)
         kept_in = None if folder is None else str(Path(folder).absolute())
         super().__init__(count("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")

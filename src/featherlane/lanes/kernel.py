@@ -101,6 +101,8 @@ class Kernel:
                         h.update(f"{name}:{digest(value)}\n".encode())
                     elif isinstance(value, (bool, int, float, str, tuple)):
                         h.update(f"{name}={value!r}\n".encode())
+                    elif is_named_tuple(value):
+                        h.update(f"{name}={value._fields}\n".encode())
                 found[id(k)] = h.hexdigest()
             return found[id(k)]
 
@@ -152,6 +154,11 @@ class Stage(Kernel):
     def calls(self) -> dict[str, Stage]:
         """The stages that this stage calls itself, by name."""
         return {v.name: v for k in self.contained() for _, v in k.references() if isinstance(v, Stage)}
+
+
+def is_named_tuple(value) -> bool:
+    """Is it a NamedTuple, a class of which kernels make tuples whose parts have names?"""
+    return isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields")
 
 
 def _one_world(argument):

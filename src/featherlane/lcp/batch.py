@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from featherlane.lanes import Stage
 from featherlane.lanes.processor import tile_width
 from featherlane.lanes.runtime import mode
-from featherlane.lcp.problems import Problems
+from featherlane.lcp.problems import Matrices, Problems
 from featherlane.lcp.solve import find_method
 from featherlane.lcp.tile import tile_of_thread
 from featherlane.model.arguments import count
@@ -99,7 +99,7 @@ def solve_batch(
     if found.form != ROWS and found.name != "dantzig":
         raise OptionError(f"method is {method!r}, for a batch allowed are apgd, dantzig, pgs")
     count("threads", threads, 1, error=OptionError)
-    batch = Problems(A, b, lo, hi, findex, add, J, Minv, cfm, x)
+    batch = Problems(Matrices(A, J, Minv, cfm), b, lo, hi, findex, add, x)
     if batch.structure.columns and found.form != ROWS:
         raise OptionError(f"method {method!r} needs A, allowed with J and Minv are apgd and pgs")
     results = _Results(*batch.b.shape)

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError
 from featherlane.lcp.problem import ProblemError, _check_findex, _refuse, _rows
 from featherlane.lcp.tile import Structure
 from featherlane.model.assignment import reals
 from featherlane.solver.lcp.lane_memory import ASYMMETRY
+
+
+class Matrices(NamedTuple):
+    """The matrices of a batch as they are given: A, or J and Minv with cfm."""
+
+    A: ArrayLike | None = None
+    J: ArrayLike | None = None
+    Minv: ArrayLike | None = None
+    cfm: ArrayLike = 0.0
 
 
 class Problems:
@@ -20,7 +32,8 @@ class Problems:
         findex: (n,).
     """
 
-    def __init__(self, A, b, lo, hi, findex, add, J, Minv, cfm, x):
+    def __init__(self, matrices: Matrices, b, lo, hi, findex, add, x=None):
+        A, J, Minv, cfm = matrices
         b = _reals("b", b)
         if b.ndim != 2:
             raise ProblemError(f"b has the shape {b.shape}, allowed is (N, n)")

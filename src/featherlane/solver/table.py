@@ -4,15 +4,7 @@ Source: MuJoCo, chapter Computation, "Algorithms".
 """
 
 from featherlane.model.enums import CG, NEWTON, PGS
-from featherlane.model.solver import (
-    ConvexSolver,
-    in_forces,
-    reads_factor,
-    reads_hessian,
-    reads_inertia,
-    register,
-    run,
-)
+from featherlane.model.solver import ConvexSolver, in_forces, reads_factor, reads_hessian, reads_inertia, register, run
 from featherlane.solver.dual.pgs import pgs
 from featherlane.solver.primal.cg import cg
 from featherlane.solver.primal.newton import newton

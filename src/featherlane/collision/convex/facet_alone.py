@@ -56,13 +56,12 @@ def neighbour(m1, d1, side, i, k):
 
 
 @kernel
-def ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep):
-    """(away, steep) of `falls_away`, after the edge e to vertex k as well."""
+def edge_falls(m1, d1, side, k, e, u, tilt, slack):
+    """Does the edge e to vertex k fall along u, more steeply than by the tilt, and steeply?  Those of the facet do."""
     fall, ee = -dot3(e, u) - slack, dot3(e, e)
     square = where(fall > 0.0, fall * fall, -1.0)
-    if not square > (4.0 * ALIKE * ALIKE) * ee and not is_of_facet(m1, d1, side, k):
-        steep, away = False, away and square > (tilt * tilt) * ee
-    return away, steep
+    steep = square > (4.0 * ALIKE * ALIKE) * ee or is_of_facet(m1, d1, side, k)
+    return steep or square > (tilt * tilt) * ee, steep
 
 
 @kernel
@@ -77,13 +76,13 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
         first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
-            e = sub3(load3(m1.hull_vert, 3 * (first + k)), p)
-            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
+            falls, steeply = edge_falls(m1, d1, side, k, sub3(load3(m1.hull_vert, 3 * (first + k)), p), u, tilt, slack)
+            away, steep = away and falls, steep and steeply
     else:
         for c in range(neighbours(m1, d1, side, i)):
             k = neighbour(m1, d1, side, i, c)
-            e = sub3(vertex_of(m1, d1, side, k), p)
-            away, steep = ask_edge(m1, d1, side, k, e, u, tilt, slack, away, steep)
+            falls, steeply = edge_falls(m1, d1, side, k, sub3(vertex_of(m1, d1, side, k), p), u, tilt, slack)
+            away, steep = away and falls, steep and steeply
     return away and (steep or face_towards(m1, d1, side, i, u, 2.0 * ALIKE) == NO_FACE)
 
 

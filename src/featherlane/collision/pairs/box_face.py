@@ -14,11 +14,10 @@ NEAR = 1e-14  # squared distance, in half diagonals of the face, within which tw
 
 
 @kernel
-def along(o, R, size, r, b, turn, su, sv, sign, level):
-    """Coordinate r of a corner of the face +-b of a box with centre o and axes R, times `sign`, less `level`."""
+def along(o, R, size, r, b, turn):
+    """Coordinate r of the middle and of the two half sides of the face +-b of a box with centre o and axes R."""
     u, v = (b + 1) % 3, (b + 2) % 3
-    middle = o[r] + turn * size[b] * R[3 * r + b]
-    return sign * middle - level + su * (sign * (size[u] * R[3 * r + u])) + sv * (sign * (size[v] * R[3 * r + v]))
+    return o[r] + turn * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
 
 
 @kernel
@@ -34,11 +33,13 @@ def lay_face(d1, o, R, size, level, a, up):
             b = k
     one = real(d1, 1.0)
     turn = -one if up * R[3 * a + b] > 0.0 else one
+    x, y = along(o, R, size, (a + 1) % 3, b, turn), along(o, R, size, (a + 2) % 3, b, turn)
+    z = tuple(up * v for v in along(o, R, size, a, b, turn))
     for k in range(4):
         su, sv = -one if k in (1, 2) else one, -one if k >= 2 else one
-        d1.box.polygon[3 * k] = along(o, R, size, (a + 1) % 3, b, turn, su, sv, one, zero(d1))
-        d1.box.polygon[3 * k + 1] = along(o, R, size, (a + 2) % 3, b, turn, su, sv, one, zero(d1))
-        d1.box.polygon[3 * k + 2] = along(o, R, size, a, b, turn, su, sv, up, level)
+        d1.box.polygon[3 * k] = x[0] + su * x[1] + sv * x[2]
+        d1.box.polygon[3 * k + 1] = y[0] + su * y[1] + sv * y[2]
+        d1.box.polygon[3 * k + 2] = z[0] - level + su * z[1] + sv * z[2]
 
 
 @kernel

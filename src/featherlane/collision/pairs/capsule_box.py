@@ -110,9 +110,9 @@ def lay_edges(d1, signs, p, h, half, size, k):
 
 
 @kernel
-def nearest_edge(d1, p, h, half, size, what, axis, x, best):
+def nearest_edge(d1, p, h, what, axis, x, best):
     """(what, axis, x, e, corner) of the nearest edge or corner, if it is nearer than what was found, else that."""
-    signs = corner_signs(d1)
+    signs, half, size = corner_signs(d1), d1.shapes.size[1], load3(d1.shapes.size, 3)
     for k in (0, 1, 2):
         lay_edges(d1, signs, p, h, half, size, k)
     place = real(d1, -1.0)
@@ -232,7 +232,7 @@ def capsule_box(m1, d1):
     what, k, x, best = nearest_end(d1, p, h, size)
     e, corner = zero(d1), 0
     if not none_nearer(p, h, half, size, what, k, x, best):
-        what, k, x, e, corner = nearest_edge(d1, p, h, half, size, what, k, x, best)
+        what, k, x, e, corner = nearest_edge(d1, p, h, what, k, x, best)
     way = real(d1, NO_SECOND)
     if what == FACE:
         way = along_face(d1, p, h, size, k, x)

@@ -7,8 +7,7 @@ Source: MuJoCo mj_rayHfield, whose surfaces these are: the top of the base is on
 """
 
 from featherlane.prelude import *
-from featherlane.collision.frame import frame_of
-from featherlane.collision.rays.ray_mesh import meet_triangle
+from featherlane.collision.rays.ray_mesh import meet_triangle, ray_of_line
 from featherlane.collision.rays.ray_shape import meet_box, slab
 
 PADDING = 0.01  # of a cell: how far beside its way over the grid a ray's cells are looked for
@@ -28,24 +27,25 @@ def clipped(x, n):
 
 
 @kernel
-def meet_cell(m1, d1, field, r, c, dx, dy, low, high, p, v, s, t):
-    """The two triangles of a cell, if the ray is between their heights somewhere over the row."""
+def meet_cell(m1, d1, field, r, c, cell, heights, ray):
+    """The two triangles of a cell of that size, if the ray, over the row between these heights, is between theirs."""
+    (dx, dy), (low, high) = cell, heights
     z00, z01 = height(m1, field, r, c), height(m1, field, r, c + 1)
     z10, z11 = height(m1, field, r + 1, c), height(m1, field, r + 1, c + 1)
     top, bottom = fmax(fmax(z00, z01), fmax(z10, z11)), fmin(fmin(z00, z01), fmin(z10, z11))
     if (bottom <= high) & (top >= low):
         x0, y0 = dx * c - m1.hfield_size[4 * field], dy * r - m1.hfield_size[4 * field + 1]
         x1, y1 = dx * (c + 1) - m1.hfield_size[4 * field], dy * (r + 1) - m1.hfield_size[4 * field + 1]
-        meet_triangle(d1, (x0, y0, z00), (x1, y0, z01), (x1, y1, z11), p, v, s, t)
-        meet_triangle(d1, (x0, y0, z00), (x1, y1, z11), (x0, y1, z10), p, v, s, t)
+        meet_triangle(d1, (x0, y0, z00), (x1, y0, z01), (x1, y1, z11), ray)
+        meet_triangle(d1, (x0, y0, z00), (x1, y1, z11), (x0, y1, z10), ray)
 
 
 @kernel
-def meet_surface(m1, d1, field, dx, dy, enter, leave, p, v):
+def meet_surface(m1, d1, field, cell, enter, leave):
     """The triangles near the ray between the distances `enter` and `leave`, rows in the order in which it comes by."""
     nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
-    frame = frame_of(v)
-    s, t = (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
+    (dx, dy), ray = cell, ray_of_line(d1)
+    p, v = ray.p, ray.v
     slack = PADDING * m1.hfield_size[4 * field + 2]
 
     # place on the grid, in cells, and how it moves
@@ -64,9 +64,9 @@ def meet_surface(m1, d1, field, dx, dy, enter, leave, p, v):
         if a > d1.line.distance[0]:
             break
         x0, x1, z0, z1 = fma(a, vx, px), fma(b, vx, px), fma(a, v[2], p[2]), fma(b, v[2], p[2])
-        low, high = fmin(z0, z1) - slack, fmax(z0, z1) + slack
+        heights = fmin(z0, z1) - slack, fmax(z0, z1) + slack
         for c in range(clipped(fmin(x0, x1) - PADDING, ncol), clipped(fmax(x0, x1) + PADDING, ncol) + 1):
-            meet_cell(m1, d1, field, r, c, dx, dy, low, high, p, v, s, t)
+            meet_cell(m1, d1, field, r, c, cell, heights, ray)
 
 
 @kernel
@@ -120,12 +120,7 @@ def meet_heights(m1, d1):
     """
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
     field = d1.shapes.data[0]
-    sx, sy, top, base = (
-        m1.hfield_size[4 * field],
-        m1.hfield_size[4 * field + 1],
-        m1.hfield_size[4 * field + 2],
-        m1.hfield_size[4 * field + 3],
-    )
+    sx, sy, top, base = load4(m1.hfield_size, 4 * field)
     met, x, n = meet_box(p, v, (-sx, -sy, -base), (sx, sy, zero(d1)))
     if met:
         take(d1, x, n)
@@ -134,7 +129,7 @@ def meet_heights(m1, d1):
     lo2, hi2 = slab(p[2], v[2], zero(d1), top)
     enter, leave = fmax(fmax(fmax(lo0, lo1), lo2), 0.0), fmin(fmin(hi0, hi1), hi2)
     if enter <= leave:
-        dx, dy = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
-        meet_surface(m1, d1, field, dx, dy, enter, leave, p, v)
+        cell = 2.0 * sx / (m1.hfield_ncol[field] - 1), 2.0 * sy / (m1.hfield_nrow[field] - 1)
+        meet_surface(m1, d1, field, cell, enter, leave)
         for side in range(4):
             meet_wall(m1, d1, field, p, v, 2 * (side & 1) - 1, side >> 1)

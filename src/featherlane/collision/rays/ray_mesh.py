@@ -6,6 +6,8 @@ Measured per ray, one in ten of which meets a sphere of 320 or 5120 triangles: 0
 20 us.  A tree over 80 triangles costs nothing, so all meshes have one.
 """
 
+from typing import Any, NamedTuple
+
 from featherlane.prelude import *
 from featherlane.collision.frame import frame_of
 from featherlane.collision.rays.ray_shape import FAR
@@ -31,14 +33,32 @@ def entry(m1, d1, node, p, inverse):
     return where(enter <= leave, enter, FAR)
 
 
+class Ray(NamedTuple):
+    """Where a ray starts, its unit direction, and two unit vectors across it."""
+
+    p: Any
+    v: Any
+    s: Any
+    t: Any
+
+
 @kernel
-def meet_triangle(d1, a, b, c, p, v, s, t):
-    """Take over the triangle's plane where the ray meets it nearer than `line.distance`; s and t are across v.
+def ray_of_line(d1):
+    """The ray of `line`."""
+    v = load3(d1.line.direction, 0)
+    frame = frame_of(v)
+    return Ray(load3(d1.line.point, 0), v, (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8]))
+
+
+@kernel
+def meet_triangle(d1, a, b, c, ray):
+    """Take over the triangle's plane where the ray meets it nearer than `line.distance`.
 
     Seen along the ray the corners lie about the origin where the three edge products have one sign; they are the
     weights of the corners' depths, too.
     Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
     """
+    p, v, s, t = ray
     a, b, c = sub3(a, p), sub3(b, p), sub3(c, p)
     ax, ay, bx, by, cx, cy = dot3(s, a), dot3(t, a), dot3(s, b), dot3(t, b), dot3(s, c), dot3(t, c)
     # no fma: of an edge walked the other way round, each product is the exact opposite
@@ -61,14 +81,11 @@ def meet_mesh(m1, d1):
     Writes: line.*, line.* where there is one; line.* for itself.
     Cost: O(log triangles) and those near the ray.
     """
-    p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
-    mesh = d1.shapes.data[0]
+    ray, mesh = ray_of_line(d1), d1.shapes.data[0]
     root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]
-    inverse = (reciprocal(v[0]), reciprocal(v[1]), reciprocal(v[2]))
-    frame = frame_of(v)
-    s, t = (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8])
+    inverse = tuple(reciprocal(v) for v in ray.v)
     d1.line.node[0] = root
-    d1.line.enter[0] = entry(m1, d1, root, p, inverse)
+    d1.line.enter[0] = entry(m1, d1, root, ray.p, inverse)
     n = 1
     while n > 0:
         n -= 1
@@ -82,14 +99,11 @@ def meet_mesh(m1, d1):
                     load3(m1.triangle_vert, 3 * (corners + m1.triangle[k])),
                     load3(m1.triangle_vert, 3 * (corners + m1.triangle[k + 1])),
                     load3(m1.triangle_vert, 3 * (corners + m1.triangle[k + 2])),
-                    p,
-                    v,
-                    s,
-                    t,
+                    ray,
                 )
             elif n + 2 <= DEPTH:
                 near, far = root + m1.meshnode_child[2 * node], root + m1.meshnode_child[2 * node + 1]
-                enter, later = entry(m1, d1, near, p, inverse), entry(m1, d1, far, p, inverse)
+                enter, later = entry(m1, d1, near, ray.p, inverse), entry(m1, d1, far, ray.p, inverse)
                 if later < enter:
                     near, far, enter, later = far, near, later, enter
                 d1.line.node[n], d1.line.enter[n] = far, later

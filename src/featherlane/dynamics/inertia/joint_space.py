@@ -7,7 +7,14 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.2 to 6.5.
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import reflected_armature
-from featherlane.dynamics.sparse.tree_factor import expand_columns, factor_columns, multiply_rows, solve_lt_columns
+from featherlane.dynamics.sparse.tree_factor import (
+    System,
+    TreeRows,
+    expand_columns,
+    factor_columns,
+    multiply_rows,
+    solve_lt_columns,
+)
 from featherlane.dynamics.sparse.tree_panel import expand_panel, multiply_panel, reduce_panel
 from featherlane.dynamics.tendon.force import add_tendon_armature
 
@@ -105,42 +112,48 @@ def crb(m, d):
 
 
 @kernel
+def inertia_rows(m):
+    """M's pattern: the rows below a row follow it at once."""
+    return TreeRows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below)
+
+
+@kernel
 def factor(m, source, LD, inverse, unused):
     """LD <- L^T D L of a matrix with M's pattern, which may be LD itself, and 1 / D."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own=1, reduce=0, f=unused)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, unused), own=1, reduce=0)
 
 
 @kernel
 def solve(m, LD, inverse, x):
     """x <- L^-1 D^-1 L^-T x."""
-    solve_lt_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, LD, x)
-    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
+    solve_lt_columns(inertia_rows(m), LD, x)
+    expand_columns(inertia_rows(m), LD, inverse, x)
 
 
 @kernel
 def solve_columns(m, LD, inverse, X):
     """`solve` for a panel of columns."""
-    reduce_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below, listed=0, L=LD, X=X)
-    expand_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, X)
+    reduce_panel(inertia_rows(m), listed=0, L=LD, X=X)
+    expand_panel(inertia_rows(m), LD, inverse, X)
 
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
     """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
-    factor_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, source, LD, inverse, own, reduce=1, f=x)
-    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, LD, inverse, x)
+    factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x), own=own, reduce=1)
+    expand_columns(inertia_rows(m), LD, inverse, x)
 
 
 @kernel
 def multiply(m, M, x, y):
     """y <- M x for a symmetric matrix with M's pattern."""
-    multiply_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, M, x, y)
+    multiply_rows(inertia_rows(m), M, x, y)
 
 
 @kernel
 def multiply_columns(m, M, X, Y):
     """`multiply` for a panel of columns."""
-    multiply_panel(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, M, X, Y)
+    multiply_panel(inertia_rows(m), M, X, Y)
 
 
 @stage
@@ -171,7 +184,7 @@ def half_solve(m, d):
     Source: MuJoCo mj_solveM2.
     Reads:  qLD, qLDiagInv, qvec.   Writes: qvec (nv,).   Cost: O(nv * depth).
     """
-    solve_lt_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_below, d.qLD, d.qvec)
+    solve_lt_columns(inertia_rows(m), d.qLD, d.qvec)
     for k in range(m.nv):
         d.qvec[k] = d.qvec[k] * sqrt(d.qLDiagInv[k])
 
@@ -183,4 +196,4 @@ def mul_m(m, d):
     Source: MuJoCo mj_mulM.
     Reads:  M, qvec.   Writes: qproduct (nv,).   Cost: O(nv * depth).
     """
-    multiply_rows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, d.M, d.qvec, d.qproduct)
+    multiply_rows(inertia_rows(m), d.M, d.qvec, d.qproduct)

@@ -68,11 +68,7 @@ def inertia_box(m, i):
     x, y, z = load3(m.body_inertia, 3 * i)
     mass = m.body_mass[i]
     s = 6.0 / fmax(mass, MINVAL)
-    sides = (
-        sqrt(s * fmax(y + z - x, MINVAL)),
-        sqrt(s * fmax(x + z - y, MINVAL)),
-        sqrt(s * fmax(x + y - z, MINVAL)),
-    )
+    sides = (sqrt(s * fmax(y + z - x, MINVAL)), sqrt(s * fmax(x + z - y, MINVAL)), sqrt(s * fmax(x + y - z, MINVAL)))
     return sides, mass >= MINVAL
 
 
@@ -189,10 +185,7 @@ def volume(r):
 def added_momentum(m, g, w, u):
     """(L, P): angular and linear momentum of the medium that goes along."""
     rho, a = m.opt_density[0], NFLUID * g
-    return (
-        scale3(rho, times3(load3(m.geom_fluid, a + 9), w)),
-        scale3(rho, times3(load3(m.geom_fluid, a + 6), u)),
-    )
+    return (scale3(rho, times3(load3(m.geom_fluid, a + 9), w)), scale3(rho, times3(load3(m.geom_fluid, a + 6), u)))
 
 
 @kernel

@@ -5,46 +5,56 @@ of its descendants, and nothing is touched outside the pattern.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, tables 6.3 and 6.5.
 """
 
+from typing import Any, NamedTuple
+
 from featherlane.prelude import *
 
 
+class TreeRows(NamedTuple):
+    """The rows of a matrix."""
+
+    n: int  # rows
+    adr: Any  # where each begins in the matrix
+    nnz: Any  # entries of each, its diagonal the last
+    col: Any  # their columns
+    below: Any  # how many rows below have an entry in column i, at the place of row i's diagonal
+    belowadr: Any  # where the list of these rows begins in `belowrow`, if they are listed
+    belowrow: Any  # rows, descending in each list
+
+
 @kernel
-def solve_lt_rows(n, rowadr, rownnz, colind, L, x):
+def solve_lt_rows(rows, L, x):
     """x <- L^-T x, row by row: for rows whose descendants do not follow at once, too."""
-    for k in range(n - 1, -1, -1):
-        a, xk = rowadr[k], x[k]
-        for c in range(a, a + rownnz[k] - 1):
-            x[colind[c]] = fma(-L[c], xk, x[colind[c]])
+    for k in range(rows.n - 1, -1, -1):
+        a, xk = rows.adr[k], x[k]
+        for c in range(a, a + rows.nnz[k] - 1):
+            x[rows.col[c]] = fma(-L[c], xk, x[rows.col[c]])
 
 
 @kernel
-def follows(rowadr, rownnz, colind, n, k):
+def follows(rows, k):
     """Is row k + 1 that of a child of k?"""
-    return k + 1 < n and rownnz[k + 1] == rownnz[k] + 1 and colind[rowadr[k + 1] + rownnz[k] - 1] == k
+    return k + 1 < rows.n and rows.nnz[k + 1] == rows.nnz[k] + 1 and rows.col[rows.adr[k + 1] + rows.nnz[k] - 1] == k
 
 
 @kernel
-def follow_three(rowadr, rownnz, colind, n, k):
+def follow_three(rows, k):
     """Are rows k + 1 to k + 3 those of a child of k, of a child of that one and of one of this?"""
-    return (
-        follows(rowadr, rownnz, colind, n, k)
-        and follows(rowadr, rownnz, colind, n, k + 1)
-        and follows(rowadr, rownnz, colind, n, k + 2)
-    )
+    return follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2)
 
 
 @kernel
-def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
+def multiply_rows(rows, A, x, y):
     """y <- A x for the symmetric matrix whose lower triangle A is: the rows of a parent and its child at once."""
     k = 0
-    while k < n:
-        a, above, xk = rowadr[k], rownnz[k] - 1, x[k]
+    while k < rows.n:
+        a, above, xk = rows.adr[k], rows.nnz[k] - 1, x[k]
         yk = A[a + above] * xk
-        if follows(rowadr, rownnz, colind, n, k):
-            b, xj = rowadr[k + 1], x[k + 1]
+        if follows(rows, k):
+            b, xj = rows.adr[k + 1], x[k + 1]
             yj = A[b + above + 1] * xj
             for c in range(above):
-                i = colind[a + c]
+                i = rows.col[a + c]
                 p, q, v = A[a + c], A[b + c], x[i]
                 yk, yj = fma(p, v, yk), fma(q, v, yj)
                 y[i] = fma(q, xj, fma(p, xk, y[i]))
@@ -54,7 +64,7 @@ def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
             k += 2
         else:
             for c in range(a, a + above):
-                i = colind[c]
+                i = rows.col[c]
                 yk = fma(A[c], x[i], yk)
                 y[i] = fma(A[c], xk, y[i])
             y[k] = yk
@@ -63,12 +73,29 @@ def multiply_rows(n, rowadr, rownnz, colind, A, x, y):
 
 # ---- the same, column by column ------------------------------------------------------------------------
 #
-# Row i is finished from the rows below it, which `below` counts: those that have an entry in column i, at the place of
-# row i's diagonal.  What it takes from them is summed in registers and stored once: 0.65 us instead of 1.35 us in a
-# tile of humanoids, with the same roundings in the same order as an elimination row by row.
+# Row i is finished from the rows below it, which `below` counts.  What it takes from them is summed in registers and
+# stored once: 0.65 us instead of 1.35 us in a tile of humanoids, with the same roundings in the same order as an
+# elimination row by row.
 #
-# listed: 0 the rows below are i + below[i] ... i + 1, as on a model's own tree; 1 they stand in `rows`, from first[i]
-# on.  A pass takes the place `start` of the first of them, the highest, and their number n.
+# listed: 0 the rows below are i + below[i] ... i + 1, as on a model's own tree; 1 they stand in `belowrow`.
+
+
+class System(NamedTuple):
+    """What an elimination reads and writes."""
+
+    source: Any  # the matrix, which may be A itself
+    A: Any  # its factor: L below the diagonal, D on it
+    inverse: Any  # 1 / D; before, the diagonal of the matrix, if it is not that of source
+    f: Any  # one more column
+
+
+class Chain(NamedTuple):
+    """Rows i, i - 1, ... that are finished together, and the rows below them."""
+
+    i: int
+    at: int  # place of the diagonal in row i
+    start: int  # place of the highest row below, see `row_below`
+    n: int  # rows below
 
 
 @kernel
@@ -76,19 +103,19 @@ def row_below(rows, listed, start, t):
     """The t-th row below."""
     k = start - t
     if listed:
-        k = rows[start + t]
+        k = rows.belowrow[start + t]
     return k
 
 
 @kernel
-def is_only_child(rowadr, rownnz, colind, below, i):
+def is_only_child(rows, i):
     """Is row i - 1 the parent of row i and of no other?"""
-    a, at = rowadr[i], rownnz[i] - 1
-    return at > 0 and below[i - 1] == below[i] + 1 and colind[a + at - 1] == i - 1
+    a, at = rows.adr[i], rows.nnz[i] - 1
+    return at > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[a + at - 1] == i - 1
 
 
 @kernel
-def finish_corner(A, inverse, place, i, x, reduce, f, g, height):
+def finish_corner(system, place, i, x, reduce, g, height):
     """Eliminates the rows i to i - height + 1 among themselves; returns x with D at its diagonal and L to the left.
 
     x[r][j] is the entry of row i - r that is j places left of its diagonal, which stands at place[r].
@@ -104,31 +131,33 @@ def finish_corner(A, inverse, place, i, x, reduce, f, g, height):
             for u in range(height)
         )
         for j in unrolled(range(height - r)):
-            A[place[r] - j] = row[j]
-        inverse[i - r] = v
+            system.A[place[r] - j] = row[j]
+        system.inverse[i - r] = v
         if reduce:
             g = tuple(fma(-row[u - r], g[r], g[u]) if u > r else g[u] for u in range(height))
     if reduce:
         for r in unrolled(range(height)):
-            f[i - r] = g[r]
+            system.f[i - r] = g[r]
     return x
 
 
 @kernel
-def finish_diagonals(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height):
+def finish_diagonals(rows, listed, system, chain, own, reduce, height):
     """The entries between rows i to i - height + 1; L_ki = A_ki / D_k for the rows k below; returns L between them.
 
     With reduce, f_i -= L_ki f_k, too.
     """
-    place = tuple(rowadr[i - r] + at - r for r in range(height))
+    A, inverse, f = system.A, system.inverse, system.f
+    i, at, start, n = chain
+    place = tuple(rows.adr[i - r] + at - r for r in range(height))
     x = tuple(
-        tuple(source[place[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
+        tuple(system.source[place[r] - j] if j > 0 or own else inverse[i - r] for j in range(height - r))
         for r in range(height)
     )
     g = tuple(f[i - r] for r in range(height))
     for q in range(n):
         k = row_below(rows, listed, start, q)
-        e, v = rowadr[k] + at, inverse[k]
+        e, v = rows.adr[k] + at, inverse[k]
         y = tuple(A[e - r] for r in range(height))
         s = tuple(y[r] * v for r in range(height))
         for r in unrolled(range(height)):
@@ -137,16 +166,18 @@ def finish_diagonals(rowadr, rows, listed, source, A, inverse, i, start, n, at, 
         if reduce:
             v = f[k]
             g = tuple(fma(-s[r], v, g[r]) for r in range(height))
-    return finish_corner(A, inverse, place, i, x, reduce, f, g, height)
+    return finish_corner(system, place, i, x, reduce, g, height)
 
 
 @kernel
-def finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width):
+def finish_tile(rows, listed, system, chain, c, link, height, width):
     """Entries c to c + width - 1 of rows i to i - height + 1, less L_ki times those of each row k below."""
-    a = tuple(rowadr[i - r] + c for r in range(height))
-    x = tuple(tuple(source[a[r] + j] for j in range(width)) for r in range(height))
+    A = system.A
+    i, at, start, n = chain
+    a = tuple(rows.adr[i - r] + c for r in range(height))
+    x = tuple(tuple(system.source[a[r] + j] for j in range(width)) for r in range(height))
     for q in range(n):
-        e = rowadr[row_below(rows, listed, start, q)]
+        e = rows.adr[row_below(rows, listed, start, q)]
         s, y = tuple(A[e + at - r] for r in range(height)), tuple(A[e + c + j] for j in range(width))
         x = tuple(tuple(fma(-s[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
     for u in unrolled(range(height)):
@@ -160,130 +191,97 @@ def finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, heigh
 
 
 @kernel
-def finish_rows(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height):
+def finish_rows(rows, listed, system, chain, own, reduce, height):
     """All entries of rows i to i - height + 1, of a chain of one, two or four rows that no other branch joins."""
-    link = finish_diagonals(rowadr, rows, listed, source, A, inverse, i, start, n, at, own, reduce, f, height)
+    link = finish_diagonals(rows, listed, system, chain, own, reduce, height)
     width = 2 if height == 4 else 4  # tiles of eight entries fit into the registers of AVX2, too
-    c, count = 0, at - height + 1
+    c, count = 0, chain.at - height + 1
     while c + width <= count:
-        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width)
+        finish_tile(rows, listed, system, chain, c, link, height, width)
         c += width
     if width == 4 and count & 2:
-        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width=2)
+        finish_tile(rows, listed, system, chain, c, link, height, width=2)
         c += 2
     if count & 1:
-        finish_tile(rowadr, rows, listed, source, A, i, start, n, at, c, link, height, width=1)
+        finish_tile(rows, listed, system, chain, c, link, height, width=1)
 
 
 @kernel
-def eliminate_columns(n, rowadr, rownnz, colind, below, first, rows, listed, source, A, inverse, own, reduce, f):
-    """What `factor_columns` and `factor_listed` do.  Four rows of a chain at a time, or two."""
-    i = n - 1
+def factor_columns(rows, listed, system, own, reduce):
+    """A <- L^T D L of the system's matrix and inverse <- 1 / D.  Four rows of a chain at a time, or two.
+
+    own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
+    reduce: 1 also f <- L^-T f.
+    """
+    i = rows.n - 1
     while i >= 0:
-        at, count = rownnz[i] - 1, below[i]
-        start = first[i] if listed else i + count
-        chain = is_only_child(rowadr, rownnz, colind, below, i)
-        if (
-            chain
-            and is_only_child(rowadr, rownnz, colind, below, i - 1)
-            and is_only_child(rowadr, rownnz, colind, below, i - 2)
-        ):
-            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=4)
+        n = rows.below[i]
+        chain = Chain(i, rows.nnz[i] - 1, rows.belowadr[i] if listed else i + n, n)
+        pair = is_only_child(rows, i)
+        if pair and is_only_child(rows, i - 1) and is_only_child(rows, i - 2):
+            finish_rows(rows, listed, system, chain, own, reduce, height=4)
             i -= 4
-        elif chain:
-            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=2)
+        elif pair:
+            finish_rows(rows, listed, system, chain, own, reduce, height=2)
             i -= 2
         else:
-            finish_rows(rowadr, rows, listed, source, A, inverse, i, start, count, at, own, reduce, f, height=1)
+            finish_rows(rows, listed, system, chain, own, reduce, height=1)
             i -= 1
 
 
 @kernel
-def factor_columns(n, rowadr, rownnz, colind, below, source, A, inverse, own, reduce, f):
-    """A <- L^T D L of the matrix `source` (which may be A itself); inverse = 1 / D.
-
-    own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
-    reduce: 1 also f <- L^-T f, as one more column.
-    """
-    eliminate_columns(
-        n,
-        rowadr,
-        rownnz,
-        colind,
-        below,
-        below,
-        below,
-        listed=0,
-        source=source,
-        A=A,
-        inverse=inverse,
-        own=own,
-        reduce=reduce,
-        f=f,
-    )
-
-
-@kernel
-def factor_listed(n, rowadr, rownnz, colind, below, first, rows, A, inverse, f):
-    """A <- L^T D L in place and f <- L^-T f; the rows below column i are rows[first[i]], ..., descending."""
-    eliminate_columns(
-        n, rowadr, rownnz, colind, below, first, rows, listed=1, source=A, A=A, inverse=inverse, own=1, reduce=1, f=f
-    )
-
-
-@kernel
-def solve_lt_columns(n, rowadr, rownnz, below, L, x):
+def solve_lt_columns(rows, L, x):
     """x <- L^-T x."""
-    i = n - 1
+    i = rows.n - 1
     while i >= 0:
-        at, last = rownnz[i] - 1, i + below[i]
-        if at > 0 and below[i - 1] == below[i] + 1 and rownnz[i - 1] == at:
+        at, last = rows.nnz[i] - 1, i + rows.below[i]
+        if at > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.nnz[i - 1] == at:
             y, z = x[i], x[i - 1]
             for k in range(last, i, -1):
-                e, v = rowadr[k] + at, x[k]
+                e, v = rows.adr[k] + at, x[k]
                 y, z = fma(-L[e], v, y), fma(-L[e - 1], v, z)
             x[i] = y
-            x[i - 1] = fma(-L[rowadr[i] + at - 1], y, z)
+            x[i - 1] = fma(-L[rows.adr[i] + at - 1], y, z)
             i -= 2
         else:
             y = x[i]
             for k in range(last, i, -1):
-                y = fma(-L[rowadr[k] + at], x[k], y)
+                y = fma(-L[rows.adr[k] + at], x[k], y)
             x[i] = y
             i -= 1
 
 
 @kernel
-def expand_columns(n, rowadr, rownnz, colind, L, inverse, x):
+def expand_columns(rows, L, inverse, x):
     """x <- L^-1 D^-1 x; four rows of a chain at a time, or two, whose sums overlap.
 
     One sum for each row, term by term: a sum in parts would depend on where a wider pattern puts its zeros.
     """
     k = 0
-    while k < n:
-        a, above = rowadr[k], rownnz[k] - 1
+    while k < rows.n:
+        a, above = rows.adr[k], rows.nnz[k] - 1
         y = x[k] * inverse[k]
-        if follow_three(rowadr, rownnz, colind, n, k):
-            b, e, g = rowadr[k + 1], rowadr[k + 2], rowadr[k + 3]
+        if follow_three(rows, k):
+            b, e, g = rows.adr[k + 1], rows.adr[k + 2], rows.adr[k + 3]
             z, v, w = x[k + 1] * inverse[k + 1], x[k + 2] * inverse[k + 2], x[k + 3] * inverse[k + 3]
             for c in range(above):
-                u = x[colind[a + c]]
+                u = x[rows.col[a + c]]
                 y, z, v, w = fma(-L[a + c], u, y), fma(-L[b + c], u, z), fma(-L[e + c], u, v), fma(-L[g + c], u, w)
             z = fma(-L[b + above], y, z)
             v = fma(-L[e + above + 1], z, fma(-L[e + above], y, v))
             w = fma(-L[g + above + 2], v, fma(-L[g + above + 1], z, fma(-L[g + above], y, w)))
             x[k], x[k + 1], x[k + 2], x[k + 3] = y, z, v, w
             k += 4
-        elif follows(rowadr, rownnz, colind, n, k):
-            b, z = rowadr[k + 1], x[k + 1] * inverse[k + 1]
+        elif follows(rows, k):
+            b, z = rows.adr[k + 1], x[k + 1] * inverse[k + 1]
             for c in range(above):
-                v = x[colind[a + c]]
+                v = x[rows.col[a + c]]
                 y, z = fma(-L[a + c], v, y), fma(-L[b + c], v, z)
             x[k] = y
             x[k + 1] = fma(-L[b + above], y, z)
             k += 2
         else:
             for c in range(above):
-                y = fma(-L[a + c], x[colind[a + c]], y)
+                y = fma(-L[a + c], x[rows.col[a + c]], y)
             x[k] = y
             k += 1

@@ -31,7 +31,7 @@ from featherlane.lanes.compiler.types import (
     mask,
 )
 from featherlane.lanes.compiler.writer import NO_THING, Stored, Thing, Writer
-from featherlane.lanes.kernel import Kernel, Stage, symbol
+from featherlane.lanes.kernel import Kernel, Stage, is_named_tuple, symbol
 
 PYTHON = {  # of two numbers that are known
     ast.Add: operator.add,
@@ -47,14 +47,7 @@ PYTHON = {  # of two numbers that are known
     ast.BitXor: operator.xor,
 }
 OF_REALS = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
-OF_INTS = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.BitAnd: "and",
-    ast.BitOr: "or",
-    ast.BitXor: "xor",
-}
+OF_INTS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 OF_SHIFTS = {ast.LShift: "shl", ast.RShift: "ashr"}
 OF_TRUTHS = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
 ORDERS = {  # (of reals, of ints, Python's)
@@ -133,10 +126,14 @@ def _outside(w: Writer, node: ast.expr):
 def _attribute(w: Writer, node: ast.Attribute) -> Thing:
     if not _is_local(node):
         return w.constant(_outside(w, node), node)
-    record = something(w, node.value)
-    if not isinstance(record.type, Record):
-        raise w.broken(node, f"{ast.unparse(node.value)} is {record.type.says}: only a record has fields")
-    return record_functions.field(w, record, node.attr, node)
+    whole = something(w, node.value)
+    if isinstance(whole.type, Record):
+        return record_functions.field(w, whole, node.attr, node)
+    names = getattr(whole.type, "names", ())
+    if node.attr in names:
+        return w.parts(whole)[names.index(node.attr)]
+    rule = f"it has no {node.attr}{near(node.attr, names)}" if names else "only a record and a NamedTuple have fields"
+    raise w.broken(node, f"{ast.unparse(node.value)} is {whole.type.says}: {rule}")
 
 
 def _is_local(node: ast.expr) -> bool:
@@ -203,15 +200,8 @@ def _unary(w: Writer, node: ast.UnaryOp) -> Thing:
         return Thing(BOOL, (w.register(f"xor i1 {w.truth(a, node)}, true"),))
     if a.type in (INT, BOOL) and isinstance(node.op, (ast.USub, ast.Invert, ast.UAdd)):
         if a.constant is not None:
-            return w.constant(
-                _known(
-                    w,
-                    node,
-                    {ast.USub: operator.neg, ast.Invert: operator.invert, ast.UAdd: operator.pos}[type(node.op)],
-                    a.constant,
-                ),
-                node,
-            )
+            python = {ast.USub: operator.neg, ast.Invert: operator.invert, ast.UAdd: operator.pos}[type(node.op)]
+            return w.constant(_known(w, node, python, a.constant), node)
         x = w.convert(a, INT, node)
         if isinstance(node.op, ast.UAdd):
             return x
@@ -408,6 +398,10 @@ def _call(w: Writer, node: ast.Call) -> Thing:
         return record_functions.stage_call(w, node, called, symbol, arguments)
     if isinstance(called, Kernel):
         return _kernel_call(w, node, called, arguments)
+    if is_named_tuple(called):
+        if len(arguments) != len(called._fields):
+            raise w.broken(node, f"{called.__name__} takes {called._fields}, {len(arguments)} arguments given")
+        return w.tuple(arguments, names=called._fields)
     f = FUNCTIONS[called]
     if len(arguments) != f.arity and (f.arity is not None or len(arguments) < 2):
         raise w.broken(node, f"{f.name} takes {f.arity or 'two or more'} arguments, {len(arguments)} given")
@@ -420,9 +414,10 @@ def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:
     if not node.keywords:
         return placed
     name = ast.unparse(node.func)
-    if not isinstance(called, Kernel):
+    parameters = called._fields if is_named_tuple(called) else getattr(called, "arguments", None)
+    if parameters is None:
         raise w.broken(node, f"{name} takes its arguments by their places; kernels and stages take them by name, too")
-    parameters, given = called.arguments, {k.arg: something(w, k.value) for k in node.keywords}
+    given = {k.arg: something(w, k.value) for k in node.keywords}
     rest = parameters[len(placed) :]
     for k in node.keywords:
         if k.arg not in parameters:
@@ -443,7 +438,8 @@ def _callable(w: Writer, node: ast.expr):
     if _is_local(node):
         raise w.broken(node, f"{name} is bound in the kernel: what is called is known when the kernel is compiled")
     called = _outside(w, node)
-    if not isinstance(called, Kernel) and not (isinstance(called, Hashable) and called in FUNCTIONS):
+    known = isinstance(called, Kernel) or is_named_tuple(called)
+    if not known and not (isinstance(called, Hashable) and called in FUNCTIONS):
         names = [f.name for f in FUNCTIONS.values()] + ["exp", "log", "pow_", "sincos", "asin", "acos", "atan2"]
         if called is range:
             raise w.broken(node, "range(...) stands in a `for` or a comprehension alone")

@@ -46,12 +46,8 @@ class Source:
     def __init__(self, kernel: Kernel):
         function = kernel.function
         code = function.__code__
-        self.kernel, self.name, self.file, self.first_line = (
-            kernel,
-            function.__name__,
-            code.co_filename,
-            code.co_firstlineno,
-        )
+        self.kernel, self.name = kernel, function.__name__
+        self.file, self.first_line = code.co_filename, code.co_firstlineno
         node = _node(self, code)
         self.body = [ast.copy_location(ast.Return(node.body), node.body)] if isinstance(node, ast.Lambda) else node.body
         self.first_line = node.lineno

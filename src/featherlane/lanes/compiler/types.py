@@ -3,7 +3,7 @@
     Number   a plain number: `int` (64 bits), `bool`, or `real`, a literal that takes any precision
     Value    one real for each of W worlds: a float or double at W = 1, else a vector <W x float> or <W x double>
     Mask     a comparison of values: one truth for each of W worlds; at W = 1 it serves as a bool, too
-    Tuple    several things; a kernel's results and what it takes apart
+    Tuple    several things, by number or by name; a kernel's results and what it takes apart
     View     a field of a record: rows at an address
     Record   the model, a tile of worlds
     NOTHING  what a kernel gives that returns nothing
@@ -75,13 +75,13 @@ class Mask(Type):
 
 
 class Tuple(Type):
-    """Several things, each of a type of its own."""
+    """Several things, each of a type of its own; `names` are those that a NamedTuple has for its parts."""
 
-    def __init__(self, items: tuple[Type, ...]):
-        self.items = items
+    def __init__(self, items: tuple[Type, ...], names: tuple[str, ...] = ()):
+        self.items, self.names = items, names
         self.operands = tuple(o for t in items for o in t.operands)
         self.says = f"a tuple of {len(items)}"
-        self.key = f"({' '.join(t.key for t in items)})"
+        self.key = f"{'.'.join(names)}({' '.join(t.key for t in items)})"
 
 
 class View(Type):
@@ -196,7 +196,7 @@ def join(a: Type, b: Type) -> Type | None:
         return a
     if isinstance(a, Tuple) and isinstance(b, Tuple) and len(a.items) == len(b.items):
         items = [join(x, y) for x, y in zip(a.items, b.items, strict=True)]
-        return None if None in items else tuple_of(tuple(items))
+        return None if None in items else tuple_of(tuple(items), a.names if a.names == b.names else ())
     if isinstance(a, Number) and isinstance(b, Number):
         return INT if {a, b} == {INT, BOOL} else None
     if INT in (a, b):

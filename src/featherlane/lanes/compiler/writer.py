@@ -138,16 +138,16 @@ class Writer:
         if isinstance(x, float):
             return Thing(REAL, (real_literal(x, "double"),), float(x))
         if isinstance(x, tuple):
-            return self.tuple([self.constant(part, node) for part in x], x)
+            return self.tuple([self.constant(part, node) for part in x], x, getattr(x, "_fields", ()))
         raise self.broken(
             node, f"a {type(x).__name__} is no constant of a kernel; allowed are numbers and tuples of numbers"
         )
 
-    def tuple(self, parts: list[Thing], constant=None) -> Thing:
+    def tuple(self, parts: list[Thing], constant=None, names: tuple[str, ...] = ()) -> Thing:
         if constant is None and all(p.constant is not None for p in parts):
             constant = tuple(p.constant for p in parts)
         operands = [o for p in parts for o in p.operands]
-        return Thing(tuple_of(tuple(p.type for p in parts)), operands, constant)
+        return Thing(tuple_of(tuple(p.type for p in parts), names), operands, constant)
 
     def parts(self, thing: Thing) -> list[Thing]:
         """The things in a tuple."""
@@ -311,7 +311,7 @@ def result_type(t: Type) -> str:
 def _converted(w: Writer, thing: Thing, t: Type, node) -> Thing | None:
     s = thing.type
     if isinstance(t, Tuple) and isinstance(s, Tuple) and len(t.items) == len(s.items):
-        return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)])
+        return w.tuple([w.convert(p, u, node) for p, u in zip(w.parts(thing), t.items, strict=True)], names=t.names)
     if isinstance(t, Number):
         return _as_number(w, thing, t)
     if isinstance(t, Value):

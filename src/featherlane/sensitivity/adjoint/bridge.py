@@ -11,11 +11,8 @@ from featherlane.simulation.batch.batch import Batch
 
 def about(who: str, more: str) -> str:
     """The docstring of a bridge: who makes what of the functions, what is the library's own, and what all have."""
-    return f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{_common()}"
-
-
-def _common() -> str:
-    return (Bridge.__doc__ or "").partition("\n")[2]
+    common = (Bridge.__doc__ or "").partition("\n")[2]
+    return f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{common}"
 
 
 class Bridge(ABC):

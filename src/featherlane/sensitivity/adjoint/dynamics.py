@@ -15,7 +15,7 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model.arguments import instance
 from featherlane.model.assignment import flag, reals
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
-from featherlane.sensitivity.adjoint.steps import steps_of
+from featherlane.sensitivity.adjoint.product_worlds import steps_of
 from featherlane.sensitivity.adjoint.sweep import Steps, sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.parameters import Parameters

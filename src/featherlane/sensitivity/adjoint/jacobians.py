@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import numpy as np
 
-from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.sweep import Gradients
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.exact import transition
+from featherlane.sensitivity.derivative.exact import StepDerivatives, transition
 from featherlane.sensitivity.derivative.parameters import Parameters
-from featherlane.simulation.batch.arrays import COUNTS
 from featherlane.simulation.batch.batch import Batch
 
 REALS = 1 << 22  # of the derivatives that are in memory at a time, about
@@ -28,13 +26,14 @@ def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return np.add.reduce(matrix * vector[:, :, None], 1)
 
 
-class _Derivatives(NamedTuple):
-    """Of some steps of all worlds, each with leading axes (nworld, steps)."""
-
-    A: np.ndarray
-    B: np.ndarray
-    P: dict[str, np.ndarray]
-    switching: np.ndarray
+def place_worlds(batch: Batch, source: Batch, which: np.ndarray, states: States) -> None:
+    """Writes the worlds `which` of a source into a batch, in other states (..., n)."""
+    for own, others in ((batch.arrays.rows, source.arrays.rows), (batch.arrays.expanded, source.arrays.expanded)):
+        for name, rows in own.items():
+            if name in others:
+                rows[...] = others[name][which]
+    for name, values in states.items():
+        batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
 
 
 class JacobianSteps:
@@ -64,16 +63,10 @@ class JacobianSteps:
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
         """Serve a trajectory, whose worlds have inputs and a model of their own."""
-        self.trajectory, worlds = trajectory, trajectory.worlds
-        for length, batch in self._batches.items():
-            for name, rows in batch.arrays.rows.items():
-                if name in worlds.arrays.rows and name not in COUNTS:
-                    rows[...] = np.repeat(worlds.arrays.rows[name], length, 0)
-            for name, rows in worlds.arrays.expanded.items():
-                batch.arrays.expanded[name][...] = np.repeat(rows, length, 0)
+        self.trajectory = trajectory
         yield
 
-    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
         """See `Steps`."""
         found, by_p = self.derivatives(states, first), {}
         nworld, n, nx = direct.shape
@@ -84,19 +77,19 @@ class JacobianSteps:
                 by_p[name] = by_p[name] + add if name in by_p else add
             by_u[:, k] = transposed_product(found.B[:, k], costate)
             costate = transposed_product(found.A[:, k], costate) + direct[:, k]
-        return Pulled(costate, by_u, by_p, found.switching.min(1))
+        return Gradients(costate, by_u, by_p, found.switching.min(1))
 
-    def derivatives(self, states: States, first: int) -> _Derivatives:
-        """Those of the steps from number `first` on, in the states (nworld, n, ...) before them."""
+    def derivatives(self, states: States, first: int) -> StepDerivatives:
+        """Those of the steps from number `first` on, in the states (nworld, n, ...) before them, step by step."""
         length = next(iter(states.values())).shape[1]
         batch = self._batches.get(length)
         if batch is None:
             batch = self._batches[length] = worlds_like(self.trajectory.worlds, length, 1)
+        which = np.repeat(np.arange(self.trajectory.worlds.nworld), length)
         rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
-        for name, values in rows.items():
-            batch.arrays.rows[name][...] = values.reshape(batch.arrays.rows[name].shape)
+        place_worlds(batch, self.trajectory.worlds, which, rows)
         found = transition(self.trajectory.model, batch, False, self.parameters, self.nthread, self.frictionloss)
         lead = self.trajectory.worlds.nworld, length
         P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}
         A, B, switching = (a.reshape(*lead, *a.shape[1:]) for a in (found.A, found.B, found.switching))
-        return _Derivatives(A, B, P, switching)
+        return StepDerivatives(A, B, None, None, P, switching)

@@ -11,13 +11,13 @@ import numpy as np
 from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.model.enums import CONVEX, EULER, IMPLICITFAST, Disable
 from featherlane.model.model import Model
-from featherlane.sensitivity.adjoint.jacobians import transposed_product
+from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_worlds, transposed_product
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
-from featherlane.sensitivity.adjoint.sweep import Pulled
+from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
@@ -68,26 +68,11 @@ class ProductWorlds(OwnWorlds):
         self._numbers = np.lib.stride_tricks.as_strided(
             self.found[:, 1:], (n * self.nrow, nstep * self.ncol, 1), (8 * self.ncol, 8, 8)
         )
-        self._plans: dict[int, Plan] = {}
-        self._revision = None
 
     def _from_anywhere(self, a: np.ndarray) -> np.ndarray:
         """Rows (nworld, nrow, n) such that a pass may begin at any of them: row k of world w is place w nrow + k."""
         step = a.strides[1]
         return np.lib.stride_tricks.as_strided(a, (a.shape[0] * self.nrow, self.nrow, a.shape[2]), (step, step, 8))
-
-    def _plan(self, width: int) -> Plan:
-        """The pass through tiles of that width."""
-        if self._revision != self.model.revision:
-            self._plans.clear()
-            self._revision = self.model.revision
-        self.runner.prepare(width)
-        if width not in self._plans:
-            brought, taken, sizes = self._given, {"number": self._numbers}, {"rate_rest": 0, "rate_steps": 1}
-            self._plans[width] = self.plan_of(
-                adjoint_steps, self.batch.nworld, brought, taken, width=width, sizes=sizes
-            )
-        return self._plans[width]
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
         """Steps of some worlds, from number `first` in the order of this."""
@@ -95,7 +80,14 @@ class ProductWorlds(OwnWorlds):
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
         """The plan of such a pass, begun."""
-        plan = self._plan(width)
+        self.runner.prepare(width)
+        sizes = {"rate_rest": 0, "rate_steps": 1}
+        plan = self.kept(
+            width,
+            lambda: self.plan_of(
+                adjoint_steps, self.batch.nworld, self._given, {"number": self._numbers}, width=width, sizes=sizes
+            ),
+        )
         plan.begin(nstep, worlds, worlds * self.nrow + first)
         return plan
 
@@ -129,10 +121,9 @@ class ProductSteps:
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with Borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
             self.trajectory, self._worlds = trajectory, worlds
-            worlds.load(trajectory.worlds)
             yield
 
-    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
         """See `Steps`."""
         worlds, (nworld, n, nx) = self._worlds, direct.shape
         control = self.trajectory.control[:, first : first + n]
@@ -144,7 +135,7 @@ class ProductSteps:
         self._mend(n)
         found = worlds.found[:, 1 : n + 1]
         by_control = found[:, ::-1, nx:-REPORTS]
-        return Pulled(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
+        return Gradients(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
 
     def _mend(self, n: int) -> None:
         """Steps that formulas did not serve, by their derivatives, and those that are taken after them anew."""
@@ -189,15 +180,17 @@ class ProductSteps:
         k = max(FEW, 1 << (len(pairs) - 1).bit_length())
         if k not in self._jacobians:
             self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
-        batch, source = self._jacobians[k], self.trajectory.worlds
+        batch = self._jacobians[k]
         which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
-        for name, rows in batch.arrays.rows.items():
-            if name in source.arrays.rows:
-                rows[...] = source.arrays.rows[name][which]
-        for name, rows in batch.arrays.expanded.items():
-            rows[...] = source.arrays.expanded[name][which]
-        for name, a in self._worlds.states.items():
-            batch.arrays.rows[name][...] = a[which, step].reshape(batch.arrays.rows[name].shape)
+        states = {name: a[which, step] for name, a in self._worlds.states.items()}
+        place_worlds(batch, self.trajectory.worlds, which, states)
         found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}
+
+
+def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
+    """Returns what serves a trajectory and others like it; the model and the fields to differentiate by decide."""
+    if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
+        return JacobianSteps(trajectory, parameters, nthread, frictionloss)
+    return ProductSteps(trajectory, nthread, frictionloss)

@@ -133,10 +133,10 @@ def product(m, d, p, c):
 
 
 @kernel
-def give(b, p, thread, tile, W, k, value):
+def give(b, p, thread, tile, k, value):
     """Number k of a tile's worlds."""
     p.number[0] = value
-    write_records(b, thread, tile, W, k)
+    write_records(b, thread, tile, k)
 
 
 @stage(p=COSTATES)
@@ -152,10 +152,10 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             put back; qacc_step, qfrc_smooth, qfrc_constraint, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, primal.*
             for itself.
     """
-    W, n = width(d), 2 * m.nv + m.na + m.nu
+    n = 2 * m.nv + m.na + m.nu
     for s in range(b.nstep):
         k = s * (n + REPORTS)
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         add_loss(m, d, p)
         damped = begin_step(m, d, p)
         if d.con_overflow[0] == 0:
@@ -165,15 +165,15 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             for c in range(n):
                 up, down = reach(m, d, c)
                 rates_column(m, d, p, c, up, down)
-                give(b, p, thread, tile, W, k + c, product(m, d, p, c))
+                give(b, p, thread, tile, k + c, product(m, d, p, c))
         else:
             p.report[KNOWN] = real(d, -1.0)
             p.report[NEAREST] = zero(d)
             for c in range(n):
-                give(b, p, thread, tile, W, k + c, zero(d))
+                give(b, p, thread, tile, k + c, zero(d))
         known, nearest = p.report[KNOWN], p.report[NEAREST]
-        give(b, p, thread, tile, W, k + n, known)
-        give(b, p, thread, tile, W, k + n + 1, nearest)
+        give(b, p, thread, tile, k + n, known)
+        give(b, p, thread, tile, k + n + 1, nearest)
 
 
 adjoint_steps = in_each_tile("adjoint_steps", adjoint_steps_of_tile)

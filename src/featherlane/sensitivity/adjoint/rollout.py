@@ -13,7 +13,7 @@ from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import flag, numbers, reals
 from featherlane.model.model import Model
 from featherlane.sensitivity.adjoint.cotangent import Coordinates
-from featherlane.sensitivity.adjoint.steps import steps_of
+from featherlane.sensitivity.adjoint.product_worlds import steps_of
 from featherlane.sensitivity.adjoint.sweep import sweep
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, root_interval, worlds_like
 from featherlane.sensitivity.derivative.parameters import Parameters

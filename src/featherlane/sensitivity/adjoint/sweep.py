@@ -21,33 +21,17 @@ from featherlane.sensitivity.adjoint.trajectory import States, Trajectory
 Loss = Callable[[int, States], tuple[np.ndarray | None, np.ndarray | None]]
 
 
-class Swept(NamedTuple):
-    """What a sweep gives.
+class Gradients(NamedTuple):
+    """Gradients of a loss through some steps, or through all.
 
     Attributes:
-        state: (nworld, 2 nv + na) by the state at the start.
-        control: (nworld, nstep, nu).
+        state: (nworld, 2 nv + na) by the state before the first step.
+        control: (nworld, n, nu) by the controls of the steps.
         parameters: field -> (nworld, ...).
         switching: (nworld,) the least of all steps.
     """
 
     state: np.ndarray
-    control: np.ndarray
-    parameters: dict[str, np.ndarray]
-    switching: np.ndarray
-
-
-class Pulled(NamedTuple):
-    """What some steps give.
-
-    Attributes:
-        costate: (nworld, 2 nv + na) before the first of them.
-        control: (nworld, n, nu) by their controls.
-        parameters: field -> (nworld, ...).
-        switching: (nworld,) their least.
-    """
-
-    costate: np.ndarray
     control: np.ndarray
     parameters: dict[str, np.ndarray]
     switching: np.ndarray
@@ -66,7 +50,7 @@ class Steps(Protocol):
         """Serve a trajectory, whose worlds have inputs and a model of their own."""
         ...
 
-    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Pulled:
+    def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
         """Through the steps from number `first` on.
 
         Args:
@@ -78,7 +62,7 @@ class Steps(Protocol):
         ...
 
 
-def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -> Swept:
+def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -> Gradients:
     """Gradients by what a rollout starts from.
 
     Args:
@@ -104,11 +88,11 @@ def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -
                     direct[:, k] = 0.0 if at_x is None else at_x
                     by_u[:, first + k] = 0.0 if at_u is None else at_u
                 pulled = steps.pull_back(some, first, costate, direct)
-                costate, nearest = pulled.costate, np.minimum(nearest, pulled.switching)  # NaN where it is not known
+                costate, nearest = pulled.state, np.minimum(nearest, pulled.switching)  # NaN where it is not known
                 by_u[:, first : start + last] += pulled.control
                 for name, value in pulled.parameters.items():
                     by_p[name] = by_p[name] + value if name in by_p else value
     costate, bad = np.array(costate), trajectory.bad
     for array in (costate, by_u, *by_p.values(), nearest):
         array[bad] = np.nan  # a world that was reset went on from the model's defaults, which nothing moves
-    return Swept(costate, by_u, by_p, nearest)
+    return Gradients(costate, by_u, by_p, nearest)

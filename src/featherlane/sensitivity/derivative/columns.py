@@ -9,14 +9,13 @@ Source: the implicit function theorem; see residual.py.
 from featherlane.prelude import *
 from featherlane.constraint.metric_rows import release_metric
 from featherlane.constraint.row import make_rows
-from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.inertia.articulated import inertia_times, uses_articulated
 from featherlane.dynamics.inertia.metric import metric
 from featherlane.dynamics.integrator.free_body import solve_untouched_bodies
 from featherlane.dynamics.integrator.smooth import smooth_acceleration
+from featherlane.lanes import Kernel
 from featherlane.model.integrator import has_metric
-from featherlane.sensitivity.derivative.equality_rates import refine_equalities, refines
-from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
 from featherlane.sensitivity.derivative.rates import COLUMNS
 from featherlane.sensitivity.derivative.residual import (
     implicit_acceleration_of,
@@ -24,8 +23,9 @@ from featherlane.sensitivity.derivative.residual import (
     is_damped,
     is_implicit,
     place,
-    push,
-    store_residual,
+    refine_equalities,
+    residual,
+    unrefined,
 )
 from featherlane.sensitivity.derivative.switching import switching_distance
 from featherlane.sensitivity.derivative.tangent import advance_tangent
@@ -75,35 +75,66 @@ def base_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
             of this thread's workspace; aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
     """
-    W = width(d)
     accelerate(m, d, p)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 base_tiles = in_each_tile("base_tiles", base_tile)
 
 
 # ---- rates of the residual -------------------------------------------------------------------------------------------
-@kernel
-def keep_upper(m, d, p):
-    """g, p and the next activations at the upper point."""
-    store_residual(m, d, p, p.dg, p.dp)
-    advance_activations(m, d, d.act_dot)
-    for a in range(m.na):
-        p.dact[a] = d.act[a]
+def central_differences(point: Kernel, refine: Kernel) -> Kernel:
+    """Returns the columns of a call, `(m, d, b, p, thread, tile, given)`: central differences at fixed acceleration.
+
+    Args:
+        point: `(m, d, p, at, step, given, g, lag)` evaluates g, lag and the next activations of the loaded worlds with
+            coordinate `at` moved by `step`.
+        refine: `(m, d, b, p, thread, tile, at, up, down)` corrects the column.
+    """
+
+    def columns(m, d, b, p, thread, tile, given):
+        for s in range(b.nstep):
+            load_worlds(b, thread, tile)
+            read_controls(b, thread, tile, s)
+            at, up, down = p.at[0], p.up[0], p.down[0]
+            point(m, d, p, at, up, given, p.dg, p.dp)
+            copy(d.act, m.na, p.dact, 0)
+            load_worlds(b, thread, tile)
+            point(m, d, p, at, -down, given, p.lower_g, p.lower_p)
+            scale = per_span(up + down)
+            difference(p.lower_g, m.nv, p.dg, 0, scale)
+            difference(p.lower_p, m.nv, p.dp, 0, scale)
+            difference(d.act, m.na, p.dact, 0, scale)
+            refine(m, d, b, p, thread, tile, at, up, down)
+            write_records(b, thread, tile, s)
+
+    return kernel(columns)
 
 
 @kernel
-def difference_quotient(m, d, p, span):
-    """What was kept, less the same at the lower point, over the span between them."""
-    store_residual(m, d, p, p.lower_g, p.lower_p)
-    advance_activations(m, d, d.act_dot)
-    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        p.dg[i] = (p.dg[i] - p.lower_g[i]) * s
-        p.dp[i] = (p.dp[i] - p.lower_p[i]) * s
-    for a in range(m.na):
-        p.dact[a] = (p.dact[a] - d.act[a]) * s
+def move_forces(m, d, at, step):
+    """Velocity, activation or control number `at` moved."""
+    move(d.qvel, m.nv, at, step, m.nv)
+    move(d.act, m.na, at, step, 2 * m.nv)
+    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
+
+
+@kernel
+def _moved_bodies(m, d, p, at, step, given, g, lag):
+    """The residual at a moved position, contacts found anew."""
+    move_pos(m, d, at, step)
+    residual(m, d, p, place(m, d), g, lag)
+
+
+@kernel
+def _moved_forces(m, d, p, at, step, overflow, g, lag):
+    """The residual at a moved velocity, activation or control, in the position of `place`."""
+    move_forces(m, d, at, step)
+    residual(m, d, p, overflow, g, lag)
+
+
+_by_positions = central_differences(_moved_bodies, refine_equalities)
+_by_forces = central_differences(_moved_forces, unrefined)
 
 
 @stage(p=COLUMNS)
@@ -116,32 +147,10 @@ def position_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_pos(m, d, at, up)
-        push(m, d, place(m, d))
-        keep_upper(m, d, p)
-        load_worlds(b, thread, tile, W)
-        move_pos(m, d, at, -down)
-        push(m, d, place(m, d))
-        difference_quotient(m, d, p, up + down)
-        if refines(m):
-            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
-        write_records(b, thread, tile, W, s)
+    _by_positions(m, d, b, p, thread, tile, 0)
 
 
 position_columns = in_each_tile("position_columns", position_columns_of_tile)
-
-
-@kernel
-def move_forces(m, d, at, step):
-    """Velocity, activation or control number `at` moved."""
-    move(d.qvel, m.nv, at, step, m.nv)
-    move(d.act, m.na, at, step, 2 * m.nv)
-    move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
 
 
 @stage(p=COLUMNS)
@@ -154,20 +163,7 @@ def force_columns_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
-    overflow = place(m, d)
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_forces(m, d, at, up)
-        push(m, d, overflow)
-        keep_upper(m, d, p)
-        load_worlds(b, thread, tile, W)
-        move_forces(m, d, at, -down)
-        push(m, d, overflow)
-        difference_quotient(m, d, p, up + down)
-        write_records(b, thread, tile, W, s)
+    _by_forces(m, d, b, p, thread, tile, place(m, d))
 
 
 force_columns = in_each_tile("force_columns", force_columns_of_tile)
@@ -182,10 +178,9 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
             qproduct, qvec for itself.
     """
-    W = width(d)
-    push(m, d, place(m, d))
-    keep_upper(m, d, p)
-    write_records(b, thread, tile, W, 0)
+    residual(m, d, p, place(m, d), p.dg, p.dp)
+    copy(d.act, m.na, p.dact, 0)
+    write_records(b, thread, tile, 0)
 
 
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
@@ -202,8 +197,7 @@ def solve_column(m, d, p):
     substitute(m, d, p.solved)
     if has_metric(m):
         solve_untouched_bodies(m, d, metric(m, d), p.force, p.solved)
-    for i in range(m.nv):
-        p.da[i] = p.solved[i]
+    copy(p.solved, m.nv, p.da, 0)
 
 
 @kernel
@@ -218,8 +212,7 @@ def step_column(m, d, p, at, damped):
             d.qfrc_constraint[i] = zero(d)
         implicit_rates(m, d, d.qfrc_smooth, p.da, damped)
     else:
-        for i in range(m.nv):
-            d.qacc_step[i] = p.da[i]
+        copy(p.da, m.nv, d.qacc_step, 0)
     for i in range(m.nv):
         p.unit[i] = where(at == 1.0 * i, 1.0, 0.0)
         p.dv[i] = fma(h, d.qacc_step[i], where(at == 1.0 * (m.nv + i), 1.0, 0.0))
@@ -236,7 +229,6 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
             qfrc_smooth, qfrc_constraint, con_fresh, dof_touched, active, and all else of this thread's workspace; qvec,
             primal.*, aba_*, block, cacc, cfrc, qH, qHDiagInv, qLU for itself.
     """
-    W = width(d)
     accelerate(m, d, p)
     h = timestep(m)
     for i in range(m.nv):
@@ -246,26 +238,26 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
         factor_hessian(m, d)
     if d.con_overflow[0]:
         p.report[FITS] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if uses_articulated(m):
             # the recursion of the integrator lies where that of the Hessian does: one after the other
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 solve_column(m, d, p)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 step_column(m, d, p, p.at[0], damped)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
         else:
             for s in range(b.nstep):
-                read_controls(b, thread, tile, W, s)
+                read_controls(b, thread, tile, s)
                 at = p.at[0]
                 solve_column(m, d, p)
                 step_column(m, d, p, at, damped)
-                write_records(b, thread, tile, W, s)
+                write_records(b, thread, tile, s)
 
 
 solve_columns = in_each_tile("solve_columns", solve_columns_of_tile)

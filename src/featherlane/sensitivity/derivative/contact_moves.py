@@ -35,36 +35,40 @@ def _keep_poses(m, d, p):
 
 
 @kernel
+def _along_axis(d, axis, s):
+    """The twist s along one of six axes: (rotation, translation)."""
+    return tuple(tuple(s if axis == c + first else zero(d) for c in range(3)) for first in (0, 3))
+
+
+@kernel
+def _turn_geom(d, p, g, w):
+    """geom_xmat of geom g <- that kept, turned by w."""
+    for c in range(3):
+        a = 9 * g + c
+        e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
+        d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = add3(e, cross(w, e))
+
+
+@kernel
 def _displace(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
-        b = m.geom_bodyid[g]
-        s = zero(d) + step * share(m, b)
-        w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
-        u = (s if axis == 3 else zero(d), s if axis == 4 else zero(d), s if axis == 5 else zero(d))
-        x = load3(p.geom_pos, 3 * g)
+        b, x = m.geom_bodyid[g], load3(p.geom_pos, 3 * g)
+        w, u = _along_axis(d, axis, zero(d) + step * share(m, b))
         arm = sub3(x, load3(d.subtree_com, 3 * m.body_rootid[b]))
         store3(d.geom_xpos, 3 * g, add3(x, add3(u, cross(w, arm))))
-        for c in range(3):
-            a = 9 * g + c
-            e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
-            f = add3(e, cross(w, e))
-            d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
+        _turn_geom(d, p, g, w)
 
 
 @kernel
 def _turn_all(m, d, p, axis, step):
     """geom_xpos, geom_xmat <- those kept, all turned about one axis through the com of the first tree."""
-    s, centre = zero(d) + step, load3(d.subtree_com, 3 * m.body_rootid[1])
-    w = (s if axis == 0 else zero(d), s if axis == 1 else zero(d), s if axis == 2 else zero(d))
+    centre = load3(d.subtree_com, 3 * m.body_rootid[1])
+    w, _ = _along_axis(d, axis, zero(d) + step)
     for g in range(m.ngeom):
         x = load3(p.geom_pos, 3 * g)
         store3(d.geom_xpos, 3 * g, add3(x, cross(w, sub3(x, centre))))
-        for c in range(3):
-            a = 9 * g + c
-            e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
-            f = add3(e, cross(w, e))
-            d.geom_xmat[a], d.geom_xmat[a + 3], d.geom_xmat[a + 6] = f[0], f[1], f[2]
+        _turn_geom(d, p, g, w)
 
 
 @kernel
@@ -90,14 +94,11 @@ def _find(d, p, k, first):
     if p.slot_cand[k] == NO_CANDIDATE:
         at = k  # a contact that the caller gave moves with nothing
     else:
-        s = first
-        while s < n and at < 0:
+        c = 0
+        while c < n and at < 0:
+            s = (first + c) % n
             at = s if _same(d, p, s, k) else -1
-            s += 1
-        s = 0
-        while s < first and s < n and at < 0:
-            at = s if _same(d, p, s, k) else -1
-            s += 1
+            c += 1
     return at
 
 
@@ -148,11 +149,9 @@ def _normal(t, k):
 
 
 @kernel
-def _twist(axis, s, arm):
+def _twist(d, axis, s, arm):
     """(rotation, translation at the contact) of a body's twist."""
-    zero = 0.0 * s
-    w = (s if axis == 0 else zero, s if axis == 1 else zero, s if axis == 2 else zero)
-    u = (s if axis == 3 else zero, s if axis == 4 else zero, s if axis == 5 else zero)
+    w, u = _along_axis(d, axis, s)
     return w, add3(u, cross(w, arm))
 
 
@@ -171,15 +170,14 @@ def moved_by(t, k, w, u):
     """(distance, position, turn) of contact k for the relative twist (w, u) at the contact, body 1 at rest."""
     a = 42 * k
     dist = _row(t, a, w, u)
-    pos = (_row(t, a + 6, w, u), _row(t, a + 12, w, u), _row(t, a + 18, w, u))
-    turned = (_row(t, a + 24, w, u), _row(t, a + 30, w, u), _row(t, a + 36, w, u))
+    pos, turned = tuple(tuple(_row(t, a + first + 6 * c, w, u) for c in range(3)) for first in (6, 24))
     return dist, pos, turned
 
 
 @kernel
 def _row(t, a, w, u):
     s = t.slot_moves
-    return fma(s[a], w[0], fma(s[a + 1], w[1], fma(s[a + 2], w[2], dot3((s[a + 3], s[a + 4], s[a + 5]), u))))
+    return fma(s[a], w[0], fma(s[a + 1], w[1], fma(s[a + 2], w[2], dot3(load3(s, a + 3), u))))
 
 
 @kernel
@@ -314,6 +312,14 @@ def _difference_spins(m, d, p, n):
 
 
 @kernel
+def _moved_by_translation(t, k, u):
+    """`moved_by` without rotation."""
+    a, s = 42 * k + 3, t.slot_moves
+    pos, turned = tuple(tuple(dot3(load3(s, a + first + 6 * c), u) for c in range(3)) for first in (6, 24))
+    return dot3(load3(s, a), u), pos, turned
+
+
+@kernel
 def _difference(m, d, p, k, axis, scale):
     """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
     one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
@@ -323,8 +329,8 @@ def _difference(m, d, p, k, axis, scale):
     turned = _frame_turn(d, p, k, scale)
     # what is common to both bodies: body 1 carries all along, and body 2 has the rest
     one_s, two_s = zero(d) + c1, zero(d) + c2
-    w1, u1 = _twist(axis, one_s, _arm(m, d, p, k, 0))
-    _, u2 = _twist(axis, two_s, _arm(m, d, p, k, 1))
+    w1, u1 = _twist(d, axis, one_s, _arm(m, d, p, k, 0))
+    _, u2 = _twist(d, axis, two_s, _arm(m, d, p, k, 1))
     pos, turned = sub3(pos, u1), sub3(turned, w1)
     u = sub3(u2, u1)
     still = moving_body(m, one) == 0 and moving_body(m, two) == 0
@@ -333,29 +339,9 @@ def _difference(m, d, p, k, axis, scale):
     if axis < 3:
         turned = axpy3(-c1 * p.slot_spin[3 * k + axis], _normal(p, k), turned)
         # the translations' part is known by now
-        known, moved, turn_of = moved_by_translation(p, k, u, zero(d))
+        known, moved, turn_of = _moved_by_translation(p, k, u)
         dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
     _store_move(p, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
-
-
-@kernel
-def moved_by_translation(t, k, u, zero):
-    """`moved_by` without rotation."""
-    a, s = 42 * k, t.slot_moves
-    dist = dot3((s[a + 3], s[a + 4], s[a + 5]), u)
-    p = a + 6
-    pos = (
-        dot3((s[p + 3], s[p + 4], s[p + 5]), u),
-        dot3((s[p + 9], s[p + 10], s[p + 11]), u),
-        dot3((s[p + 15], s[p + 16], s[p + 17]), u),
-    )
-    q = a + 24
-    turned = (
-        dot3((s[q + 3], s[q + 4], s[q + 5]), u),
-        dot3((s[q + 9], s[q + 10], s[q + 11]), u),
-        dot3((s[q + 15], s[q + 16], s[q + 17]), u),
-    )
-    return dist, pos, turned
 
 
 @kernel

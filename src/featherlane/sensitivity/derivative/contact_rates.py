@@ -13,11 +13,10 @@ Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 from featherlane.prelude import *
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.dof_rates import impedance_slopes
-from featherlane.sensitivity.derivative.smooth_rates import none6
 from featherlane.solver.rows.cone import cone_weights
 from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import edge_weights, turning_weights
-from featherlane.solver.rows.rows import body_forces_to_dofs, turn
+from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces, turn
 
 
 # ---- law -------------------------------------------------------------------------------------------------------------
@@ -85,15 +84,20 @@ def _wrench(d, k, place, f, moment):
 
 
 @kernel
+def _point_motion(S, arm):
+    """(angular, linear) motion S at the point at that arm."""
+    w = (S[0], S[1], S[2])
+    return w, add3((S[3], S[4], S[5]), cross(w, arm))
+
+
+@kernel
 def _relative(d, k, w):
     """(angular, linear) motion of the pushed body against the other one at the contact, given body motions."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
-    a = load3(w, 6 * b)
-    u = add3(load3(w, 6 * b + 3), cross(a, load3(d.con_arm, 6 * k)))
+    a, u = _point_motion(load6(w, 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
-        c = load3(w, 6 * other)
-        u = sub3(u, add3(load3(w, 6 * other + 3), cross(c, load3(d.con_arm, 6 * k + 3))))
-        a = sub3(a, c)
+        c, v = _point_motion(load6(w, 6 * other), load3(d.con_arm, 6 * k + 3))
+        a, u = sub3(a, c), sub3(u, v)
     return a, u
 
 
@@ -158,39 +162,21 @@ def _push_by(d, p, k, y, turns):
     if d.con_dim[k] == 1:
         f = (-(C[o] * y[0]), zero(d), zero(d))
     else:
-        f = (
-            -dot3((C[o], C[o + 1], C[o + 2]), y),
-            -dot3((C[o + 6], C[o + 7], C[o + 8]), y),
-            -dot3((C[o + 12], C[o + 13], C[o + 14]), y),
-        )
+        f = tuple(-dot3(load3(C, o + 6 * r), y) for r in range(3))
     if d.con_dim[k] > 3:
-        f = (
-            f[0] - dot3((C[o + 3], C[o + 4], C[o + 5]), turns),
-            f[1] - dot3((C[o + 9], C[o + 10], C[o + 11]), turns),
-            f[2] - dot3((C[o + 15], C[o + 16], C[o + 17]), turns),
-        )
-        g = (
-            -dot3((C[o + 18], C[o + 19], C[o + 20]), y) - dot3((C[o + 21], C[o + 22], C[o + 23]), turns),
-            -dot3((C[o + 24], C[o + 25], C[o + 26]), y) - dot3((C[o + 27], C[o + 28], C[o + 29]), turns),
-            -dot3((C[o + 30], C[o + 31], C[o + 32]), y) - dot3((C[o + 33], C[o + 34], C[o + 35]), turns),
-        )
+        f = tuple(f[r] - dot3(load3(C, o + 6 * r + 3), turns) for r in range(3))
+        g = tuple(-dot3(load3(C, o + 6 * r), y) - dot3(load3(C, o + 6 * r + 3), turns) for r in range(3, 6))
     return f, g
 
 
 @kernel
 def _along_basis(d, k, n, p, a):
     """Components of n along the normal, of u along the tangents, of a along the turns."""
-    y = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d))
+    y, turns = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d)), zeros(d, 3)
     if d.con_dim[k] > 1:
         y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
-    turns = zeros(d, 3)
     if d.con_dim[k] > 3:
-        o = 9 * turn(d, k)
-        turns = (
-            dot3(load3(d.con_basis, o), a),
-            dot3(load3(d.con_basis, o + 3), a),
-            dot3(load3(d.con_basis, o + 6), a),
-        )
+        turns = tuple(dot3(load3(d.con_basis, 9 * turn(d, k) + 3 * c), a) for c in range(3))
     return y, turns
 
 
@@ -208,8 +194,7 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
     body = d.con_body[2 * k + place]
     sign = 1.0 - 2.0 * place
     arm = load3(d.con_arm, 6 * k + 3 * place)
-    w = (S[0], S[1], S[2])
-    u = add3((S[3], S[4], S[5]), cross(w, arm))
+    w, u = _point_motion(S, arm)
     if d.con_carrier[2 * k + 1] == body:
         dist, pos, turned = moved_by(p, k, w, u)
     else:
@@ -243,18 +228,7 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
     dM = add3(dM, cross(pos, F))
     _spread(d, k, dF, dM)
     carried = cross_force(S, _wrench(d, k, place, F, M))
-    _add_wrench(
-        d,
-        body,
-        (
-            -sign * carried[0],
-            -sign * carried[1],
-            -sign * carried[2],
-            -sign * carried[3],
-            -sign * carried[4],
-            -sign * carried[5],
-        ),
-    )
+    _add_wrench(d, body, tuple(-sign * x for x in carried))
 
 
 @kernel
@@ -264,13 +238,6 @@ def _spread(d, k, dF, dM):
     _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
     if other > 0:
         _add_wrench(d, other, _wrench(d, k, 1, scale3(-1.0, dF), scale3(-1.0, dM)))
-
-
-@kernel
-def _clear(m, d):
-    for b in range(m.nbody):
-        if d.body_reached[b]:
-            store6(d.con_wrench, 6 * b, none6(d))
 
 
 @kernel
@@ -292,10 +259,10 @@ def add_position_column(m, d, p, j):
     found = 0
     for k in range(d.ncon_slot[0]):
         place = _takes(m, d, j, k)
-        if place >= 0 and found == 0:
-            _clear(m, d)
-            found = 1
         if place >= 0:
+            if found == 0:
+                clear_body_forces(m, d)
+                found = 1
             S = load6(d.cdof, 6 * j)
             acc, vel = _before_joint(m, d, j, d.con_motion, d.qacc), _before_joint(m, d, j, d.cvel, d.qvel)
             _moved_contact(m, d, p, k, place, S, acc, vel)
@@ -311,11 +278,10 @@ def add_velocity_column(m, d, p, j, accelerates):
         place = _takes(m, d, j, k)
         if place >= 0:
             if found == 0:
-                _clear(m, d)
+                clear_body_forces(m, d)
                 found = 1
             S, sign = load6(d.cdof, 6 * j), 1.0 - 2.0 * place
-            w = (S[0], S[1], S[2])
-            u = add3((S[3], S[4], S[5]), cross(w, load3(d.con_arm, 6 * k + 3 * place)))
+            w, u = _point_motion(S, load3(d.con_arm, 6 * k + 3 * place))
             B, friction = sign * d.con_damping[k], sign * d.con_frictiondamping[k]
             if accelerates:
                 B, friction = real(d, sign), real(d, sign)

@@ -7,6 +7,7 @@ the integrator rk4; `docs/derivatives.md` says which are which.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, in_use_of
 from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
@@ -126,11 +127,12 @@ def transition(
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     asked = None if none else Parameters(model, parameters)
-    served, count = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if asked is None else asked.n
-    lcp = sizes["opt_contact_model"] != CONVEX
-    disabled = 0 if frictionloss else FRICTIONLOSS
+    if asked is not None and not asked.n:
+        asked = None
+    served, disabled = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if frictionloss else FRICTIONLOSS
+    lcp, rk4 = sizes["opt_contact_model"] != CONVEX, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if asked is not None and count and (not served or lcp or sizes["opt_integrator"] == RK4):
+    if asked is not None and (not served or lcp or rk4):
         P, asked = asked.parts(_by_steps(asked, model, data, nthread, disabled)), None
     if not served:
         found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
@@ -141,32 +143,22 @@ def transition(
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
-    if lcp:
-        with Borrowed(LcpWorlds, model, data, False, nthread, disabled) as worlds:
-            worlds.load(data)
-            out, _, nearest, left = worlds.rates()
-    elif sizes["opt_integrator"] == RK4:
-        with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
-            worlds.load(data)
-            out, nearest, left = rk4_rates(worlds)
-    elif asked is not None and count:
+    if asked is not None:
         worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, asked)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
     else:
-        with Borrowed(ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
-            worlds.load(data)
-            out, _, nearest, left = worlds.rates()
+        with Borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
+            out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
         out[left, :, :n] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
-        if asked is not None and count:
+        if asked is not None:
             out[left, :, n:] = _by_steps(asked, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
-    if isinstance(data, Data):
-        out, nearest = out[0], nearest[0]
-    if asked is not None and count:
+    out, nearest = as_given(data, out), as_given(data, nearest)
+    if asked is not None:
         P = asked.parts(out[..., n:])
     return StepDerivatives(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
@@ -218,31 +210,20 @@ def acceleration_derivatives(
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
         with Borrowed(kind, model, data, True, nthread, disabled) as worlds:
-            worlds.load(data)
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
                 [f"world {w}: its rows found no room" for w in left],
                 what="there are no derivatives of the acceleration with it",
             )
-    found = out.swapaxes(1, 2)
-    if isinstance(data, Data):
-        found, nearest = found[0], nearest[0]
-    return _by_coordinate(found, na, nearest)
+    return _by_coordinate(as_given(data, out.swapaxes(1, 2)), na, as_given(data, nearest))
 
 
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
     """The parts of rates (..., nv, 3 nv + na + nu)."""
     nv, n = rates.shape[-2:]
-    act, force = 2 * nv + na, n - nv
-    parts = (
-        rates[..., :nv],
-        rates[..., nv : 2 * nv],
-        rates[..., 2 * nv : act],
-        rates[..., act:force],
-        rates[..., force:],
-    )
-    return AccelerationDerivatives(*parts, nearest)
+    parts = (rates[..., i:j] for i, j in pairwise((0, nv, 2 * nv, 2 * nv + na, n - nv, n)))
+    return AccelerationDerivatives._make((*parts, nearest))
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
@@ -261,8 +242,7 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         found = transition_fd(model, data, 1e-6, True, True, nthread, disabled == 0)
         assert isinstance(found, SensorTransition)
         out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
-    if isinstance(data, Data):
-        out = out[0]
+    out = as_given(data, out)
     return out[..., :nx], out[..., nx:]
 
 
@@ -271,8 +251,7 @@ def _by_steps(asked: Parameters, model: Model, data: Data | Batch, nthread: int,
     """(..., nx, n) derivatives of the next state by parameters, as differences of whole steps."""
     worlds = OwnWorlds(model, data, 2 * asked.n, nthread, disabled)
     worlds.load(data)
-    out = asked.rates_of_steps(worlds).swapaxes(1, 2)
-    return out[0] if isinstance(data, Data) else out
+    return as_given(data, asked.rates_of_steps(worlds).swapaxes(1, 2))
 
 
 def _served(sizes: dict[str, int]) -> bool:

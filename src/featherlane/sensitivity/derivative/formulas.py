@@ -26,20 +26,11 @@ from featherlane.model import enums
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST, accelerate
 from featherlane.sensitivity.derivative.contact_moves import STEP, contact_moves
-from featherlane.sensitivity.derivative.contact_rates import (
-    add_position_column,
-    add_velocity_column,
-    contact_laws,
-)
+from featherlane.sensitivity.derivative.contact_rates import add_position_column, add_velocity_column, contact_laws
 from featherlane.sensitivity.derivative.dof_rates import dof_rates, vector_springs
 from featherlane.sensitivity.derivative.lift_rates import lift, subtract_lift
-from featherlane.sensitivity.derivative.panel import (
-    leave_column,
-    prepare_panels,
-    put_column,
-    solve_panel,
-    take_column,
-)
+from featherlane.sensitivity.derivative.panel import prepare_panels, put_column, solve_panel, take_column
+from featherlane.sensitivity.derivative.points import copy, per_span
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import is_damped, is_implicit
 from featherlane.sensitivity.derivative.rest_rates import adds_inertia
@@ -196,8 +187,7 @@ def _act(m, d, p, x, i, value):
     """Forces of actuators and the next activations with entry i of x, an activation or a control, at another value."""
     x[i] = value
     control_and_actuate(m, d)
-    for a in range(m.na):
-        p.dact[a] = d.act[a]
+    copy(d.act, m.na, p.dact, 0)
     advance_activations(m, d, d.act_dot)
 
 
@@ -206,14 +196,11 @@ def _motor(m, d, p, x, i, up, down):
     """dg and the next activations' rates by entry i of x: central differences of actuators' forces."""
     value = x[i]
     _act(m, d, p, x, i, value + up)
-    for k in range(m.nv):
-        p.dg[k] = d.qfrc_actuator[k]
-    for a in range(m.na):
-        p.act_upper[a] = d.act[a]
-        d.act[a] = p.dact[a]
+    copy(d.qfrc_actuator, m.nv, p.dg, 0)
+    copy(d.act, m.na, p.act_upper, 0)
+    copy(p.dact, m.na, d.act, 0)
     _act(m, d, p, x, i, value - down)
-    span = up + down
-    scale = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+    scale = per_span(up + down)
     for k in range(m.nv):
         p.dg[k] = -(scale * (p.dg[k] - d.qfrc_actuator[k]))
     for a in range(m.na):
@@ -299,9 +286,9 @@ def rates_column(m, d, p, c, up, down):
 
 
 @kernel
-def _next_column(m, d, b, p, thread, tile, W, s):
+def _next_column(m, d, b, p, thread, tile, s):
     """Column s of the call's, in dg and dp; returns the number of its coordinate."""
-    read_controls(b, thread, tile, W, s)
+    read_controls(b, thread, tile, s)
     at = whole(read_lane(p.at, 0, 0))
     rates_column(m, d, p, at, p.up[0], p.down[0])
     return at
@@ -329,16 +316,15 @@ def formula_columns_of_tile(m, d, b, p, thread, tile):
             what `base_tiles` writes; act, ctrl, which are put back; con_wrench, crb_rate, cvel, cacc, cfrc, qvec for
             itself.
     """
-    W = width(d)
     accelerate(m, d, p)
     if d.con_overflow[0] == 0:
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            _next_column(m, d, b, p, thread, tile, W, s)
-            write_records(b, thread, tile, W, s)
+            _next_column(m, d, b, p, thread, tile, s)
+            write_records(b, thread, tile, s)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
@@ -354,7 +340,7 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
             slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; qfrc_smooth, con_wrench,
             crb_rate, cvel, cacc, cfrc, qvec, primal.* for itself.
     """
-    W, damped = width(d), begin_step(m, d, p)
+    damped = begin_step(m, d, p)
     if d.con_overflow[0] == 0:
         p.report[KNOWN] = where(leaves_out(d), fmin(p.report[KNOWN], 0.0), p.report[KNOWN])
         if p.rate_steps:
@@ -362,17 +348,18 @@ def formula_steps_of_tile(m, d, b, p, thread, tile):
         for first in range(0, b.nstep, PANEL):
             n = min(PANEL, b.nstep - first)
             for c in range(n):
-                at = _next_column(m, d, b, p, thread, tile, W, first + c)
+                at = _next_column(m, d, b, p, thread, tile, first + c)
                 put_column(m, d, p, c, at)
             for c in range(n, PANEL):
-                leave_column(m, d, p, c)
+                clear_rates(m, d, p)
+                put_column(m, d, p, c, -1)
             solve_panel(m, d, p, damped)
             for c in range(n):
                 take_column(m, d, p, c, damped)
-                write_records(b, thread, tile, W, first + c)
+                write_records(b, thread, tile, first + c)
     else:
         p.report[KNOWN] = zero(d)
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 formula_steps = in_each_tile("formula_steps", formula_steps_of_tile)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,20 +30,11 @@ def formulas_alone(model: Model) -> bool:
 class ImplicitWorlds(DifferentiatedWorlds):
     """The worlds of a data or a batch, and their derivatives; the arguments are those of `DifferentiatedWorlds`."""
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
-        self._passes: dict[tuple[int, bool], Passes] = {}
-        self._revision = self._looked_at = None
+    _looked_at: Any = None
 
     def passes(self, width: int, rest: bool) -> Passes:
         """Those through tiles of that width, of worlds with or without forces that have no formulas."""
-        revision = self.model.revision, self.by_formulas
-        if self._revision != revision:
-            self._passes.clear()
-            self._revision = revision
-        if (width, rest) not in self._passes:
-            self._passes[width, rest] = Passes(self, width, rest)
-        return self._passes[width, rest]
+        return self.kept((width, rest, self.by_formulas), lambda: Passes(self, width, rest))
 
     def groups(self) -> list[tuple[bool, np.ndarray]]:
         """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""
@@ -59,16 +51,12 @@ class ImplicitWorlds(DifferentiatedWorlds):
     def accelerations(self) -> np.ndarray:
         """(nworld, nv) those of forward dynamics, of worlds that fit into a tile at all."""
         (rest, _), *_ = self.groups()
-        todo = self.every
-        for width in dict.fromkeys((self.width, 1)):
-            passes = self.passes(width, rest)
-            self.runner.prepare(width)
-            for first in range(0, len(todo), passes.each):
-                chosen = todo[first : first + passes.each]
-                passes.run_base(chosen)
-            todo = todo[~(self.based[todo, 0, FITS] > 0.0)]
-            if not len(todo):
-                break
+
+        def run(chosen: np.ndarray, width: int) -> np.ndarray:
+            self.passes(width, rest).run_base(chosen)
+            return self.based[chosen, 0, FITS] > 0.0
+
+        self.narrowing(self.every, self.passes(self.width, rest).each, run)
         return self.qacc
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -78,24 +66,21 @@ class ImplicitWorlds(DifferentiatedWorlds):
             Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n or 0, nv), distances to the
             nearest switch (nworld,), and the numbers of worlds that are left over.
         """
-        state = acceleration = np.empty(0)
-        nearest, over, nworld = np.empty(self.batch.nworld), [], self.batch.nworld
-        for rest, todo in self.groups():
-            for width in dict.fromkeys((self.width, 1)):
-                passes, left = self.passes(width, rest), []
-                for first in range(0, len(todo), passes.each):
-                    chosen = todo[first : first + passes.each]
-                    rates = passes.run(chosen)
-                    if rates.is_kept and len(chosen) == nworld:
-                        return rates.state, rates.acceleration, rates.nearest, self.every[:0]
-                    if not state.size:
-                        state = np.empty((nworld, *rates.state.shape[1:]))
-                        acceleration = np.empty((nworld, *rates.acceleration.shape[1:]))
-                    state[chosen], nearest[chosen] = rates.state, rates.nearest
-                    acceleration[chosen] = rates.acceleration
-                    left.append(chosen[~rates.fits])
-                todo = np.concatenate(left)
-                if not len(todo):
-                    break
-            over.append(todo)
+        nworld, found = self.batch.nworld, []
+
+        def run(rest: bool, chosen: np.ndarray, width: int) -> np.ndarray:
+            rates = self.passes(width, rest).run(chosen)
+            parts = rates.state, rates.acceleration, rates.nearest
+            if rates.is_kept and len(chosen) == nworld:
+                found[:] = parts
+            else:
+                found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
+                for total, a in zip(found, parts, strict=True):
+                    total[chosen] = a
+            return rates.fits
+
+        over = [
+            self.narrowing(todo, self.passes(self.width, rest).each, partial(run, rest)) for rest, todo in self.groups()
+        ]
+        state, acceleration, nearest = found
         return state, acceleration, nearest, np.concatenate(over)

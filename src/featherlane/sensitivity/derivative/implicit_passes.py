@@ -26,10 +26,9 @@ from featherlane.sensitivity.derivative.columns import (
     solve_columns,
 )
 from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_columns, formula_steps, serves
-from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.moved import OwnWorlds, each_step
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
-from featherlane.sensitivity.derivative.transition import control_steps
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
@@ -108,7 +107,7 @@ class DifferentiatedWorlds(OwnWorlds):
         key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
         if key is None or key != self._stepped:
             up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
-            up[:, nx:], down[:, nx:] = control_steps(*limits, ctrl[chosen], EPS)
+            up[:, nx:], down[:, nx:] = self.control_steps(chosen, EPS)
             self._stepped, self._steps = key, (up, down)
         return self._steps
 
@@ -196,9 +195,9 @@ class Passes:
         npass = self.ncol // self.copies
         brought = {"at": at[..., None], "dg": self.g, "dp": self.p, "da": self.acceleration}
         taken = {"da": self.acceleration, "dq": self.state[..., :nv], "dv": self.state[..., nv : 2 * nv]}
-        report = np.lib.stride_tricks.as_strided(self.report, (total, npass, 3), (self.report.strides[0], 0, 8))
         brought, taken = ({name: rows(a, 0, npass) for name, a in x.items()} for x in (brought, taken))
-        self.solution = worlds.plan_of(solve_columns, total, brought, taken | {"report": report}, width=width), npass
+        taken["report"] = each_step(self.report, npass)
+        self.solution = worlds.plan_of(solve_columns, total, brought, taken, width=width), npass
 
     def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
         """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
@@ -212,7 +211,6 @@ class Passes:
             self.few_up, self.few_down, state, acceleration = (
                 a[:, self.kept] for a in (self.up, self.down, state, acceleration)
             )
-        report = np.lib.stride_tricks.as_strided(self.known, (self.each, n, 3), (self.known.strides[0], 0, 8))
         brought = {"at": at}
         if self.leaves_rest:
             act = self.state[..., 2 * nv :]
@@ -234,11 +232,11 @@ class Passes:
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("da") if "da" in taken else -1
         brought = {name: a[:, :n] if a.ndim == 3 else a[:, :n, None] for name, a in brought.items()}
-        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": report}
+        taken = {name: a[:, :n] for name, a in taken.items()} | {"report": each_step(self.known, n)}
         loop, memory = formula_steps if self.whole else formula_columns, worlds.batch.pair_memory
         sizes = {"rate_rest": int(self.leaves_rest), "rate_steps": int(not worlds.torques)}
         plan = worlds.plan_of(loop, self.each, brought, taken, width=self.narrow, memory=memory, sizes=sizes)
-        self.rows = plan.record.arrays["record_row"]
+        self.rows = plan.addresses("record")
         return plan, n
 
     def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:

@@ -23,7 +23,7 @@ from featherlane.sensitivity.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, each_step, in_use_of
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import place
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
@@ -48,11 +48,7 @@ EPS, LINEAR = 2e-7, 1e-4  # how far states move where forces are differenced, an
 
 
 def inverse_derivatives(
-    model: Model,
-    data: Data | Batch,
-    actuation: bool = False,
-    qacc: ArrayLike | None = None,
-    nthread: int = 0,
+    model: Model, data: Data | Batch, actuation: bool = False, qacc: ArrayLike | None = None, nthread: int = 0
 ) -> InverseDerivatives:
     """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
 
@@ -86,14 +82,12 @@ def inverse_derivatives(
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
     with Borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:
-        worlds.load(data)
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         out, left = worlds.rates(acceleration)
     if len(left):
         steps = inverse_fd(model, data, 1e-6, True, actuation, acceleration, nthread)
         out[left] = np.concatenate(steps, -2).reshape(out.shape)[left]
-    if isinstance(data, Data):
-        out = out[0]
+    out = as_given(data, out)
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
 
@@ -123,7 +117,7 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
             con_fresh, con_wrench, crb_rate, cvel, cacc, cfrc, qvec, dof_touched, qfrc_constraint, and all else of this
             thread's workspace.
     """
-    W, overflow = width(d), place(m, d)
+    overflow = place(m, d)
     p.report[FITS], p.report[NEAREST], p.report[KNOWN] = real(d, 1.0), real(d, 1.0), real(d, -1.0)
     if overflow == 0:
         forward_velocity(m, d)
@@ -135,11 +129,11 @@ def inverse_columns_of_tile(m, d, b, p, thread, tile):
         constraint_forces(m, d, store=0)
         prepare_rates(m, d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
+            read_controls(b, thread, tile, s)
             _column(m, d, p, s)
-            write_records(b, thread, tile, W, s)
+            write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
 inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)
@@ -196,7 +190,6 @@ class InverseWorlds(OwnWorlds):
             go(rest_forces, moves, {"dg": out}, slice(nv, 3 * nv))
             brought = {"rest_g": out}
         report = np.zeros((n, 3))
-        told = np.lib.stride_tricks.as_strided(report, (n, 3 * nv, 3), (report.strides[0], 0, 8))
-        taken = {"dg": out, "report": told}
+        taken = {"dg": out, "report": each_step(report, 3 * nv)}
         go(inverse_columns, brought, taken, slice(0, 3 * nv), rate_rest=int(rest), rate_steps=1)
         return report[chosen, KNOWN]

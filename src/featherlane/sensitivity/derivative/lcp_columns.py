@@ -34,11 +34,11 @@ from featherlane.sensitivity.derivative.lcp_solution import (
     solve_system,
     sort_rows,
 )
-from featherlane.sensitivity.derivative.points import move, move_pos
+from featherlane.sensitivity.derivative.points import copy, difference, move, move_pos, per_span
 from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_position, forward_velocity
 from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
-from featherlane.simulation.tile.tiles import load_tile
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.lcp.rows.assembly import make_lcp
 from featherlane.solver.lcp.rows.contact_reduction import choose_contacts
 from featherlane.solver.lcp.rows.metric import accelerate, sum_rows
@@ -86,16 +86,14 @@ def _forces(m, d):
 def _find_first_forces(m, d, p):
     """row_first: the forces that hold without friction, in `frozen` mode; else those of the solution."""
     n = d.lcp.n[0]
-    for r in range(n):
-        p.row_x[r] = d.lcp.x[r]
+    copy(d.lcp.x, n, p.row_x, 0)
     if freezes(m):
         for r in range(n):
             if d.lcp.findex[r] >= 0:
                 d.lcp.hi[r] = zero(d)
                 d.lcp.add[r] = zero(d)
         find_forces(m, d)
-    for r in range(n):
-        p.row_first[r] = d.lcp.x[r]
+    copy(d.lcp.x, n, p.row_first, 0)
 
 
 @kernel
@@ -127,13 +125,10 @@ def _evaluate(m, d, p, store):
         compare_rows(d, p)
     if d.lcp.n[0] == p.row_count[0]:
         if freezes(m):
-            for r in range(d.lcp.n[0]):
-                d.lcp.x[r] = p.row_first[r]
+            copy(p.row_first, d.lcp.n[0], d.lcp.x, 0)
             set_w(d)
-            for r in range(d.lcp.n[0]):
-                d.lcp.g[r] = d.lcp.w[r]
-        for r in range(d.lcp.n[0]):
-            d.lcp.x[r] = p.row_x[r]
+            copy(d.lcp.w, d.lcp.n[0], d.lcp.g, 0)
+        copy(p.row_x, d.lcp.n[0], d.lcp.x, 0)
         set_w(d)
         accelerate(m, d)
         advance_activations(m, d, d.act_dot)
@@ -141,18 +136,13 @@ def _evaluate(m, d, p, store):
 
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
-def _move(m, d, at, step):
-    """Position, velocity, activation, control or generalized force number `at` moved."""
+def _at_point(m, d, b, p, thread, tile, c, step):
+    """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
+    load_worlds(b, thread, tile)
+    at = real(d, 1.0) * c
     move_pos(m, d, at, step)
     move_forces(m, d, at, step)
     move(d.qfrc_applied, m.nv, at, step, 2 * m.nv + m.na + m.nu)
-
-
-@kernel
-def _at_point(m, d, b, p, thread, tile, W, c, step):
-    """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
-    load_worlds(b, thread, tile, W)
-    _move(m, d, real(d, 1.0) * c, step)
     if c < m.nv:
         forward_position(m, d)
     place_contacts(d, p, step)
@@ -162,60 +152,54 @@ def _at_point(m, d, b, p, thread, tile, W, c, step):
 @kernel
 def _keep_upper(m, d, p, s):
     n = d.lcp.n[0]
-    for i in range(m.nv):
-        p.col_acceleration[s * m.nv + i] = d.qacc[i]
-    for a in range(m.na):
-        p.col_act[s * m.na + a] = d.act[a]
+    copy(d.qacc, m.nv, p.col_acceleration, s * m.nv)
+    copy(d.act, m.na, p.col_act, s * m.na)
     if n == p.row_count[0]:
-        for r in range(n):
-            p.col_w[s * n + r] = d.lcp.w[r]
-            p.col_first[s * n + r] = d.lcp.g[r]
+        copy(d.lcp.w, n, p.col_w, s * n)
+        copy(d.lcp.g, n, p.col_first, s * n)
 
 
 @kernel
 def _quotients(m, d, p, s, span):
     """Column s: what was kept, less the same at the lower point, over the span between them."""
-    n, scale = d.lcp.n[0], where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        p.col_acceleration[s * m.nv + i] = (p.col_acceleration[s * m.nv + i] - d.qacc[i]) * scale
-    for a in range(m.na):
-        p.col_act[s * m.na + a] = (p.col_act[s * m.na + a] - d.act[a]) * scale
+    n, scale = d.lcp.n[0], per_span(span)
+    difference(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
+    difference(d.act, m.na, p.col_act, s * m.na, scale)
     if n == p.row_count[0]:
-        for r in range(n):
-            p.col_w[s * n + r] = (p.col_w[s * n + r] - d.lcp.w[r]) * scale
-            p.col_first[s * n + r] = (p.col_first[s * n + r] - d.lcp.g[r]) * scale
+        difference(d.lcp.w, n, p.col_w, s * n, scale)
+        difference(d.lcp.g, n, p.col_first, s * n, scale)
 
 
 @kernel
-def _difference_columns(m, d, b, p, thread, tile, W):
+def _difference_columns(m, d, b, p, thread, tile):
     """All columns at fixed forces."""
     moved = 1
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         c, up, down = whole(read_lane(p.at, 0, 0)), p.up[0] + 0.0, p.down[0] + 0.0
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif moved:
             # from here on bodies stay where they are
             find_shifts(m, d, p, -1)
-            load_worlds(b, thread, tile, W)
+            load_worlds(b, thread, tile)
             forward_position(m, d)
             moved = 0
-        _at_point(m, d, b, p, thread, tile, W, c, up)
+        _at_point(m, d, b, p, thread, tile, c, up)
         _keep_upper(m, d, p, s)
-        _at_point(m, d, b, p, thread, tile, W, c, -down)
+        _at_point(m, d, b, p, thread, tile, c, -down)
         _quotients(m, d, p, s, up + down)
 
 
 # ---- what the forces make of them ------------------------------------------------------------------------------------
 @kernel
-def _back_to_world(m, d, b, p, thread, tile, W):
-    """The worlds' own state and rows, as before the columns."""
-    load_worlds(b, thread, tile, W)
+def _at_world(m, d, b, p, thread, tile, store):
+    """The worlds' own state and rows."""
+    load_worlds(b, thread, tile)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
     place_contacts(d, p, zero(d))
-    _evaluate(m, d, p, store=0)
+    _evaluate(m, d, p, store)
 
 
 @kernel
@@ -227,7 +211,7 @@ def _first(m, p):
 @kernel
 def _nearest(m, d, p):
     """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
-    h, size = timestep(m), _size(d, p)
+    h, size = timestep(m), solution_size(d, p.row_x)
     least = nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
         if d.dofrow_type[k] == LIMIT_JOINT:
@@ -249,12 +233,6 @@ def _nearest(m, d, p):
 
 
 @kernel
-def _size(d, p):
-    """What forces are measured by: the largest one, or that which the largest right-hand side asks for."""
-    return solution_size(d, p.row_x)
-
-
-@kernel
 def _closer(d, r, change, size, present, least):
     """The smaller of `least` and what a change of the right-hand side of row r [m/s^2] is as a force, over the size."""
     diag = d.lcp.diag[r] if r >= 0 else real(d, 1.0)
@@ -272,8 +250,7 @@ def _first_forces(m, d, b, p):
         for r in range(n):
             p.row_dx[r] = -p.col_first[s * n + r]
         solve_system(d, p)
-        for r in range(n):
-            p.col_first[s * n + r] = p.row_dx[r]
+        copy(p.row_dx, n, p.col_first, s * n)
 
 
 @kernel
@@ -307,8 +284,7 @@ def _solve_column(m, d, p, s):
             turn_side(d, p)
         solve_system(d, p)
         follow_normals(d, p, p.row_dx, 0)
-    for r in range(n):
-        d.lcp.x[r] = p.row_dx[r]
+    copy(p.row_dx, n, d.lcp.x, 0)
     sum_rows(m, d)
     for i in range(m.nv):
         d.qacc_step[i] = p.col_acceleration[s * m.nv + i]
@@ -338,7 +314,7 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
             con_*, dofrow_*, genrow_lcprow, link_lcprow, lcp.*, stat_residual, warning, and all else of this thread's
             workspace; qH, qHDiagInv, qvec, primal.*, dual.*, one.*, geom_xpos and geom_xmat for itself.
     """
-    W, fits = width(d), _solve_world(m, d, p)
+    fits = _solve_world(m, d, p)
     p.report[FITS], p.report[NEAREST] = zero(d), zero(d)
     if fits:
         known = not_(p.slot_known[0] < 0.0)
@@ -346,17 +322,14 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         fits = 1 if any_(known) else 0
     if fits:
         rows = d.lcp.n[0]
-        load_worlds(b, thread, tile, W)
-        find_shifts(m, d, p, -1)
-        place_contacts(d, p, zero(d))
-        _evaluate(m, d, p, store=1)
+        _at_world(m, d, b, p, thread, tile, store=1)
         fits = 1 if d.lcp.n[0] == rows else 0
     if fits:
         h = timestep(m)
         for i in range(m.nv):
             p.next_qvel[i] = fma(h, d.qacc[i], d.qvel[i])
-        _difference_columns(m, d, b, p, thread, tile, W)
-        _back_to_world(m, d, b, p, thread, tile, W)
+        _difference_columns(m, d, b, p, thread, tile)
+        _at_world(m, d, b, p, thread, tile, store=0)
         p.report[FITS] = p.rows_same[0] + 0.0
         p.report[NEAREST] = _nearest(m, d, p)
         if freezes(m):
@@ -367,23 +340,13 @@ def lcp_columns_of_tile(m, d, b, p, thread, tile):
         form_system(m, d, p, 0 if freezes(m) else 1, has_cones(m))
         factor_system(d, p)
         for s in range(b.nstep):
-            read_controls(b, thread, tile, W, s)
+            read_controls(b, thread, tile, s)
             c = whole(read_lane(p.at, 0, 0))
             _solve_column(m, d, p, s)
             _step_column(m, d, p, s, c)
-            write_records(b, thread, tile, W, s)
+            write_records(b, thread, tile, s)
     else:
-        write_records(b, thread, tile, W, 0)
+        write_records(b, thread, tile, 0)
 
 
-@stage(p=LCP_RATES)
-def lcp_columns(m, d, b, p, thread, first, last):
-    """`lcp_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what `lcp_columns_of_tile` writes; active, recall_address, tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_tile(m, d, b, thread, tile, W)
-        lcp_columns_of_tile(m, d, b, p, thread, tile)
+lcp_columns = in_each_tile("lcp_columns", lcp_columns_of_tile)

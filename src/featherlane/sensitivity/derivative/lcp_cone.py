@@ -13,6 +13,12 @@ from featherlane.solver.lcp.sweep.projection import cone_offset, friction_count,
 
 
 @kernel
+def _friction_of(d, k):
+    """How many rows of friction stand behind row k."""
+    return friction_count(d, k) if d.lcp.findex[k] < 0 else 0
+
+
+@kernel
 def _step(d, k, count):
     """1 / sum of mu_i^2 A_ii: a step of s that is shorter than any that overshoots."""
     s = zero(d)
@@ -38,7 +44,7 @@ def sort_cones(d, p, x, w):
     """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
     for k in range(d.lcp.n[0]):
         p.row_cone[k] = zero(d)
-        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
+        count = _friction_of(d, k)
         if count > 0:
             length, aim, radius = _reach(d, x, w, k, count)
             slips = (aim >= radius) & (radius > 0.0)
@@ -60,7 +66,7 @@ def sort_cones(d, p, x, w):
 def nearest_on_cones(d, x, w, size, least):
     """How near friction on cones is to slip or to stick, as `nearest_switch` has it."""
     for k in range(d.lcp.n[0]):
-        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
+        count = _friction_of(d, k)
         if count > 0:
             _, aim, radius = _reach(d, x, w, k, count)
             far, most = where(aim > radius, aim - radius, radius - aim), zero(d)
@@ -71,19 +77,16 @@ def nearest_on_cones(d, x, w, size, least):
 
 
 @kernel
-def _project_rows(d, p, k, count, slips):
-    """Rows of the block <- those of mu w, less what is along t, and with columns that move along the cone."""
-    n = d.lcp.n[0]
-    for col in range(n):
-        along = zero(d)
-        for c in range(count):
-            i = k + 1 + c
-            along = fma(p.row_unit[i] * mu_of(d, i), p.row_matrix[i * n + col], along)
-        for c in range(count):
-            i = k + 1 + c
-            x = p.row_matrix[i * n + col]
-            rough = slips & (mu_of(d, i) > 0.0)
-            p.row_matrix[i * n + col] = where(rough, fma(mu_of(d, i), x, -(p.row_unit[i] * along)), x)
+def _project(d, p, k, count, x, n, col):
+    """Entries x[i n + col] of the rows i of the friction that slips on a cone: mu x, less what is along t."""
+    slips, along = p.row_cone[k] > 0.0, zero(d)
+    for c in range(count):
+        i = k + 1 + c
+        along = fma(p.row_unit[i] * mu_of(d, i), x[i * n + col], along)
+    for c in range(count):
+        i = k + 1 + c
+        rough, y = slips & (mu_of(d, i) > 0.0), x[i * n + col]
+        x[i * n + col] = where(rough, fma(mu_of(d, i), y, -(p.row_unit[i] * along)), y)
 
 
 @kernel
@@ -110,25 +113,19 @@ def _project_columns(d, p, k, count, slips):
 @kernel
 def turn_system(d, p):
     """row_matrix, A over all rows, <- with the rows of what slips on a cone."""
-    for k in range(d.lcp.n[0]):
-        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
+    n = d.lcp.n[0]
+    for k in range(n):
+        count = _friction_of(d, k)
         if count > 0:
-            slips = p.row_cone[k] > 0.0
-            _project_rows(d, p, k, count, slips)
-            _project_columns(d, p, k, count, slips)
+            for col in range(n):
+                _project(d, p, k, count, p.row_matrix, n, col)
+            _project_columns(d, p, k, count, p.row_cone[k] > 0.0)
 
 
 @kernel
 def turn_side(d, p):
     """row_dx, a right-hand side, likewise."""
     for k in range(d.lcp.n[0]):
-        count = friction_count(d, k) if d.lcp.findex[k] < 0 else 0
+        count = _friction_of(d, k)
         if count > 0:
-            slips, along = p.row_cone[k] > 0.0, zero(d)
-            for c in range(count):
-                i = k + 1 + c
-                along = fma(p.row_unit[i] * mu_of(d, i), p.row_dx[i], along)
-            for c in range(count):
-                i = k + 1 + c
-                rough = slips & (mu_of(d, i) > 0.0)
-                p.row_dx[i] = where(rough, fma(mu_of(d, i), p.row_dx[i], -(p.row_unit[i] * along)), p.row_dx[i])
+            _project(d, p, k, count, p.row_dx, 1, 0)

@@ -18,14 +18,10 @@ LCP_RATES = Layout(
         _scratch.real("dof_axis", "nv 6", "1", "motion axes"),
         _scratch.real("slot_dist", "nconmax", "m", "distance"),
         _scratch.real("slot_pos", "nconmax 3", "m", "point"),
-        _scratch.real(
-            "slot_frame", "nconmax 9", "1", "normal and tangents, before they turn to a direction of friction"
-        ),
+        _scratch.real("slot_frame", "nconmax 9", "1", "normal and tangents, before friction's direction turns them"),
         _scratch.real("slot_belt", "nconmax 3", "m/s", "velocity of the surface that the caller gave"),
         _scratch.real("slot_arms", "nconmax 6", "m", "point from the com of the tree of either body"),
-        _scratch.real(
-            "slot_branch", "nconmax 4", "1", "1 where: apart, deeper than is left alone, as fast as may be, bounces"
-        ),
+        _scratch.real("slot_branch", "nconmax 4", "1", "1: apart, deeper than the minimum, at most speed, bounces"),
         _scratch.real("slot_edge", "nconmax", "m/s", "to where the law of the normal's velocity changes"),
         _scratch.real("dof_edge", "ndofrowmax", "m/s, rad/s", "the same of a limit"),
         _scratch.real("slot_flat", "nconmax", "1", "1 where some dof tilts flat faces, whose points are counted anew"),
@@ -39,9 +35,7 @@ LCP_RATES = Layout(
         _scratch.real("row_free", "rate_nrow", "1", "1 where the force is between its bounds"),
         _scratch.real("row_slope", "rate_nrow", "1", "force of friction that slips for each newton of the normal"),
         _scratch.real("row_cone", "rate_nrow", "1", "1 at a normal whose friction slips on a round cone"),
-        _scratch.real(
-            "row_pull", "rate_nrow", "m/s^2", "there: slack of the friction over its force, both in the cone's metric"
-        ),
+        _scratch.real("row_pull", "rate_nrow", "m/s^2", "slack of that friction over its force, in the cone's metric"),
         _scratch.real("row_unit", "rate_nrow", "1", "direction of the friction in that metric"),
         _scratch.real("row_pivot", "rate_nrow", "kg", "1 / pivot, 0 of a row that depends on others"),
         _scratch.real("row_dx", "rate_nrow", "N, N m", "rates of the forces"),

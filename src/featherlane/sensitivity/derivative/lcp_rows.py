@@ -13,6 +13,7 @@ from featherlane.constraint.row import friction_row, make_general_rows
 from featherlane.constraint.row import limit_row as place_limit
 from featherlane.sensitivity.derivative.contact_moves import moved_by
 from featherlane.sensitivity.derivative.contact_rates import is_before
+from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.contact import append_friction, contact_softness, fill_row
 from featherlane.solver.lcp.rows.contact_parameters import set_parameters
@@ -40,15 +41,12 @@ APART, DEEP, FASTEST, BOUNCES = range(4)  # of slot_branch
 @kernel
 def keep_contacts(m, d, p):
     """Motion axes, contacts and their arms as they are now."""
-    for i in range(6 * m.nv):
-        p.dof_axis[i] = d.cdof[i]
+    copy(d.cdof, 6 * m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
         p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], zero(d)
-        for c in range(3):
-            p.slot_pos[3 * k + c] = d.con_pos[3 * k + c]
-            p.slot_belt[3 * k + c] = d.con_belt[3 * k + c]
-        for c in range(9):
-            p.slot_frame[9 * k + c] = d.con_frame[9 * k + c]
+        store3(p.slot_pos, 3 * k, load3(d.con_pos, 3 * k))
+        store3(p.slot_belt, 3 * k, load3(d.con_belt, 3 * k))
+        store9(p.slot_frame, 9 * k, load9(d.con_frame, 9 * k))
         for place in range(2):
             com = load3(d.subtree_com, 3 * m.body_rootid[d.con_carrier[2 * k + place]])
             store3(p.slot_arms, 6 * k + 3 * place, sub3(load3(d.con_pos, 3 * k), com))
@@ -58,12 +56,10 @@ def keep_contacts(m, d, p):
 def _moved(u, k, w, x):
     """`moved_by`; points of flat faces that are counted anew stay as they are on body 2, and the normal on body 1."""
     dist, pos, turned = moved_by(u, k, w, x)
-    lost, zero = u.slot_gone[k] >= 1.0, 0.0 * x[0]
+    lost = u.slot_gone[k] >= 1.0
     u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot3(w, w) > 0.0), 1.0, u.slot_flat[k])
     apart = dot3(load3(u.slot_frame, 9 * k), x)
-    pos = (where(lost, x[0], pos[0]), where(lost, x[1], pos[1]), where(lost, x[2], pos[2]))
-    turned = (where(lost, zero, turned[0]), where(lost, zero, turned[1]), where(lost, zero, turned[2]))
-    return where(lost, apart, dist), pos, turned
+    return where(lost, apart, dist), select3(lost, x, pos), select3(lost, scale3(0.0, x), turned)
 
 
 @kernel
@@ -143,7 +139,7 @@ def _limit_again(m, d, p, k, store):
         # beyond its range there is no row at all
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
     c = where(p.dof_bounces[k] > 0.0, back, c)
-    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
+    set_row(m, d, (r, v, a), present, c, cfm, (zero(d), real(d, INFINITE)))
     return r
 
 
@@ -189,7 +185,7 @@ def _contact_again(m, d, p, k, start, n, present, store):
     fill_row(m, d, k, 0, start, n, present)
     normal, v, a = append_row(m, d, start, n)
     c = _velocity_on_branch(m, d, p, k, E, v, store)
-    set_row(m, d, normal, v, a, present, c, C, zero(d), real(d, INFINITE))
+    set_row(m, d, (normal, v, a), present, c, C, (zero(d), real(d, INFINITE)))
     d.con_lcprow[k] = normal
     append_friction(m, d, k, start, n, present, normal, spin)
 

@@ -11,8 +11,7 @@ from featherlane.model.enums import LCP
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.lcp_columns import lcp_columns
-from featherlane.sensitivity.derivative.moved import OwnWorlds
-from featherlane.sensitivity.derivative.transition import control_steps
+from featherlane.sensitivity.derivative.moved import OwnWorlds, each_step
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
@@ -69,8 +68,6 @@ class LcpWorlds(OwnWorlds):
                 self.batch.arrays.expand(name)
         nworld = self.batch.nworld
         self.each = min(nworld, max(LEAST, REALS // max(self.n * nx, 1)))
-        self._plans: dict[int, Plan] = {}
-        self._revision = None
         self.up, self.down = np.zeros((2, self.each, self.n, 1))
         self.at = np.broadcast_to(np.arange(self.n, dtype=float)[:, None], (self.each, self.n, 1)).copy()
         self.state, self.acceleration = np.zeros((self.each, self.n, nx)), np.zeros((self.each, self.n, model.nv))
@@ -87,38 +84,25 @@ class LcpWorlds(OwnWorlds):
 
     def _plan(self, width: int) -> Plan:
         """The transfers through tiles of that width."""
-        if self._revision != self.model.revision:
-            self._plans.clear()
-            self._revision = self.model.revision
-        if width not in self._plans:
-            nv, workspaces = self.model.nv, self.runner.prepare(width)
-            report = np.lib.stride_tricks.as_strided(
-                self.report, (self.each, self.n, 3), (self.report.strides[0], 0, 8)
-            )
-            brought = {"at": self.at, "up": self.up, "down": self.down}
-            taken = {
-                "da": self.acceleration,
-                "dq": self.state[..., :nv],
-                "dv": self.state[..., nv : 2 * nv],
-                "dact": self.state[..., 2 * nv :],
-                "report": report,
-            }
-            sizes = _sizes(workspaces[0].sizes, self.n, width)
-            plan = self.plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
-            self._plans[width] = plan
-        return self._plans[width]
+        nv, workspaces = self.model.nv, self.runner.prepare(width)
+        brought = {"at": self.at, "up": self.up, "down": self.down}
+        taken = {
+            "da": self.acceleration,
+            "dq": self.state[..., :nv],
+            "dv": self.state[..., nv : 2 * nv],
+            "dact": self.state[..., 2 * nv :],
+            "report": each_step(self.report, self.n),
+        }
+        sizes = _sizes(workspaces[0].sizes, self.n, width)
+        return self.plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
 
     def _run(self, chosen: np.ndarray, width: int) -> None:
         """A pass of some worlds, `each` at most."""
-        plan, k, nx = self._plan(width), len(chosen), 2 * self.model.nv + self.model.na
+        plan = self.kept(width, lambda: self._plan(width))
+        k, nx = len(chosen), 2 * self.model.nv + self.model.na
         self.up[:k], self.down[:k] = EPS, EPS
         ctrl = slice(nx, nx + self.model.nu)
-        self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = control_steps(
-            self.model.__dict__["actuator_ctrllimited"],
-            self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
-            self.batch.arrays.rows["ctrl"][chosen],
-            EPS,
-        )
+        self.up[:k, ctrl, 0], self.down[:k, ctrl, 0] = self.control_steps(chosen, EPS)
         self.runner.prepare(width)
         plan.begin(self.n, chosen, np.arange(k))
         self.go(plan, -(-k // width))
@@ -131,21 +115,15 @@ class LcpWorlds(OwnWorlds):
             nearest switch (nworld,), and the numbers of worlds that are left over.
         """
         nworld = self.batch.nworld
-        state, acceleration = (
-            np.empty((nworld, *self.state.shape[1:])),
-            np.empty((nworld, *self.acceleration.shape[1:])),
-        )
-        nearest, todo = np.empty(nworld), np.arange(nworld)
-        for width in dict.fromkeys((self.width if nworld > 1 else 1, 1)):
-            left = []
-            for first in range(0, len(todo), self.each):
-                chosen = todo[first : first + self.each]
-                self._run(chosen, width)
-                k = len(chosen)
-                state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
-                nearest[chosen] = self.report[:k, NEAREST]
-                left.append(chosen[~(self.report[:k, FITS] > 0.0)])
-            todo = np.concatenate(left)
-            if not len(todo):
-                break
-        return state, acceleration, nearest, todo
+        state, acceleration = (np.empty((nworld, *a.shape[1:])) for a in (self.state, self.acceleration))
+        nearest = np.empty(nworld)
+
+        def run(chosen: np.ndarray, width: int) -> np.ndarray:
+            self._run(chosen, width)
+            k = len(chosen)
+            state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
+            nearest[chosen] = self.report[:k, NEAREST]
+            return self.report[:k, FITS] > 0.0
+
+        left = self.narrowing(np.arange(nworld), self.each, run, self.width if nworld > 1 else 1)
+        return state, acceleration, nearest, left

@@ -7,7 +7,7 @@ small world then takes some ten microseconds besides what it computes.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -61,6 +61,7 @@ class OwnWorlds:
             self.rows.pop(name, None)
         # (n, 1) views as those of a data
         self._columns = [(name, a.reshape(-1, 1)) for name, a in self.rows.items()] if nworld == 1 else []
+        self._made, self._revision = {}, None
 
     def load(self, source: Data | Batch) -> None:
         """Take over the state of the world, or of all worlds."""
@@ -89,6 +90,52 @@ class OwnWorlds:
         return self.runner.plan(
             loop, n, brought, taken, load, keeps=[*self.rows], width=width or self.width, memory=memory, sizes=sizes
         )
+
+    def kept(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """Returns what `make` returned for this key after the last edit of the model."""
+        if self._revision != self.model.revision:
+            self._made.clear()
+            self._revision = self.model.revision
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def narrowing(
+        self, chosen: np.ndarray, each: int, run: Callable[[np.ndarray, int], np.ndarray], width: int = 0
+    ) -> np.ndarray:
+        """Runs passes of some worlds, and then of those that do not fit into a tile together one by one.
+
+        Args:
+            chosen: numbers of the worlds.
+            each: worlds of a pass, at most.
+            run: runs a pass of some worlds through tiles of a width, and returns which of them are done.
+            width: of the first tiles, 0: `width`.
+
+        Returns:
+            The numbers of the worlds that are left over.
+        """
+        for size in dict.fromkeys((width or self.width, 1)):
+            parts = [chosen[first : first + each] for first in range(0, len(chosen), each)]
+            chosen = np.concatenate([part[~run(part, size)] for part in parts])
+            if not len(chosen):
+                break
+        return chosen
+
+    def control_steps(self, chosen: Any, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Returns how far controls move up and down, (k, nu) each; no control that is in its range leaves it.
+
+        Args:
+            chosen: numbers of the worlds, or a slice.
+            eps: by how much a control moves inside its range.
+            centered: differences of two moved points.
+        """
+        ctrl = self.batch.arrays.rows["ctrl"][chosen]
+        ranges = self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen)
+        limited = self.model.__dict__["actuator_ctrllimited"][:, None]
+        low, high = np.moveaxis(np.where(limited, ranges, [-np.inf, np.inf]), -1, 0)
+        up = (ctrl >= low) & (ctrl + eps <= high)
+        down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
+        return eps * up, eps * down
 
     def go(self, plan: Plan, ntile: int) -> None:
         """Run all tiles of a plan that has begun."""
@@ -127,8 +174,7 @@ class MovedWorlds(OwnWorlds):
         nworld = self.batch.nworld
         self.each = min(nworld, max(1, POINTS // max(self.npoint, 1)))  # worlds of a pass
         self.flat = bool(is_scalar(model.jnt_type).all())
-        self._plan: Plan | None = None
-        self._revision, self._begun = None, None
+        self._begun = None
         self._qacc = np.zeros((nworld, model.nv))
         self.up, self.down, self.span = np.zeros((3, nworld, n))
         self._eps, self._written = None, False  # of the steps; do they stand where kernels read them?
@@ -164,9 +210,7 @@ class MovedWorlds(OwnWorlds):
         """
         n, batch = self.n, self.batch
         k = min(self.each, batch.nworld - first)
-        plan = self._plan
-        if plan is None or self._revision != self.model.revision:
-            plan = self._plan = self._made_plan()
+        plan = self.kept("points", self._made_plan)
         if not self._written:
             self._write_steps(slice(first, first + k))
         if qacc is not None:
@@ -216,16 +260,15 @@ class MovedWorlds(OwnWorlds):
         taken = {
             name: self._out[:, :, end - size : end] for name, size, end in zip(self.outputs, sizes, ends, strict=True)
         }
-        plan = self.plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
-        self._revision, self._begun, self._written = self.model.revision, None, False
-        return plan
+        self._begun, self._written = None, False
+        return self.plan_of(self.loop, total, brought, taken | self._read, {"qacc": self._qacc})
 
 
 T = TypeVar("T", bound=OwnWorlds)
 
 
 class Borrowed(Generic[T]):
-    """Worlds of a kind for one call: those that an earlier one left with the model, or new ones.
+    """Worlds of a kind for one call, in the state of the source: left with the model by an earlier call, or new ones.
 
     Args:
         kind: the class.
@@ -237,18 +280,30 @@ class Borrowed(Generic[T]):
         shape = None if isinstance(source, Data) else (source.nworld, *source.arrays.expanded)
         key = kind, how, source.ngiven, _width(source), shape, os.getpid()
         self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
-        self._kind, self._arguments = kind, (model, source, *how)
+        self._kind, self._arguments, self._source = kind, (model, source, *how), source
 
     def __enter__(self) -> T:
         try:
             self._worlds = self._idle.pop()
         except IndexError:
             self._worlds = self._kind(*self._arguments)
+        self._worlds.load(self._source)
         return self._worlds
 
     def __exit__(self, *error) -> None:
         if error[0] is None and len(self._idle) < KEPT:
             self._idle.append(self._worlds)
+
+
+def as_given(source: Data | Batch, a: np.ndarray) -> np.ndarray:
+    """Returns results (nworld, ...) in the shape of the source: a Data has no axis of worlds."""
+    return a[0] if isinstance(source, Data) else a
+
+
+def each_step(report: np.ndarray, nstep: int) -> np.ndarray:
+    """Returns reports (k, n) as (k, nstep, n) rows of a call, each step of which writes over the one before."""
+    k, n = report.shape
+    return np.lib.stride_tricks.as_strided(report, (k, nstep, n), (report.strides[0], 0, 8))
 
 
 def in_use_of(source: Data | Batch) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.columns import NEAREST
 from featherlane.sensitivity.derivative.formulas import KNOWN, formula_steps
 from featherlane.sensitivity.derivative.implicit import formulas_alone
-from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds
+from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds, each_step
 from featherlane.simulation.world.data import Data, ready
 
 
@@ -40,15 +40,15 @@ class OneWorld(OwnWorlds):
         self.shape = (2 * nv + nu + nv, nv) if torques else (2 * nv + nu, 2 * nv)
         parts = {"da": 0} if torques else {"dq": 0, "dv": nv}
         n, out, self.report = self.shape[0], np.zeros((1, *self.shape)), np.zeros(KNOWN + 1)
-        every_time = np.lib.stride_tricks.as_strided(self.report, (1, n, KNOWN + 1), (0, 0, 8))
-        taken = {name: out[..., at : at + nv] for name, at in parts.items()} | {"report": every_time}
+        taken = {name: out[..., at : at + nv] for name, at in parts.items()}
+        taken["report"] = each_step(self.report[None], n)
         brought, memory = {"at": np.arange(float(n)).reshape(1, n, 1)}, self.batch.pair_memory
         sizes = {"rate_rest": 0, "rate_steps": int(not torques)}
         self.plan = plan = self.plan_of(formula_steps, 1, brought, taken, width=1, memory=memory, sizes=sizes)
         plan.begin(n, np.zeros(1, int), np.zeros(1, int))
         self.calls = plan.workspaces[0].calls
         self.names, self.shifts = [t.field for t in plan.transfers["load"]], [8 * at for at in parts.values()]
-        self.taken, self.given = plan.record.arrays["load_row"], plan.record.arrays["record_row"]
+        self.taken, self.given = plan.addresses("load"), plan.addresses("record")
 
     def rates(self, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
         """(rates by coordinates (n, 2 nv), of the acceleration (n, nv); distance to the nearest switch).

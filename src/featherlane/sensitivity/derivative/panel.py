@@ -28,14 +28,6 @@ def put_column(m, d, p, c, at):
 
 
 @kernel
-def leave_column(m, d, p, c):
-    """No coordinate is left for column c."""
-    for i in range(m.nv):
-        p.panel_acceleration[PANEL * i + c] = zero(d)
-        p.panel_lag[PANEL * i + c] = zero(d)
-
-
-@kernel
 def _goes_together(m):
     """Has K the pattern and the symmetry of M?"""
     together = m.opt_integrator != IMPLICIT
@@ -85,7 +77,7 @@ def _unit(d, at, i):
 @kernel
 def _displacement(d, at, v):
     """Of the dofs v to v + 2 by coordinate `at`."""
-    return _unit(d, at, v), _unit(d, at, v + 1), _unit(d, at, v + 2)
+    return tuple(_unit(d, at, v + c) for c in range(3))
 
 
 @kernel
@@ -98,8 +90,7 @@ def _next_position(m, d, p, at):
             store3(p.dq, v, axpy3(h, load3(p.dv, v), _displacement(d, at, v)))
             v += 3
         if has_quaternion(kind):
-            J = (load3(p.dof_tangent, 3 * v), load3(p.dof_tangent, 3 * v + 3), load3(p.dof_tangent, 3 * v + 6))
-            back = (load3(p.dof_back, 3 * v), load3(p.dof_back, 3 * v + 3), load3(p.dof_back, 3 * v + 6))
+            J, back = tuple(tuple(load3(a, 3 * (v + c)) for c in range(3)) for a in (p.dof_tangent, p.dof_back))
             x = scale3(h, load3(p.dv, v))
             store3(p.dq, v, advance_quaternion(J, back, x, _displacement(d, at, v)))
         else:

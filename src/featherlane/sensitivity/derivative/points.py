@@ -12,6 +12,26 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 
 @kernel
+def copy(x, n, out, first):
+    """out[first ...] <- the n rows x."""
+    for i in range(n):
+        out[first + i] = x[i]
+
+
+@kernel
+def difference(x, n, out, first, scale):
+    """out[first ...] <- (out[first ...] - x) scale, of n rows."""
+    for i in range(n):
+        out[first + i] = (out[first + i] - x[i]) * scale
+
+
+@kernel
+def per_span(span):
+    """1 / span; 0 if a coordinate does not move."""
+    return where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
+
+
+@kernel
 def move(x, n, at, step, first):
     """Move the n plain coordinates of a field, which are numbered from `first` on."""
     for i in range(n):
@@ -30,39 +50,38 @@ def move_pos(m, d, at, step):
             a, v = a + 3, v + 3
         if has_quaternion(kind):
             q = load4(d.qpos, a)
-            x, y, z = at == 1.0 * v, at == 1.0 * (v + 1), at == 1.0 * (v + 2)
-            turned = quat_integrate(q, (where(x, step, zero(d)), where(y, step, zero(d)), where(z, step, zero(d))), one)
-            for c in range(4):
-                d.qpos[a + c] = where(x | y | z, turned[c], q[c])
+            turns = tuple(at == 1.0 * (v + c) for c in range(3))
+            turned = quat_integrate(q, tuple(where(turn, step, zero(d)) for turn in turns), one)
+            store4(d.qpos, a, tuple(where(turns[0] | turns[1] | turns[2], turned[c], q[c]) for c in range(4)))
         else:
             d.qpos[a] = where(at == 1.0 * v, d.qpos[a] + step, d.qpos[a])
 
 
 @kernel
-def move_state(m, d, b, p, thread, tile, W):
+def move_state(m, d, b, p, thread, tile):
     """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
-    read_controls(b, thread, tile, W, 0)
+    read_controls(b, thread, tile, 0)
     move_pos(m, d, p.at[0], p.up[0])
     move(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
 
 
 @over_tiles(p=COLUMNS)
-def step_points(m, d, b, p, thread, tile, W):
+def step_points(m, d, b, p, thread, tile):
     """A step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     move(d.act, m.na, p.at[0], p.up[0], 2 * m.nv)
     move(d.ctrl, m.nu, p.at[0], p.up[0], 2 * m.nv + m.na)
     step(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 @over_tiles(p=COLUMNS)
-def inverse_points(m, d, b, p, thread, tile, W):
+def inverse_points(m, d, b, p, thread, tile):
     """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
     Where nstep is 2 a forward pass follows, for the forces of actuators.
@@ -70,9 +89,9 @@ def inverse_points(m, d, b, p, thread, tile, W):
     Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else of this
             thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     move(d.qacc, m.nv, p.at[0], p.up[0], 2 * m.nv)
     inverse(m, d)
     if b.nstep == 2:
         forward(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)

@@ -91,19 +91,13 @@ RATES = Layout(
         _scratch.real("slot_lower", "nconmax 13", "m, 1", "the same at the opposite one"),
         _scratch.real("slot_own", "nconmax 13", "m, 1", "the same at the world's own pose"),
         _scratch.real("slot_lost", "nconmax", "1", "1 where no point is near at the displaced pose"),
-        _scratch.real(
-            "slot_moves", "nconmax 42", "1", "rates of distance, position and frame's turn by a relative twist"
-        ),
-        _scratch.real(
-            "slot_spin", "nconmax 3", "1", "spin of the frame about its normal while all is turned, less the turn"
-        ),
+        _scratch.real("slot_moves", "nconmax 42", "1", "rates of distance, point and frame's turn by a relative twist"),
+        _scratch.real("slot_spin", "nconmax 3", "1", "spin of the frame about its normal if all turns, less the turn"),
         _scratch.real("slot_force", "nconmax 6", "N m, N", "moment and force on the body that is pushed"),
         _scratch.real("slot_motion", "nconmax 12", "m/s^2, m/s", "relative acceleration and velocity, angular first"),
         _scratch.real("slot_slope", "nconmax 2", "1/m, 1/s^2", "rates by distance: of all stiffnesses, of aref"),
         _scratch.real("slot_curvature", "nconmax 36", "kg", "second derivative of the cost in the contact's basis"),
-        _scratch.real(
-            "slot_gone", "nconmax", "1", "1 where the contact is at neither of two displaced poses, 0.5: at one"
-        ),
+        _scratch.real("slot_gone", "nconmax", "1", "1: the contact is at neither of two displaced poses, 0.5: at one"),
         _scratch.real("slot_jumps", "1", "1", "1 where a contact's point is nowhere near at both poses of a twist"),
         _scratch.real("slot_near", "1", "1", "1 where other contacts are at a displaced pose"),
         _scratch.real("slot_known", "1", "1", "1 where all displaced poses have the contacts of the world, -1 no room"),

@@ -13,22 +13,23 @@ Source: the implicit function theorem; see residual.py.
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import advance_activations
 from featherlane.dynamics.actuator.transmission import transmission
-from featherlane.dynamics.body.com import com_pos, com_vel
-from featherlane.dynamics.body.kinematics import frames, kinematics
-from featherlane.dynamics.body.link import link_positions
+from featherlane.dynamics.body.com import com_vel
 from featherlane.dynamics.body.xfrc import add_xfrc
-from featherlane.dynamics.inertia.articulated import inertia_times
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.dynamics.passive.forces import passive
 from featherlane.dynamics.tendon.force import tendon_armature
-from featherlane.dynamics.tendon.length import tendon, tendon_velocity
-from featherlane.sensitivity.derivative.columns import move_forces
-from featherlane.sensitivity.derivative.equality_rates import add_general_rows, refine_equalities, refines
+from featherlane.dynamics.tendon.length import tendon_velocity
+from featherlane.sensitivity.derivative.columns import central_differences, move_forces
 from featherlane.sensitivity.derivative.points import move, move_pos
 from featherlane.sensitivity.derivative.rates import COLUMNS
-from featherlane.sensitivity.derivative.residual import implicit_product, is_implicit
+from featherlane.sensitivity.derivative.residual import (
+    add_general_rows,
+    place_bodies,
+    refine_equalities,
+    set_lag,
+    unrefined,
+)
 from featherlane.simulation.step.forward import control_and_actuate, forward_position
-from featherlane.simulation.tile.rows import load_worlds, read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 
 
@@ -44,11 +45,7 @@ def adds_inertia(m):
 @kernel
 def _place(m, d):
     """Bodies, tendons and transmissions at the position."""
-    kinematics(m, d)
-    frames(m, d)
-    com_pos(m, d)
-    link_positions(m, d)
-    tendon(m, d)
+    place_bodies(m, d)
     if m.opt_integrator == IMPLICIT:
         crb(m, d)  # rates of Coriolis forces are made of composite inertias
     transmission(m, d)
@@ -63,37 +60,30 @@ def _evaluate(m, d, p, g, lag):
     control_and_actuate(m, d)
     for i in range(m.nv):
         p.force[i] = d.qfrc_passive[i] + d.qfrc_actuator[i]
-        lag[i] = zero(d)
     add_xfrc(m, d, p.force)
     for i in range(m.nv):
         g[i] = -p.force[i]
     add_general_rows(m, d, g)
-    if is_implicit(m):
-        inertia_times(m, d, d.qacc_step, p.product)
-        other = implicit_product(m, d, d.qacc_step, p.force)
-        for i in range(m.nv):
-            lag[i] = where(other, p.product[i] - p.force[i], 0.0)
+    set_lag(m, d, p, d.qacc_step, lag)
     advance_activations(m, d, d.act_dot)
 
 
 @kernel
-def _quotients(m, d, p, span):
-    """dg, dp, dact <- what they hold, less what the point at hand gives, over the span."""
-    _evaluate(m, d, p, p.lower_g, p.lower_p)
-    s = where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
-    for i in range(m.nv):
-        p.dg[i] = (p.dg[i] - p.lower_g[i]) * s
-        p.dp[i] = (p.dp[i] - p.lower_p[i]) * s
-    for a in range(m.na):
-        p.dact[a] = (p.dact[a] - d.act[a]) * s
+def _moved_bodies(m, d, p, at, step, given, g, lag):
+    move_pos(m, d, at, step)
+    _place(m, d)
+    _evaluate(m, d, p, g, lag)
 
 
 @kernel
-def _upper(m, d, p):
-    """The same at the upper point."""
-    _evaluate(m, d, p, p.dg, p.dp)
-    for a in range(m.na):
-        p.dact[a] = d.act[a]
+def _moved_forces(m, d, p, at, step, given, g, lag):
+    move_forces(m, d, at, step)
+    move(d.qacc, m.nv, at, step, 2 * m.nv + m.na + m.nu)
+    _evaluate(m, d, p, g, lag)
+
+
+_by_positions = central_differences(_moved_bodies, refine_equalities)
+_by_forces = central_differences(_moved_forces, unrefined)
 
 
 @stage(p=COLUMNS)
@@ -104,23 +94,9 @@ def rest_positions_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qpos, act, primal.*, and all else
             of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    W = width(d)
     # M may stay as it is at the worlds' own positions: it cancels
     forward_position(m, d)
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_pos(m, d, at, up)
-        _place(m, d)
-        _upper(m, d, p)
-        load_worlds(b, thread, tile, W)
-        move_pos(m, d, at, -down)
-        _place(m, d)
-        _quotients(m, d, p, up + down)
-        if refines(m):
-            refine_equalities(m, d, b, p, thread, tile, W, at, up, down)
-        write_records(b, thread, tile, W, s)
+    _by_positions(m, d, b, p, thread, tile, 0)
 
 
 rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
@@ -134,21 +110,9 @@ def rest_forces_of_tile(m, d, b, p, thread, tile):
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,
             and all else of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    W = width(d)
     forward_position(m, d)
     _place(m, d)
-    for s in range(b.nstep):
-        load_worlds(b, thread, tile, W)
-        read_controls(b, thread, tile, W, s)
-        at, up, down = p.at[0], p.up[0], p.down[0]
-        move_forces(m, d, at, up)
-        move(d.qacc, m.nv, at, up, 2 * m.nv + m.na + m.nu)
-        _upper(m, d, p)
-        load_worlds(b, thread, tile, W)
-        move_forces(m, d, at, -down)
-        move(d.qacc, m.nv, at, -down, 2 * m.nv + m.na + m.nu)
-        _quotients(m, d, p, up + down)
-        write_records(b, thread, tile, W, s)
+    _by_forces(m, d, b, p, thread, tile, 0)
 
 
 rest_forces = in_each_tile("rest_forces", rest_forces_of_tile)

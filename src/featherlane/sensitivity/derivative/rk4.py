@@ -37,30 +37,29 @@ def rk4_states_of_tile(m, d, b, thread, tile):
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
     """
-    W = width(d)
     forward(m, d)
     rk4_start(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
     for k in range(1, 4):
         d.in_stage[0] = 2 if k == 3 else 1
         rk4_stage(m, d, k)
         forward(m, d)
-        write_records(b, thread, tile, W, k)
+        write_records(b, thread, tile, k)
     d.in_stage[0] = 0
 
 
 rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)
 
 
-def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rates of the next state by positions, velocities and controls, of models without activations.
 
     Args:
         worlds: at the states where derivatives are taken.  They are moved.
 
     Returns:
-        (nworld, n, 2 nv) rates; (nworld,) how near the nearest switch of the four accelerations is; numbers of worlds
-        whose rows found no room, which have none.
+        Rates (nworld, n, 2 nv), those of the velocity alone (nworld, n, nv), the distance to the nearest switch of the
+        four accelerations (nworld,), and the numbers of worlds whose rows do not fit, which have no rates.
     """
     model, rows = worlds.model, worlds.batch.arrays.rows
     nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
@@ -90,7 +89,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
     out = np.empty((nworld, n, 2 * nv))
     out[..., :nv] = _tangent(model, dq0, h[:, None] * sums[0], h * sum_rate)
     out[..., nv:] = dv0 + h[:, None] * sums[1]
-    return out, nearest, left
+    return out, out[..., nv:], nearest, left
 
 
 def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
@@ -106,8 +105,7 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
 
 def _timesteps(worlds: ImplicitWorlds) -> np.ndarray:
     """(nworld, 1): worlds may have their own."""
-    expanded = worlds.batch.arrays.expanded
-    h = expanded["opt_timestep"] if "opt_timestep" in expanded else worlds.model.__dict__["opt_timestep"]
+    h = worlds.batch.arrays.expanded.shared_or_own("opt_timestep", slice(None))
     return np.broadcast_to(np.reshape(h, (-1, 1)), (worlds.batch.nworld, 1))
 
 

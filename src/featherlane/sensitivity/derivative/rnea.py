@@ -12,7 +12,8 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds
+from featherlane.sensitivity.derivative.formulas import clear_rates
+from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
@@ -24,8 +25,8 @@ from featherlane.sensitivity.derivative.smooth_rates import (
 from featherlane.sensitivity.derivative.transition import check, given_accelerations, threads
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.forward import forward_position
-from featherlane.simulation.step.wake import unsettle
-from featherlane.simulation.tile.rows import load_worlds, write_records
+from featherlane.simulation.tile.rows import write_records
+from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.simulation.world.data import Data
 
 
@@ -71,11 +72,8 @@ def rnea_derivatives(
     """
     nv = check(model, data)["nv"]
     with Borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
-        worlds.load(data)
         out = worlds.run(given_accelerations(model, data, worlds.batch.nworld, qacc))
-    out = out.swapaxes(1, 2)
-    if isinstance(data, Data):
-        out = out[0]
+    out = as_given(data, out.swapaxes(1, 2))
     return RneaDerivatives(*(out[..., k * nv : (k + 1) * nv] for k in range(3)))
 
 
@@ -83,9 +81,7 @@ def rnea_derivatives(
 @kernel
 def _column(m, d, p, c):
     """dg <- rates by coordinate c: positions, velocities, accelerations."""
-    for i in range(m.nv):
-        p.dg[i] = zero(d)
-        p.dp[i] = zero(d)
+    clear_rates(m, d, p)
     if c < m.nv:
         position_column(m, d, p, c)
     elif c < 2 * m.nv:
@@ -99,10 +95,9 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     """Rates of Newton-Euler's forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
-    Writes: those that they take back; dg, dp; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
+    Writes: those that they take back; dg, dp, dact; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
             `forward_position` and `crb` write.
     """
-    W = width(d)
     forward_position(m, d)
     if not needs_inertia(m, d):
         crb(m, d)
@@ -112,21 +107,10 @@ def rnea_columns_of_tile(m, d, b, p, thread, tile):
     inwards(m, d, p)
     for s in range(b.nstep):
         _column(m, d, p, s)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
-@stage(p=RATES)
-def rnea_columns(m, d, b, p, thread, first, last):
-    """`rnea_columns_of_tile` in each tile.
-
-    Reads:  the rows that the transfers of b bring in.
-    Writes: what `rnea_columns_of_tile` writes; tree_settled.
-    """
-    W = width(d)
-    for tile in range(first, last):
-        load_worlds(b, thread, tile, W)
-        unsettle(m, d)
-        rnea_columns_of_tile(m, d, b, p, thread, tile)
+rnea_columns = in_each_tile("rnea_columns", rnea_columns_of_tile)
 
 
 class MovingWorlds(OwnWorlds):
@@ -140,7 +124,7 @@ class MovingWorlds(OwnWorlds):
         super().__init__(model, source, 3 * model.nv, nthread, 0)
         # no coordinate of one world stands beside another in lanes
         self.width = 1 if self.batch.nworld == 1 else self.width
-        self._qacc, self._plan, self._revision = np.zeros((self.batch.nworld, model.nv)), None, None
+        self._qacc = np.zeros((self.batch.nworld, model.nv))
 
     def run(self, qacc: np.ndarray) -> np.ndarray:
         """(nworld, 3 nv, nv): by positions, velocities and accelerations; a new array."""
@@ -149,11 +133,9 @@ class MovingWorlds(OwnWorlds):
         if nv:
             self._qacc[...] = qacc
             self.runner.prepare(self.width)
-            if self._plan is None or self._revision != self.model.revision:
-                load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
-                self._plan = self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes)
-                self._revision = self.model.revision
-            self._plan.record.arrays["record_row"][0] = address(out)
-            self._plan.begin(3 * nv, every, every)
-            self.go(self._plan, -(-len(every) // self.width))
+            load, sizes = {"qacc": self._qacc}, {"rate_rest": 0, "rate_steps": 1}
+            plan = self.kept("plan", lambda: self.plan_of(rnea_columns, len(every), {}, {"dg": out}, load, sizes=sizes))
+            plan.addresses("record")[0] = address(out)
+            plan.begin(3 * nv, every, every)
+            self.go(plan, -(-len(every) // self.width))
         return out

@@ -21,7 +21,6 @@ from featherlane.sensitivity.derivative.implicit_passes import EPS
 from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
 from featherlane.sensitivity.derivative.points import move, move_state
 from featherlane.sensitivity.derivative.rates import COLUMNS
-from featherlane.sensitivity.derivative.transition import control_steps
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.consistency import inverse_constraint
@@ -50,7 +49,7 @@ def _measure(m, d):
 
 
 @over_tiles(p=COLUMNS)
-def sensor_points(m, d, b, p, thread, tile, W):
+def sensor_points(m, d, b, p, thread, tile):
     """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
 
     The acceleration is qacc, moved along by its rate da.
@@ -58,14 +57,14 @@ def sensor_points(m, d, b, p, thread, tile, W):
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.
     """
-    move_state(m, d, b, p, thread, tile, W)
+    move_state(m, d, b, p, thread, tile)
     at, step = p.at[0], p.up[0]
     move(d.act, m.na, at, step, 2 * m.nv)
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
     _measure(m, d)
-    write_records(b, thread, tile, W, 0)
+    write_records(b, thread, tile, 0)
 
 
 class SensorWorlds(MovedWorlds):
@@ -99,14 +98,10 @@ def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) 
     nx = 2 * model.nv + model.na
     n = nx + model.nu
     with Borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
-        worlds.load(data)
         _, da, _, left = worlds.rates()
         qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
     da[left] = 0.0
     with Borrowed(SensorWorlds, model, data, n, nthread, disabled) as points:
-        points.load(data)
         points.set_steps(EPS)
-        ranges = points.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
-        up, down = control_steps(model.__dict__["actuator_ctrllimited"], ranges, points.batch.arrays.rows["ctrl"], EPS)
-        points.set_some_steps(nx, up, down)
+        points.set_some_steps(nx, *points.control_steps(slice(None), EPS))
         return points.rates(qacc, da), left

@@ -27,12 +27,6 @@ from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_o
 
 
 @kernel
-def none6(d):
-    """No motion, no force."""
-    return zeros(d, 6)
-
-
-@kernel
 def add_linear(x, a, v):
     """The motion x and the translation along the world's axes by v[a ...]."""
     return x[0], x[1], x[2], x[3] + v[a], x[4] + v[a + 1], x[5] + v[a + 2]
@@ -42,10 +36,10 @@ def add_linear(x, a, v):
 def _still(d, p, v):
     """The translations of a free joint, whose axes nothing carries along and before which nothing moves."""
     for k in range(v, v + 3):
-        store6(p.dof_carried, 6 * k, none6(d))
-        store3(p.dof_turned, 3 * k, (zero(d), zero(d), zero(d)))
-        store6(p.dof_rate, 6 * k, none6(d))
-        store6(p.dof_lag, 6 * k, none6(d))
+        store6(p.dof_carried, 6 * k, zeros(d, 6))
+        store3(p.dof_turned, 3 * k, zeros(d, 3))
+        store6(p.dof_rate, 6 * k, zeros(d, 6))
+        store6(p.dof_lag, 6 * k, zeros(d, 6))
 
 
 @kernel
@@ -87,9 +81,9 @@ def _outwards(m, d, p, i, x):
 @kernel
 def outwards(m, d, p, x):
     """Motions of all bodies at qvel and qacc, and at rest at the acceleration x; forces that give them."""
-    store6(d.cvel, 0, none6(d))
+    store6(d.cvel, 0, zeros(d, 6))
     store6(d.cacc, 0, world_acceleration(m, d))
-    store6(p.body_lag, 0, none6(d))
+    store6(p.body_lag, 0, zeros(d, 6))
     for i in range(1, m.nbody):
         _outwards(m, d, p, i, x)
 
@@ -151,15 +145,20 @@ def position_column(m, d, p, k):
 
 
 @kernel
+def _towards_root(m, d, p, k, f):
+    """dg of dof k and of those before it <- the work of f."""
+    for c in range(m.D_diag[k] + 1):
+        j = m.D_colind[m.D_rowadr[k] + c]
+        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
+
+
+@kernel
 def velocity_column(m, d, p, k):
     """dg <- rates of C by the velocity of dof k; 0 beforehand."""
-    f, w, S = load6(p.dof_damping_force, 6 * k), load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
-    a, above = m.D_rowadr[k], m.D_diag[k]
-    for c in range(above + 1):
-        j = m.D_colind[a + c]
-        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
-    for c in range(above + 1, m.D_rownnz[k]):
-        j = m.D_colind[a + c]
+    w, S = load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
+    _towards_root(m, d, p, k, load6(p.dof_damping_force, 6 * k))
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
         drag = dot3(load3(p.dof_drag, 3 * j), (S[0], S[1], S[2]))
         p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), w) + drag
 
@@ -167,11 +166,8 @@ def velocity_column(m, d, p, k):
 @kernel
 def acceleration_column(m, d, p, k):
     """dg <- column k of the bodies' inertia matrix; 0 beforehand."""
-    f, S = load6(p.dof_momentum, 6 * k), load6(d.cdof, 6 * k)
-    a, above = m.D_rowadr[k], m.D_diag[k]
-    for c in range(above + 1):
-        j = m.D_colind[a + c]
-        p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
-    for c in range(above + 1, m.D_rownnz[k]):
-        j = m.D_colind[a + c]
+    S = load6(d.cdof, 6 * k)
+    _towards_root(m, d, p, k, load6(p.dof_momentum, 6 * k))
+    for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
+        j = m.D_colind[m.D_rowadr[k] + c]
         p.dg[j] = dot6(load6(p.dof_momentum, 6 * j), S)

@@ -41,14 +41,10 @@ def _contact(m, d, k, least):
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
     elif m.opt_cone == PYRAMIDAL:
-        for i in range(3 * k + 1, 3 * k + 3):
+        for e in range(d.con_dim[k] - 1):
+            i = 3 * k + 1 + e if e < 2 else 3 * turn(d, k) + e - 2
             least = _nearest(y + d.primal.con_y[i], size, present, least)
             least = _nearest(y - d.primal.con_y[i], size, present, least)
-        if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
-            for i in range(d.con_dim[k] - 3):
-                least = _nearest(y + d.primal.con_y[r + i], size, present, least)
-                least = _nearest(y - d.primal.con_y[r + i], size, present, least)
     else:
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
         # parts where y = T; sticks up to D y + Dt T = 0

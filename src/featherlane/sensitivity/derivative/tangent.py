@@ -48,14 +48,14 @@ def linear_jacobian(r, x):
 def quaternion_tangent(m, d, r):
     """Columns of J(r), of exp(-r)."""
     one = real(d, 1.0)
-    x, y, z = (one, zero(d), zero(d)), (zero(d), one, zero(d)), (zero(d), zero(d), one)
+    axes = (one, zero(d), zero(d)), (zero(d), one, zero(d)), (zero(d), zero(d), one)
     if m.opt_rotation == INFINITESIMAL:
         p = quat_conj(quat_normalize((one, 0.5 * r[0], 0.5 * r[1], 0.5 * r[2])))
-        J = (linear_jacobian(r, x), linear_jacobian(r, y), linear_jacobian(r, z))
+        J = tuple(linear_jacobian(r, x) for x in axes)
     else:
         p = quat_conj(rotation_vector_quat(r))
-        J = (right_jacobian(r, x), right_jacobian(r, y), right_jacobian(r, z))
-    return J, (rotate(p, x), rotate(p, y), rotate(p, z))
+        J = tuple(right_jacobian(r, x) for x in axes)
+    return J, tuple(rotate(p, x) for x in axes)
 
 
 @kernel

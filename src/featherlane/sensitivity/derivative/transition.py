@@ -19,7 +19,7 @@ from featherlane.model.arguments import LARGEST, bounded, count
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
+from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds, as_given
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos
@@ -123,12 +123,9 @@ def transition_fd(
     nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
     n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
     with Borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
-        worlds.load(data)
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
-        out = _differentiate(worlds, _state_difference).swapaxes(1, 2)
-    if isinstance(data, Data):
-        out = out[0]
+        out = as_given(data, _differentiate(worlds, _state_difference).swapaxes(1, 2))
     A, B = out[..., :nx, :nx], out[..., :nx, nx:]
     return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
 
@@ -169,12 +166,9 @@ def inverse_fd(
     eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
     with Borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
-        worlds.load(data)
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         worlds.set_steps(eps)
-        out = _differentiate(worlds, _force_difference, 1 + actuation, acceleration)
-    if isinstance(data, Data):
-        out = out[0]
+        out = as_given(data, _differentiate(worlds, _force_difference, 1 + actuation, acceleration))
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
 
@@ -231,25 +225,7 @@ def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
         rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
         if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
             return
-    worlds.set_some_steps(first, *control_steps(limited, ranges, ctrl, eps, worlds.centered))
-
-
-def control_steps(
-    limited: np.ndarray, ranges: np.ndarray, ctrl: np.ndarray, eps: float, centered: bool = True
-) -> tuple[np.ndarray, np.ndarray]:
-    """How far controls (n, nu) move up and down: not where that would leave their range.
-
-    Args:
-        limited: (nu,) `actuator_ctrllimited`.
-        ranges: (nu, 2) or (n, nu, 2) `actuator_ctrlrange`.
-        ctrl: (n, nu) controls.
-        eps: by how much they move inside.
-        centered: differences of two moved points.
-    """
-    low, high = np.moveaxis(np.where(limited[:, None], ranges, [-np.inf, np.inf]), -1, 0)
-    up = (ctrl >= low) & (ctrl + eps <= high)
-    down = (ctrl - eps >= low) & (ctrl <= high) & (centered | ~up)
-    return eps * up, eps * down
+    worlds.set_some_steps(first, *worlds.control_steps(slice(None), eps, worlds.centered))
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------

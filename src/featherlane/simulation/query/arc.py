@@ -47,7 +47,7 @@ def find_arc(m, d, k):
 
 
 @over_tiles
-def arc_tiles(m, d, b, thread, tile, W):
+def arc_tiles(m, d, b, thread, tile):
     """The frames of the worlds of a tile, then the arcs of each world.
 
     Reads:  the rows that the transfers of b bring in.
@@ -59,7 +59,7 @@ def arc_tiles(m, d, b, thread, tile, W):
     for k in range(m.nwrap):
         if m.wrap_type[k] >= WRAP_SPHERE:
             find_arc(m, d, k)
-            write_records(b, thread, tile, W, s)
+            write_records(b, thread, tile, s)
             s += 1
 
 

@@ -35,7 +35,7 @@ class Distances(NamedTuple):
 
 
 @over_tiles
-def distance_tiles(m, d, b, thread, tile, W):
+def distance_tiles(m, d, b, thread, tile):
     """The frames of the worlds of a tile, then nstep pairs of geoms of each world.
 
     Reads:  the rows that the transfers of b bring in.
@@ -44,9 +44,9 @@ def distance_tiles(m, d, b, thread, tile, W):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         _geom_distance(m, d)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 
 @over_tiles
-def pose_tiles(m, d, b, thread, tile, W):
+def pose_tiles(m, d, b, thread, tile):
     """The frames of the worlds of a tile.
 
     Reads:  the rows that the transfers of b bring in.
@@ -24,7 +24,7 @@ def pose_tiles(m, d, b, thread, tile, W):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 class Poses(Question):

@@ -44,35 +44,34 @@ class Hits(NamedTuple):
 
 # ---- kernels -------------------------------------------------------------------------------------------
 @stage
-def cast_many(m, d, points, directions, excludes, distances, geoms, normals, count):
-    """Cast `count` rays of one world, W at a time; the whole numbers before are addresses of their reals.
+def cast_many(m, d, rays, hits, count):
+    """Cast `count` rays of one world, W at a time.
 
-    Every lane of the tile holds that world's frames.
+    `rays` is the address of points, directions and excluded bodies, one after the other, `hits` that of distances,
+    geoms and normals.  Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
-    Writes: what lies at `distances`, `geoms` and `normals`; ray.*.
+    Writes: what lies at `hits`; ray.*.
     """
-    point, direction, exclude = scalars(d, points), scalars(d, directions), scalars(d, excludes)
-    distance, geom, normal = scalars(d, distances), scalars(d, geoms), scalars(d, normals)
-    W = width(d)
+    ray, hit, W = scalars(d, rays), scalars(d, hits), width(d)
     for first in range(0, count, W):
         for lane in range(W):
             k = first + lane if first + lane < count else count - 1
             for i in range(3):
-                write_lane(d.ray.point, i, lane, read_lane(point, 3 * k + i, 0))
-                write_lane(d.ray.direction, i, lane, read_lane(direction, 3 * k + i, 0))
-            write_lane(d.ray.exclude, 0, lane, read_lane(exclude, k, 0))
+                write_lane(d.ray.point, i, lane, read_lane(ray, 3 * k + i, 0))
+                write_lane(d.ray.direction, i, lane, read_lane(ray, 3 * (count + k) + i, 0))
+            write_lane(d.ray.exclude, 0, lane, read_lane(ray, 6 * count + k, 0))
         cast(m, d)
         for lane in range(W):
             k = first + lane
             if k < count:
-                write_lane(distance, k, 0, read_lane(d.ray.distance, 0, lane))
-                write_lane(geom, k, 0, read_lane(d.ray.geom, 0, lane))
+                write_lane(hit, k, 0, read_lane(d.ray.distance, 0, lane))
+                write_lane(hit, count + k, 0, read_lane(d.ray.geom, 0, lane))
                 for i in range(3):
-                    write_lane(normal, 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
+                    write_lane(hit, 2 * count + 3 * k + i, 0, read_lane(d.ray.normal, i, lane))
 
 
 @over_tiles
-def cast_tiles(m, d, b, thread, tile, W):
+def cast_tiles(m, d, b, thread, tile):
     """The frames of the worlds of a tile, then nstep rays of each world.
 
     Reads:  the rows that the transfers of b bring in.
@@ -81,9 +80,9 @@ def cast_tiles(m, d, b, thread, tile, W):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         cast(m, d)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
 
 
 # ---- what is given ------------------------------------------------------------------------------------------
@@ -178,6 +177,8 @@ class Rays(Question):
     Attributes:
         shape: of the rays.
         number: rays of each world.
+        point, direction, exclude: of each ray, in one piece of memory.
+        distance, geom, normal: of each hit, in another.
     """
 
     loop = cast_tiles
@@ -191,21 +192,19 @@ class Rays(Question):
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
         self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
-        self.length, rows = length, (*shape, 3)
-        self.point = np.array(np.broadcast_to(point, rows), dtype, order="C")
-        self.direction = np.array(np.broadcast_to(direction, rows), dtype, order="C")
-        self.exclude = np.array(_excluded(model, bodyexclude, shape), dtype, order="C")
-        self.distance, self.geom, self.normal = np.empty(shape, dtype), np.empty(shape, dtype), np.empty(rows, dtype)
+        self.length, n, rows = length, prod(shape), (*shape, 3)
+        given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
+        self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
+        self.exclude, self.distance = given[6 * n :].reshape(shape), found[:n].reshape(shape)
+        self.geom, self.normal = found[n : 2 * n].reshape(shape), found[2 * n :].reshape(rows)
+        self.point[...], self.direction[...] = point, direction
+        self.exclude[...] = _excluded(model, bodyexclude, shape)
 
     def enter(self, workspace: Workspace) -> None:
         """Tell a tile what rays can meet."""
         workspace.arrays["ray.seen"][: len(self.seen)] = self.seen
         workspace.arrays["ray.ngeom"][0] = len(self.seen)
         workspace.arrays["ray.cutoff"][0] = self.cutoff
-
-    def addresses(self) -> list[int]:
-        """What `cast_many` takes."""
-        return [address(a) for a in (self.point, self.direction, self.exclude, self.distance, self.geom, self.normal)]
 
     def brought(self) -> dict[str, np.ndarray]:
         """A step is a ray."""
@@ -284,4 +283,4 @@ def ray(
 def _cast(data: Data, rays: Rays) -> None:
     workspace = _tile(data, rays.number)
     rays.enter(workspace)
-    workspace.bound(cast_many)(*rays.addresses(), rays.number)
+    workspace.bound(cast_many)(address(rays.point), address(rays.distance), rays.number)

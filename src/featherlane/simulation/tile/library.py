@@ -12,13 +12,7 @@ from featherlane.model.fields import MODEL
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import ROWS
 
-RECORDS = {
-    "m": (MODEL, True),
-    "d": (DATA, False),
-    "b": (ROWS, True),
-    "m1": (MODEL, True),
-    "d1": (DATA, False),
-}
+RECORDS = {"m": (MODEL, True), "d": (DATA, False), "b": (ROWS, True), "m1": (MODEL, True), "d1": (DATA, False)}
 
 
 PACKAGES = "dynamics collision constraint solver sensor simulation sensitivity".split()

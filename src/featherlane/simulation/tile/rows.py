@@ -13,13 +13,6 @@ its last world in the lanes left over; those do not take part and are not writte
 from featherlane.prelude import *
 from featherlane.lanes import Field, Layout
 
-_TRANSFERS = (
-    ("load", "once, before the first step"),
-    ("control", "before each step"),
-    ("record", "after each step"),
-    ("store", "once, after the last step"),
-)
-
 ROWS = Layout(
     "Rows",
     (
@@ -29,19 +22,15 @@ ROWS = Layout(
         Field("recall_row", "size", doc="address of what world 0 remembers of its pairs; 0: nothing is remembered"),
         Field("recall_stride", "size", doc="bytes from one world's memory to the next"),
         Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
-        *(
-            field
-            for kind, when in _TRANSFERS
-            for field in (
-                Field(f"n{kind}", "size", doc=f"transfers {when}"),
-                Field(f"{kind}_row", "long", (f"n{kind}",), "1", "address of world 0's first real"),
-                Field(f"{kind}_tile", "long", (f"n{kind}",), "1", "offset of the tile's rows in its thread's table"),
-                Field(f"{kind}_count", "long", (f"n{kind}",), "1", "reals of a world"),
-                Field(f"{kind}_stride", "long", (f"n{kind}",), "reals", "from one world to the next"),
-                Field(f"{kind}_step", "long", (f"n{kind}",), "reals", "from one step to the next"),
-                Field(f"{kind}_wide", "long", (f"n{kind}",), "1", "1: float64 at every precision"),
-            )
-        ),
+        Field("nload", "size", doc="transfers once, before the first step; they stand first, then the others in order"),
+        Field("ncontrol", "size", doc="transfers before each step"),
+        Field("nrecord", "size", doc="transfers after each step"),
+        Field("nstore", "size", doc="transfers once, after the last step"),
+        Field("row", "long", ("ntransfer",), "1", "address of world 0's first real"),
+        Field("count", "long", ("ntransfer",), "1", "reals of a world"),
+        Field("stride", "long", ("ntransfer",), "reals", "from one world to the next"),
+        Field("step", "long", ("ntransfer",), "reals", "from one step to the next"),
+        Field("wide", "long", ("ntransfer",), "1", "1: float64 at every precision"),
         Field("tile_address", "long", ("nthread", "ntransfer"), "1", "address of the tile's rows, thread by thread"),
         Field("nthread", "size", doc="threads"),
         Field("ntransfer", "size", doc="transfers of all kinds"),
@@ -50,24 +39,26 @@ ROWS = Layout(
 
 
 @kernel
-def lane_place(b, tile, lane, W):
+def lane_place(b, tile, lane):
     """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
-    k = tile * W + lane
+    k = tile * width(b) + lane
     return k if k < b.nworld else b.nworld - 1
 
 
 @kernel
-def _read(b, index, tile, W, out, source, count, stride, shift):
+def _read(b, index, tile, k, s, out, source):
     """out <- source, from rows of worlds into lanes."""
+    W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     for lane in range(W):
-        first = index[lane_place(b, tile, lane, W)] * stride + shift
+        first = index[lane_place(b, tile, lane)] * stride + shift
         for i in range(count):
             out[i * W + lane] = source[first + i]
 
 
 @kernel
-def _write(b, index, tile, W, out, source, count, stride, shift):
+def _write(b, index, tile, k, s, out, source):
     """out <- source, from lanes into rows of worlds, one row after the other."""
+    W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     for lane in range(min(W, b.nworld - tile * W)):
         first = index[tile * W + lane] * stride + shift
         for i in range(count):
@@ -75,62 +66,59 @@ def _write(b, index, tile, W, out, source, count, stride, shift):
 
 
 @kernel
-def read_rows(b, index, tile, W, row, address, count, stride, shift, wide):
-    """Rows of a tile's worlds into the tile."""
-    if wide:
-        _read(b, index, tile, W, doubles(b, address), doubles(b, row), count, stride, shift)
+def read_rows(b, index, thread, tile, k, s):
+    """Rows of a tile's worlds into the tile: transfer k of step s."""
+    address = b.tile_address[thread * b.ntransfer + k]
+    if b.wide[k]:
+        _read(b, index, tile, k, s, doubles(b, address), doubles(b, b.row[k]))
     else:
-        _read(b, index, tile, W, scalars(b, address), scalars(b, row), count, stride, shift)
+        _read(b, index, tile, k, s, scalars(b, address), scalars(b, b.row[k]))
 
 
 @kernel
-def write_rows(b, index, tile, W, row, address, count, stride, shift, wide):
-    """The tile's values back into the rows of its worlds."""
-    if wide:
-        _write(b, index, tile, W, doubles(b, row), doubles(b, address), count, stride, shift)
+def write_rows(b, index, thread, tile, k, s):
+    """The tile's values back into the rows of its worlds: transfer k of step s."""
+    address = b.tile_address[thread * b.ntransfer + k]
+    if b.wide[k]:
+        _write(b, index, tile, k, s, doubles(b, b.row[k]), doubles(b, address))
     else:
-        _write(b, index, tile, W, scalars(b, row), scalars(b, address), count, stride, shift)
+        _write(b, index, tile, k, s, scalars(b, b.row[k]), scalars(b, address))
 
 
 @kernel
-def load_worlds(b, thread, tile, W):
+def load_worlds(b, thread, tile):
     """What the batch keeps of a tile's worlds, into the tile."""
     for k in range(b.nload):
-        a = b.tile_address[thread * b.ntransfer + b.load_tile[k]]
-        read_rows(b, b.order, tile, W, b.load_row[k], a, b.load_count[k], b.load_stride[k], 0, b.load_wide[k])
+        read_rows(b, b.order, thread, tile, k, 0)
 
 
 @kernel
-def find_memory(d, b, tile, W):
+def find_memory(d, b, tile):
     """Where the worlds of the tile remember their pairs."""
-    for lane in range(W):
+    for lane in range(width(d)):
         address = b.recall_row
         if address != 0:
-            address += b.order[lane_place(b, tile, lane, W)] * b.recall_stride
+            address += b.order[lane_place(b, tile, lane)] * b.recall_stride
         d.recall_address[lane] = address
 
 
 @kernel
-def read_controls(b, thread, tile, W, s):
+def read_controls(b, thread, tile, s):
     """What the call brought for step s."""
-    for k in range(b.ncontrol):
-        a, shift = b.tile_address[thread * b.ntransfer + b.control_tile[k]], s * b.control_step[k]
-        n, stride, wide = b.control_count[k], b.control_stride[k], b.control_wide[k]
-        read_rows(b, b.place, tile, W, b.control_row[k], a, n, stride, shift, wide)
+    for k in range(b.nload, b.nload + b.ncontrol):
+        read_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
-def write_records(b, thread, tile, W, s):
+def write_records(b, thread, tile, s):
     """What the call takes from step s."""
-    for k in range(b.nrecord):
-        a, shift = b.tile_address[thread * b.ntransfer + b.record_tile[k]], s * b.record_step[k]
-        n, stride, wide = b.record_count[k], b.record_stride[k], b.record_wide[k]
-        write_rows(b, b.place, tile, W, b.record_row[k], a, n, stride, shift, wide)
+    first = b.nload + b.ncontrol
+    for k in range(first, first + b.nrecord):
+        write_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
-def store_worlds(b, thread, tile, W):
+def store_worlds(b, thread, tile):
     """What the batch keeps, back into its rows."""
-    for k in range(b.nstore):
-        a = b.tile_address[thread * b.ntransfer + b.store_tile[k]]
-        write_rows(b, b.order, tile, W, b.store_row[k], a, b.store_count[k], b.store_stride[k], 0, b.store_wide[k])
+    for k in range(b.ntransfer - b.nstore, b.ntransfer):
+        write_rows(b, b.order, thread, tile, k, 0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from featherlane.prelude import *
-from featherlane.lanes import Layout, Stage
+from featherlane.lanes import Kernel, Layout, Stage
 from featherlane.simulation.step.forward import forward, forward_pass, step
 from featherlane.simulation.step.inverse import inverse
 from featherlane.simulation.step.wake import unsettle
@@ -16,11 +16,11 @@ from featherlane.simulation.tile.rows import find_memory, load_worlds, read_cont
 
 
 @kernel
-def load_tile(m, d, b, thread, tile, W):
+def load_tile(m, d, b, thread, tile):
     """The worlds of a tile, and which lanes hold one."""
-    load_worlds(b, thread, tile, W)
-    find_memory(d, b, tile, W)
-    d.active[0] = where(lane_index(d) + tile * W < b.nworld, 1.0, 0.0)
+    load_worlds(b, thread, tile)
+    find_memory(d, b, tile)
+    d.active[0] = where(lane_index(d) + tile * width(d) < b.nworld, 1.0, 0.0)
     unsettle(m, d)
 
 
@@ -33,63 +33,47 @@ def over_tiles(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
 def over_tiles(function: Callable | None = None, /, **records: Layout) -> Any:
-    """Decorator: what is done in one tile, `(m, d, b, thread, tile, W)`, as a stage that does it in many.
+    """Decorator: turns what is done in one tile, `(m, d, b, thread, tile)`, into a stage that does it in many.
 
     The stage `(m, d, b, thread, first, last)` brings worlds into each tile of a thread in turn, marks the lanes that
-    hold one as active, and calls the function.  What goes back to the worlds' rows the function writes.  With a record
-    of its own, `@over_tiles(p=LAYOUT)`, p stands behind b in both.
+    hold one as active, and calls the function.  The function itself writes results back to the worlds' rows.  With a
+    separate record, `@over_tiles(p=LAYOUT)`, p follows b in both.
     """
-    return looped(function, {}) if function else functools.partial(looped, records=records)
-
-
-def looped(function: Callable, records: dict[str, Layout]) -> Stage:
-    """The stage of `over_tiles`, with the records of the function."""
-    do = kernel(function)
-
-    def plain(m, d, b, thread, first, last):
-        W = width(d)
-        for tile in range(first, last):
-            load_tile(m, d, b, thread, tile, W)
-            do(m, d, b, thread, tile, W)
-
-    def with_record(m, d, b, p, thread, first, last):
-        W = width(d)
-        for tile in range(first, last):
-            load_tile(m, d, b, thread, tile, W)
-            do(m, d, b, p, thread, tile, W)
-
-    loop: Any = with_record if records else plain
-    functools.update_wrapper(loop, function)
-    del loop.__wrapped__  # the stage has parameters of its own
-    return Stage(loop, records)
+    if function is None:
+        return functools.partial(over_tiles, **records)
+    return _loop(function.__name__, function.__doc__, kernel(function), records)
 
 
 def in_each_tile(name: str, do: Stage) -> Stage:
-    """The loop of `over_tiles` about a stage `(m, d, b, thread, tile)`, or `(m, d, b, p, thread, tile)`, p its record.
+    """Returns the loop of `over_tiles` around a stage `(m, d, b, thread, tile)`, or `(m, d, b, p, thread, tile)`.
 
-    For what reads numbers of the model itself, not through stages that it calls: worlds may have their own, which tiles
-    bring, and compiled code takes a number of the model to stay what it is as long as a stage runs.
+    A function that reads parameters of the model itself, and not through stages that it calls, must be such a stage:
+    worlds may have different parameters, which each tile loads, and compiled code takes a parameter of the model as
+    constant while a stage runs.
     """
-
-    def plain(m, d, b, thread, first, last):
-        W = width(d)
-        for tile in range(first, last):
-            load_tile(m, d, b, thread, tile, W)
-            do(m, d, b, thread, tile)
-
-    def with_record(m, d, b, p, thread, first, last):
-        W = width(d)
-        for tile in range(first, last):
-            load_tile(m, d, b, thread, tile, W)
-            do(m, d, b, p, thread, tile)
-
-    loop, records = (with_record, {"p": do.records[do.parameters[3]]}) if do.records else (plain, {})
-    loop.__name__, loop.__qualname__, loop.__module__ = name, name, do.function.__module__
-    loop.__doc__ = f"""`{do.name}` in each tile.
+    text = f"""`{do.name}` in each tile.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: what `{do.name}` writes; active, recall_address, tree_settled.
     """
+    return _loop(name, text, do, do.records)
+
+
+def _loop(name: str, text: str | None, do: Kernel, records: Mapping[str, Layout]) -> Stage:
+    """The stage that loads each tile and does `do` in it; a kernel has no optional parameter, hence two signatures."""
+
+    def plain(m, d, b, thread, first, last):
+        for tile in range(first, last):
+            load_tile(m, d, b, thread, tile)
+            do(m, d, b, thread, tile)
+
+    def with_record(m, d, b, p, thread, first, last):
+        for tile in range(first, last):
+            load_tile(m, d, b, thread, tile)
+            do(m, d, b, p, thread, tile)
+
+    loop = with_record if records else plain
+    loop.__name__, loop.__qualname__, loop.__doc__, loop.__module__ = name, name, text, do.function.__module__
     return Stage(loop, records)
 
 
@@ -113,7 +97,7 @@ def sign_contacts(m, d):
 
 
 @over_tiles
-def run_tiles(m, d, b, thread, tile, W):
+def run_tiles(m, d, b, thread, tile):
     """The worlds of a tile through nstep time steps, or one forward pass where nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
@@ -122,15 +106,15 @@ def run_tiles(m, d, b, thread, tile, W):
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
         step(m, d)
-        write_records(b, thread, tile, W, s)
+        write_records(b, thread, tile, s)
     sign_contacts(m, d)
-    store_worlds(b, thread, tile, W)
+    store_worlds(b, thread, tile)
 
 
 @over_tiles
-def inverse_tiles(m, d, b, thread, tile, W):
+def inverse_tiles(m, d, b, thread, tile):
     """Inverse dynamics of the worlds of a tile: at the call's accelerations, or at forward's where nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
@@ -139,7 +123,7 @@ def inverse_tiles(m, d, b, thread, tile, W):
     if b.nstep == 0:
         forward(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, W, s)
+        read_controls(b, thread, tile, s)
     inverse(m, d)
-    write_records(b, thread, tile, W, 0)
-    store_worlds(b, thread, tile, W)
+    write_records(b, thread, tile, 0)
+    store_worlds(b, thread, tile)

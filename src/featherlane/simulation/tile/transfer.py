@@ -82,13 +82,8 @@ class Plan:
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ):
-        self.workspaces, self.transfers, self.wanted, self.loop, self.memory = (
-            workspaces,
-            transfers,
-            wanted,
-            loop,
-            memory,
-        )
+        self.workspaces, self.transfers, self.memory = workspaces, transfers, memory
+        self.wanted, self.loop = wanted, loop
         self.width = workspaces[0].width
         self.has_places = bool(transfers.get("control") or transfers.get("record"))
         self.order, self.place = np.zeros(nworld, np.int64), np.zeros(nworld, np.int64)
@@ -112,15 +107,22 @@ class Plan:
             for name, value in self.wanted.items():
                 w.record.set_size(name, value)
 
+    def addresses(self, kind: str) -> np.ndarray:
+        """Addresses of world 0's first real in the transfers of a kind, which the caller may change."""
+        first = sum(self.record.size(f"n{k}") for k in KINDS[: KINDS.index(kind)])
+        return self.record.arrays["row"][first : first + self.record.size(f"n{kind}")]
+
     def _make_record(self) -> Record:
         first, nthread = self.workspaces[0], len(self.workspaces)
-        everything = [(kind, t) for kind in KINDS for t in self.transfers.get(kind, ()) if t.array.size]
+        kept = {kind: [t for t in self.transfers.get(kind, ()) if t.array.size] for kind in KINDS}
+        everything = [(t, kind in ("control", "record")) for kind in KINDS for t in kept[kind]]
         sizes = {"nworld": 0, "nstep": 0, "nthread": nthread, "ntransfer": len(everything)}
+        sizes |= {f"n{kind}": len(some) for kind, some in kept.items()}
         memory = self.memory
         sizes["recall_row"] = 0 if memory is None or not memory.size else address(memory)
         sizes["recall_stride"] = 0 if memory is None else memory.strides[0]
         tiles = np.zeros((nthread, max(len(everything), 1)), np.int64)
-        for k, (_, t) in enumerate(everything):
+        for k, (t, _) in enumerate(everything):
             expected = t.declared.stored_as(first.dtype)
             if t.array.dtype != expected:
                 raise ArgumentError(f"transfer of {t.field}: got rows of {t.array.dtype}, needed are {expected}")
@@ -128,18 +130,12 @@ class Plan:
                 record = next(r for r in (w.record, w.rows.record, *own) if r.layout is t.layout)
                 tiles[thread, k] = address(record.arrays[t.field])
         arrays = {"order": self.order, "place": self.place, "tile_address": tiles.reshape(-1)}
-        for kind in KINDS:
-            rows = [(k, t.array, t.declared.is_wide) for k, (kind_k, t) in enumerate(everything) if kind_k == kind]
-            sizes[f"n{kind}"] = len(rows)
-            per_step = kind in ("control", "record")
-            columns = {
-                "row": [address(a) for _, a, _ in rows],
-                "tile": [k for k, _, _ in rows],
-                "count": [a[0, 0].size if per_step else a[0].size for _, a, _ in rows],
-                "stride": [a.strides[0] // a.itemsize for _, a, _ in rows],
-                "step": [a.strides[1] // a.itemsize if per_step else 0 for _, a, _ in rows],
-                "wide": [int(wide) for _, _, wide in rows],
-            }
-            for name, values in columns.items():
-                arrays[f"{kind}_{name}"] = np.asarray(values or [0], np.int64)
+        columns = {
+            "row": [address(t.array) for t, _ in everything],
+            "count": [t.array[0, 0].size if per_step else t.array[0].size for t, per_step in everything],
+            "stride": [t.array.strides[0] // t.array.itemsize for t, _ in everything],
+            "step": [t.array.strides[1] // t.array.itemsize if per_step else 0 for t, per_step in everything],
+            "wide": [int(t.declared.is_wide) for t, _ in everything],
+        }
+        arrays |= {name: np.asarray(values or [0], np.int64) for name, values in columns.items()}
         return Record(ROWS, sizes, arrays, first.width, first.dtype)

@@ -293,7 +293,4 @@ def mocap_defaults(model, values: Callable[[str], np.ndarray]) -> dict[str, np.n
     bodies = bodies[np.argsort(model.body_mocapid[bodies])]
     quat = values("body_quat")[..., bodies, :]
     norm = np.linalg.norm(quat, axis=-1, keepdims=True)
-    return {
-        "mocap_pos": values("body_pos")[..., bodies, :],
-        "mocap_quat": quat / np.where(norm > 0, norm, 1.0),
-    }
+    return {"mocap_pos": values("body_pos")[..., bodies, :], "mocap_quat": quat / np.where(norm > 0, norm, 1.0)}

@@ -17,14 +17,7 @@ from featherlane.dynamics.inertia.joint_space import solve
 from featherlane.dynamics.inertia.metric import metric_factor, metric_times
 from featherlane.solver.primal.history import half_product, record
 from featherlane.solver.primal.line_search import line_search, line_terms
-from featherlane.solver.primal.problem import (
-    TINY,
-    advance_rows,
-    evaluate,
-    place_rows,
-    store_forces,
-    trace_of_inertia,
-)
+from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows, store_forces, trace_of_inertia
 from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
 from featherlane.solver.primal.start import warm_start
 

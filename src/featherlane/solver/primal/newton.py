@@ -25,14 +25,7 @@ from featherlane.solver.primal.accuracy import refine
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import primal_gap, record
 from featherlane.solver.primal.line_search import FAR, line_rounding, line_terms, step_length
-from featherlane.solver.primal.problem import (
-    TINY,
-    advance_rows,
-    evaluate,
-    set_switches,
-    store_forces,
-    trace_of_inertia,
-)
+from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, set_switches, store_forces, trace_of_inertia
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 

@@ -38,7 +38,8 @@ def append(tile, J, start, n, **given):
     r, v, a = rows.append_row(tile.m, tile.d, start, n)
     here = np.array(given.pop("present", [True, True]))
     numbers = {"c": 0.0, "cfm": 0.0, "lo": 0.0, "hi": 0.0} | given
-    rows.set_row(tile.m, tile.d, r, v, a, here, *(v * 0.0 + x for x in numbers.values()))
+    c, cfm, *bounds = (v * 0.0 + x for x in numbers.values())
+    rows.set_row(tile.m, tile.d, (r, v, a), here, c, cfm, bounds)
     return r, v, a
 
 

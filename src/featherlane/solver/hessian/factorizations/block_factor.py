@@ -10,137 +10,165 @@ pattern adds are exact: what a world ends with does not depend on the pattern th
 Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
 """
 
+from typing import NamedTuple
+
 from featherlane.prelude import *
 
 
-# ---- rank-s updates: rows of a target less multipliers at p times the source rows at e -------------------------------
+class Block(NamedTuple):
+    """The rows of one block."""
+
+    first: int  # its first dof
+    size: int  # its rows
+    adr: int  # where they begin in H
+    above: int  # columns of the blocks above
+    stride: int  # from one row to the next: above + size
+
+
+class Sources(NamedTuple):
+    """Rows that are subtracted from a target, and their multipliers."""
+
+    adr: int  # where the first begins in H, at the first column that the target takes
+    stride: int  # from one to the next
+    n: int  # how many
+    pivot: int  # where the first one's multipliers stand in hessian.pivot: one for each row of the target
+    w: int  # multipliers of each
+
+
+# ---- rank-n updates: rows of a target less multipliers times the source rows -----------------------------------------
 @kernel
-def update_tile(A, P, rows, e, stride, s, p, w, height, width):
-    """So many columns of the target's rows, in registers: their first entries are at `rows`."""
-    x = tuple(tuple(A[rows[r] + c] for c in range(width)) for r in range(height))
-    for k in range(s - 1, -1, -1):
-        q = e + k * stride
-        f, y = tuple(-P[p + k * w + r] for r in range(height)), tuple(A[q + c] for c in range(width))
-        x = tuple(tuple(fma(f[r], y[c], x[r][c]) for c in range(width)) for r in range(height))
+def update_tile(d, rows, source, i, c, height, width):
+    """Columns c to c + width - 1 of the target's rows i, i + 1, ..., which begin at `rows`, in registers."""
+    A, P = d.hessian.H, d.hessian.pivot
+    x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
+    for k in range(source.n - 1, -1, -1):
+        q, p = source.adr + k * source.stride + c, source.pivot + k * source.w + i
+        f, y = tuple(-P[p + r] for r in range(height)), tuple(A[q + j] for j in range(width))
+        x = tuple(tuple(fma(f[r], y[j], x[r][j]) for j in range(width)) for r in range(height))
     for r in unrolled(range(height)):
-        for c in unrolled(range(width)):
-            A[rows[r] + c] = x[r][c]
+        for j in unrolled(range(width)):
+            A[rows[r] + c + j] = x[r][j]
 
 
 @kernel
-def update_two_rows(A, P, u, v, e, stride, s, p, w, columns):
-    """So many columns of two rows."""
+def update_two_rows(d, u, v, source, i, columns):
+    """So many columns of the target's rows i and i + 1, which begin at u and v."""
     c = 0
     while c + 6 <= columns:
-        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=6)
+        update_tile(d, (u, v), source, i, c, height=2, width=6)
         c += 6
     while c + 2 <= columns:
-        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=2)
+        update_tile(d, (u, v), source, i, c, height=2, width=2)
         c += 2
     if c < columns:
-        update_tile(A, P, (u + c, v + c), e + c, stride, s, p, w, height=2, width=1)
+        update_tile(d, (u, v), source, i, c, height=2, width=1)
 
 
 @kernel
-def update_row(A, P, u, e, stride, s, p, w, columns):
-    """So many columns of one row."""
+def update_row(d, u, source, i, columns):
+    """So many columns of the target's row i, which begins at u."""
     for c in range(columns):
-        update_tile(A, P, (u + c,), e + c, stride, s, p, w, height=1, width=1)
+        update_tile(d, (u,), source, i, c, height=1, width=1)
 
 
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
-def multiply_column(A, P, inverse, first, size, a, above, x, i, start):
+def multiply_column(d, block, i, start):
     """P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
+    A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
     xi = x[first + i]
-    for k in range(size - 1, start - 1, -1):
-        s = A[a + k * (above + size) + above + i] * inverse[first + k]
-        P[k * size + i] = s
+    for k in range(block.size - 1, start - 1, -1):
+        s = A[block.adr + k * block.stride + block.above + i] * inverse[first + k]
+        P[k * block.size + i] = s
         xi = fma(-s, x[first + k], xi)
     x[first + i] = xi
 
 
 @kernel
-def finish_row(A, P, inverse, first, size, a, above, x, i):
-    """Row i of a block, less what the rows below it take."""
-    stride = above + size
-    k = i + 1
-    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
-    u, e = a + i * stride, a + k * stride
-    update_row(A, P, u, e, stride, size - k, k * size + i, size, above + k)
-    inverse[first + i] = 1.0 / A[u + above + i]
+def rows_from(block, k):
+    """Rows k, k + 1, ... of a block, with their multipliers for the block's own rows."""
+    return Sources(block.adr + k * block.stride, block.stride, block.size - k, k * block.size, block.size)
 
 
 @kernel
-def finish_two_rows(A, P, inverse, first, size, a, above, x, i):
+def finish_row(d, block, i):
+    """Row i of a block, less what the rows below it take."""
+    k, u = i + 1, block.adr + i * block.stride
+    multiply_column(d, block, i, k)
+    update_row(d, u, rows_from(block, k), i, block.above + k)
+    d.hessian.dinv[block.first + i] = 1.0 / d.hessian.H[u + block.above + i]
+
+
+@kernel
+def finish_two_rows(d, block, i):
     """Rows i and i - 1 of a block, then row i - 1 less what row i takes."""
-    stride, k = above + size, i + 1
-    j, v, e = i - 1, a + i * stride, a + k * stride
-    u = v - stride
-    multiply_column(A, P, inverse, first, size, a, above, x, i, k)
-    multiply_column(A, P, inverse, first, size, a, above, x, j, k)
-    update_two_rows(A, P, u, v, e, stride, size - k, k * size + j, size, above + i)
-    update_tile(A, P, (v + above + i,), e + above + i, stride, size - k, k * size + i, size, height=1, width=1)
+    A, first, above, k, j = d.hessian.H, block.first, block.above, i + 1, i - 1
+    v = block.adr + i * block.stride
+    u = v - block.stride
+    multiply_column(d, block, i, k)
+    multiply_column(d, block, j, k)
+    update_two_rows(d, u, v, rows_from(block, k), j, above + i)
+    update_tile(d, (v,), rows_from(block, k), i, above + i, height=1, width=1)
     inv = 1.0 / A[v + above + i]
     s = A[v + above + j] * inv
     for c in range(above + i):
         A[u + c] = fma(-s, A[v + c], A[u + c])
-    P[i * size + j] = s
-    inverse[first + i] = inv
-    inverse[first + j] = 1.0 / A[u + above + j]
-    x[first + j] = fma(-s, x[first + i], x[first + j])
+    d.hessian.pivot[i * block.size + j] = s
+    d.hessian.dinv[first + i] = inv
+    d.hessian.dinv[first + j] = 1.0 / A[u + above + j]
+    d.primal.search[first + j] = fma(-s, d.primal.search[first + i], d.primal.search[first + j])
 
 
 @kernel
-def factor_rows(A, P, inverse, first, size, a, above, x):
+def factor_rows(d, block):
     """Eliminate the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; leaves L there."""
-    i = size - 1
+    i = block.size - 1
     while i > 0:
-        finish_two_rows(A, P, inverse, first, size, a, above, x, i)
+        finish_two_rows(d, block, i)
         i -= 2
     if i == 0:
-        finish_row(A, P, inverse, first, size, a, above, x, 0)
-    for k in range(1, size):
-        e = a + k * (above + size) + above
+        finish_row(d, block, 0)
+    for k in range(1, block.size):
+        e = block.adr + k * block.stride + block.above
         for c in range(k):
-            A[e + c] = P[k * size + c]
+            d.hessian.H[e + c] = d.hessian.pivot[k * block.size + c]
 
 
 @kernel
-def take_multipliers(A, P, inverse, first, size, e, stride, x, target, w):
+def take_multipliers(d, block, place, target, w):
     """P_ki = A_ki / D_k for the columns i of one block above, and x_i -= P_ki x_k."""
+    inverse, x, e = d.hessian.dinv, d.primal.search, block.adr + place
     for i in range(w):
         xi = x[target + i]
-        for k in range(size - 1, -1, -1):
-            s = A[e + k * stride + i] * inverse[first + k]
-            P[k * w + i] = s
-            xi = fma(-s, x[first + k], xi)
+        for k in range(block.size - 1, -1, -1):
+            s = d.hessian.H[e + k * block.stride + i] * inverse[block.first + k]
+            d.hessian.pivot[k * w + i] = s
+            xi = fma(-s, x[block.first + k], xi)
         x[target + i] = xi
 
 
 @kernel
-def update_rows(A, P, u, width, w, e, stride, size, columns, triangle):
-    """So many columns of the target's w rows, at u, two rows at a time.
+def update_rows(d, u, width, source, columns, triangle):
+    """So many columns of the target's rows, at u, as many as a source row has multipliers, two at a time.
 
     triangle: 1 the block on the diagonal follows, row i up to column i.  The first of two rows gets one entry more, and
     no one reads it.
     """
     i = 0
-    while i + 2 <= w:
-        n = columns + triangle * (i + 2)
-        update_two_rows(A, P, u + i * width, u + i * width + width, e, stride, size, i, w, n)
+    while i + 2 <= source.w:
+        update_two_rows(d, u + i * width, u + i * width + width, source, i, columns + triangle * (i + 2))
         i += 2
-    if i < w:
-        update_row(A, P, u + i * width, e, stride, size, i, w, columns + triangle * (i + 1))
+    if i < source.w:
+        update_row(d, u + i * width, source, i, columns + triangle * (i + 1))
 
 
 @kernel
-def eliminate_from(m, d, A, P, b, at, a, stride, x):
+def eliminate_from(m, d, block, b, at):
     """What block b, its rows factored, adds to the block row of its column number `at`; leaves L there."""
-    o, size = d.hessian.blockadr[b], m.block_dofnum[b]
+    o, stride = d.hessian.blockadr[b], block.stride
     c = d.hessian.blockcol[o + at]
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[o + at]
-    take_multipliers(A, P, d.hessian.dinv, m.block_dofadr[b], size, a + place, stride, x, target, w)
+    take_multipliers(d, block, place, target, w)
     u, f, e = d.hessian.rowadr[target], d.hessian.blockadr[c], 0
     width = d.hessian.rownnz[target] - 1 + w
     while e <= at:
@@ -154,12 +182,12 @@ def eliminate_from(m, d, A, P, b, at, a, stride, x):
         columns, triangle = d.hessian.blockplace[o + e] - start, 1
         if e < at:
             columns, triangle = columns + m.block_dofnum[d.hessian.blockcol[o + e]], 0
-        update_rows(A, P, u + q, width, w, a + start, stride, size, columns, triangle)
+        update_rows(d, u + q, width, Sources(block.adr + start, stride, block.size, 0, w), columns, triangle)
         e += 1
         f += 1
-    for k in range(size):
+    for k in range(block.size):
         for i in range(w):
-            A[a + k * stride + place + i] = P[k * w + i]
+            d.hessian.H[block.adr + k * stride + place + i] = d.hessian.pivot[k * w + i]
 
 
 @stage
@@ -172,12 +200,12 @@ def factor_blocks(m, d):
     """
     for k in range(m.nblock):
         b = m.nblock - 1 - k
-        size, a = m.block_dofnum[b], d.hessian.rowadr[m.block_dofadr[b]]
-        last = d.hessian.blocknum[b] - 1
+        first, size, last = m.block_dofadr[b], m.block_dofnum[b], d.hessian.blocknum[b] - 1
         above = d.hessian.blockplace[d.hessian.blockadr[b] + last]
-        factor_rows(d.hessian.H, d.hessian.pivot, d.hessian.dinv, m.block_dofadr[b], size, a, above, d.primal.search)
+        block = Block(first, size, d.hessian.rowadr[first], above, above + size)
+        factor_rows(d, block)
         for at in range(last - 1, -1, -1):
-            eliminate_from(m, d, d.hessian.H, d.hessian.pivot, b, at, a, above + size, d.primal.search)
+            eliminate_from(m, d, block, b, at)
 
 
 # ---- substitution ---------------------------------------------------------------------------------------------------
@@ -195,13 +223,14 @@ def run_of_blocks(m, d, at, last):
 
 
 @kernel
-def sum_rows(m, d, L, x, b, r, a, stride, count):
+def sum_rows(m, d, b, r, stride, count):
     """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from row r on: sums overlap."""
-    k, at = m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
+    a = d.hessian.rowadr[k]
     last = at + d.hessian.blocknum[b] - 1
     y = tuple(x[k + c] * d.hessian.dinv[k + c] for c in range(count))
     while at < last:
-        e, j = a + r * stride + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
+        e, j = a + d.hessian.blockplace[at], m.block_dofadr[d.hessian.blockcol[at]]
         at, n = run_of_blocks(m, d, at, last)
         for i in range(n):
             v, q = x[j + i], e + i
@@ -243,10 +272,10 @@ def expand_blocks(m, d):
         above = d.hessian.rownnz[first] - 1
         stride, r = above + size, 0
         while r + 3 <= size:
-            sum_rows(m, d, d.hessian.H, d.primal.search, b, r, a, stride, count=3)
+            sum_rows(m, d, b, r, stride, count=3)
             r += 3
         while r < size:
-            sum_rows(m, d, d.hessian.H, d.primal.search, b, r, a, stride, count=1)
+            sum_rows(m, d, b, r, stride, count=1)
             r += 1
         for k in range(1, size):
             y, e = d.primal.search[first + k], a + k * stride + above

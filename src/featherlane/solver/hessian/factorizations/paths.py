@@ -3,7 +3,7 @@
 A coupling puts two branches on one path to the root, so that the rows of the pattern are again those of a tree: row i
 holds the ancestors of i, then i, and begins the row of each of its descendants.  Dof j stands at the same place in
 every row that has it, and the column-wise L^T D L of a model's own tree (dynamics/sparse/tree_factor.py) serves it,
-with the rows below a column as a list (factor_listed; the model's own tree goes without, up to 11 % faster).
+with the rows below a column as a list (`listed`; the model's own tree goes without, up to 11 % faster).
 
 What is not exact is the fill: a path takes in whole branches, and all that other couplings have put on them.  In few
 trees that is little, and the entries cost less than those of short block rows (PATH_WORTH); in a stack of bodies rows

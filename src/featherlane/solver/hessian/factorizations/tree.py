@@ -8,9 +8,10 @@ Source: Featherstone, RBDA, sec. 6.5.
 
 from featherlane.prelude import *
 from featherlane.dynamics.sparse.tree_factor import (
+    System,
+    TreeRows,
     expand_columns,
     factor_columns,
-    factor_listed,
     solve_lt_columns,
     solve_lt_rows,
 )
@@ -43,6 +44,20 @@ def own_all_contacts(m, d):
 
 
 # ---- the factor -----------------------------------------------------------------------------------------------------
+@kernel
+def own_rows(m, d):
+    """The rows of the model's own tree."""
+    h = d.hessian
+    return TreeRows(m.nv, h.rowadr, h.rownnz, m.chain_colind, h.below, h.below, h.below)
+
+
+@kernel
+def path_rows(m, d):
+    """Rows that are closed under paths (paths.py)."""
+    h = d.hessian
+    return TreeRows(m.nv, h.rowadr, h.rownnz, h.colind, h.below, h.belowadr, h.belowrow)
+
+
 @stage
 def factor_chains(m, d):
     """H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
@@ -52,33 +67,11 @@ def factor_chains(m, d):
     Writes: hessian.H, hessian.dinv (nv,), primal.search (nv,).
     Cost:   O(nv * depth^2).
     """
+    system = System(d.hessian.H, d.hessian.H, d.hessian.dinv, d.primal.search)
     if d.hessian.pattern[0] == PATHS:
-        factor_listed(
-            m.nv,
-            d.hessian.rowadr,
-            d.hessian.rownnz,
-            d.hessian.colind,
-            d.hessian.below,
-            d.hessian.belowadr,
-            d.hessian.belowrow,
-            d.hessian.H,
-            d.hessian.dinv,
-            d.primal.search,
-        )
+        factor_columns(path_rows(m, d), listed=1, system=system, own=1, reduce=1)
     else:
-        factor_columns(
-            m.nv,
-            d.hessian.rowadr,
-            d.hessian.rownnz,
-            m.chain_colind,
-            d.hessian.below,
-            d.hessian.H,
-            d.hessian.H,
-            d.hessian.dinv,
-            own=1,
-            reduce=1,
-            f=d.primal.search,
-        )
+        factor_columns(own_rows(m, d), listed=0, system=system, own=1, reduce=1)
 
 
 @stage
@@ -89,45 +82,26 @@ def expand_chains(m, d):
     Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
     """
     if d.hessian.pattern[0] == PATHS:
-        expand_columns(
-            m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.hessian.dinv, d.primal.search
-        )
+        expand_columns(path_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
     else:
-        expand_columns(
-            m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, d.hessian.H, d.hessian.dinv, d.primal.search
-        )
+        expand_columns(own_rows(m, d), d.hessian.H, d.hessian.dinv, d.primal.search)
 
 
 @kernel
 def reduce_chains(m, d):
     """search <- L^-T search."""
     if d.hessian.pattern[0] == PATHS:
-        solve_lt_rows(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.primal.search)
+        solve_lt_rows(path_rows(m, d), d.hessian.H, d.primal.search)
     else:
-        solve_lt_columns(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.below, d.hessian.H, d.primal.search)
+        solve_lt_columns(own_rows(m, d), d.hessian.H, d.primal.search)
 
 
 @kernel
 def substitute_chains(m, d, X):
     """X <- H^-1 X for a panel of columns."""
     if d.hessian.pattern[0] == PATHS:
-        a, b = d.hessian.belowadr, d.hessian.belowrow
-        reduce_panel(
-            m.nv,
-            d.hessian.rowadr,
-            d.hessian.rownnz,
-            d.hessian.colind,
-            d.hessian.below,
-            a,
-            b,
-            listed=1,
-            L=d.hessian.H,
-            X=X,
-        )
-        expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, d.hessian.colind, d.hessian.H, d.hessian.dinv, X)
+        reduce_panel(path_rows(m, d), listed=1, L=d.hessian.H, X=X)
+        expand_panel(path_rows(m, d), d.hessian.H, d.hessian.dinv, X)
     else:
-        below = d.hessian.below
-        reduce_panel(
-            m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, below, below, below, listed=0, L=d.hessian.H, X=X
-        )
-        expand_panel(m.nv, d.hessian.rowadr, d.hessian.rownnz, m.chain_colind, d.hessian.H, d.hessian.dinv, X)
+        reduce_panel(own_rows(m, d), listed=0, L=d.hessian.H, X=X)
+        expand_panel(own_rows(m, d), d.hessian.H, d.hessian.dinv, X)

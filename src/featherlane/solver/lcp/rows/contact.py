@@ -85,15 +85,15 @@ def append_friction(m, d, k, start, n, present, normal, spin):
     """The rows of friction of contact k behind its normal row; `spin` as `set_parameters` gave it."""
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
-        r, v, a = append_row(m, d, start, n)
+        row = append_row(m, d, start, n)
         goal, soft, force = zero(d), m.opt_cfm[0], zero(d)
         if c < 3:
             slip = d.con_compliance[2 * k + c - 1]
             goal, soft, force = d.con_belt[3 * k + c], where(slip > 0.0, slip, soft), d.con_frictionforce[k]
         elif c == 3:
             goal = spin
-        set_row(m, d, r, v, a, present, goal, soft, zero(d), zero(d))
-        set_friction(d, r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
+        set_row(m, d, row, present, goal, soft, (zero(d), zero(d)))
+        set_friction(d, row.r, normal, present, coefficient(d.con_friction[5 * k + c - 1]), force)
 
 
 @kernel
@@ -102,10 +102,10 @@ def append_contact(m, d, k, start, n, present):
     spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
-    normal, v, a = append_row(m, d, start, n)
-    set_row(m, d, normal, v, a, present, normal_velocity(m, d, k, E, v), C, zero(d), real(d, INFINITE))
-    d.con_lcprow[k] = normal
-    append_friction(m, d, k, start, n, present, normal, spin)
+    row = append_row(m, d, start, n)
+    set_row(m, d, row, present, normal_velocity(m, d, k, E, row.v), C, (zero(d), real(d, INFINITE)))
+    d.con_lcprow[k] = row.r
+    append_friction(m, d, k, start, n, present, row.r, spin)
 
 
 @kernel

@@ -43,9 +43,9 @@ def loss_row(m, d, k):
     """Friction loss of a dof, one-dof row k."""
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
-    r, v, a = append_dof_row(m, d, i, d.dofrow_J[k])
-    set_row(m, d, r, v, a, present, zero(d), cfm, d.dofrow_lo[k], d.dofrow_hi[k])
-    return r
+    row = append_dof_row(m, d, i, d.dofrow_J[k])
+    set_row(m, d, row, present, zero(d), cfm, (d.dofrow_lo[k], d.dofrow_hi[k]))
+    return row.r
 
 
 @kernel
@@ -61,10 +61,10 @@ def limit_row(m, d, k):
     j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
-    r, v, a = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
-    c = stop_velocity(m, j, erp, err, v)
-    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
-    return r
+    row = append_dof_row(m, d, d.dofrow_dof[k], d.dofrow_J[k])
+    c = stop_velocity(m, j, erp, err, row.v)
+    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    return row.r
 
 
 @kernel
@@ -102,10 +102,10 @@ def equality_row(m, d, k, size):
     q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, timestep(m)
     solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
     erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
-    r, v, a = append_general_row(m, d, k)
+    row = append_general_row(m, d, k)
     c, most = -(erp / h) * d.genrow_pos[k], real(d, INFINITE)
-    set_row(m, d, r, v, a, present, c, cfm, -most, most)
-    return r
+    set_row(m, d, row, present, c, cfm, (-most, most))
+    return row.r
 
 
 @kernel
@@ -140,9 +140,9 @@ def tendon_loss_row(m, d, k):
     """Friction loss of a tendon, general row k."""
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
-    r, v, a = append_general_row(m, d, k)
-    set_row(m, d, r, v, a, present, zero(d), cfm, d.genrow_lo[k], d.genrow_hi[k])
-    return r
+    row = append_general_row(m, d, k)
+    set_row(m, d, row, present, zero(d), cfm, (d.genrow_lo[k], d.genrow_hi[k]))
+    return row.r
 
 
 @kernel
@@ -151,10 +151,10 @@ def ball_limit_row(m, d, k):
     j, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
-    r, v, a = append_general_row(m, d, k)
-    c = stop_velocity(m, j, erp, err, v)
-    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
-    return r
+    row = append_general_row(m, d, k)
+    c = stop_velocity(m, j, erp, err, row.v)
+    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    return row.r
 
 
 @kernel
@@ -164,10 +164,10 @@ def tendon_limit_row(m, d, k):
     err = d.genrow_pos[k] - d.genrow_margin[k]
     solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
     erp, cfm = softness(m, own, own, solref, solimp, err, d.genrow_D[k])
-    r, v, a = append_general_row(m, d, k)
+    row = append_general_row(m, d, k)
     c = -(erp / timestep(m)) * err
-    set_row(m, d, r, v, a, present, c, cfm, zero(d), real(d, INFINITE))
-    return r
+    set_row(m, d, row, present, c, cfm, (zero(d), real(d, INFINITE)))
+    return row.r
 
 
 @kernel

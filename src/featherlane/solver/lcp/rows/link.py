@@ -120,8 +120,7 @@ def append_link(m, d, k, start, n):
         else:
             fill_point_row(d, u, r1, r2, start, n)
             error = dot3(u, shift)
-        r, v, a = append_row(m, d, start, n)
-        set_row(m, d, r, v, a, every, rate * error, cfm, -most, most)
+        set_row(m, d, append_row(m, d, start, n), every, rate * error, cfm, (-most, most))
 
 
 @kernel

@@ -13,7 +13,7 @@ Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone
 """
 
 from featherlane.prelude import *
-from featherlane.dynamics.inertia.joint_space import factor_and_solve
+from featherlane.dynamics.inertia.joint_space import factor_and_solve, inertia_rows
 from featherlane.dynamics.integrator.integrate import damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
 
@@ -60,7 +60,7 @@ def accelerate(m, d):
         for c in range(a, a + m.M_rownnz[i] - 1):
             j = m.M_colind[c]
             d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
-    expand_columns(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, d.qH, d.qHDiagInv, d.qacc)
+    expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
     for i in range(m.nv):
         # absent rows may have turned a zero's sign: + 0 turns it back
         d.qacc[i] = (d.qacc_step[i] + d.qacc[i]) + 0.0

@@ -36,8 +36,8 @@ from featherlane.solver.lcp.rows.softness import own_or
 def joint_motor_row(m, d, j, present):
     """The row of the motor of slide or hinge j, in worlds where it does not stand at a stop."""
     cfm, force = own_or(m.jnt_motor_cfm[j], m.opt_cfm[0]), m.jnt_motor_force[j]
-    r, v, a = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
-    set_row(m, d, r, v, a, present, m.jnt_motor_vel[j], cfm, -force, force)
+    row = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
+    set_row(m, d, row, present, m.jnt_motor_vel[j], cfm, (-force, force))
 
 
 @kernel
@@ -84,14 +84,14 @@ def append_motor(m, d, k, present, low, high):
     for p in range(start, start + n):
         d.primal.search[d.lcp.col[p]] = where(present, d.primal.search[d.lcp.col[p]], 0.0)
     clear_marks(d, start, n)
-    r, v, a = append_row(m, d, start, n)
-    c = where(at, stop_velocity(m, d, k, low, high, v), m.link_motor_vel[k])
+    row = append_row(m, d, start, n)
+    c = where(at, stop_velocity(m, d, k, low, high, row.v), m.link_motor_vel[k])
     cfm = own_or(where(at, m.link_stop_cfm[k], m.link_motor_cfm[k]), m.opt_cfm[0])
     force, free = m.link_motor_force[k], m.link_range[2 * k] < m.link_range[2 * k + 1]
     lo = where(at, where(low & free, 0.0, -most), -force)
     hi = where(at, where(high & free, 0.0, most), force)
-    set_row(m, d, r, v, a, present, c, cfm, lo, hi)
-    return r
+    set_row(m, d, row, present, c, cfm, (lo, hi))
+    return row.r
 
 
 @kernel

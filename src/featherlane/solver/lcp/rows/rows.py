@@ -9,8 +9,8 @@ too.  Rows of one joint, contact or link come as a group that shares its columns
     if n > 0 and has_room(m, d, rows):            # a tile that is full is split, see report_full
         for each row:
             d.primal.search[i] = J_i at each column  # d.dual.mark[i]: FIRST, SECOND or BOTH (moves both bodies alike)
-            r, v, a = append_row(m, d, start, n)  # its number; J v and J Mh^-1 f
-            set_row(m, d, r, v, a, present, c, cfm, lo, hi)
+            row = append_row(m, d, start, n)  # its number r; J v and J Mh^-1 f
+            set_row(m, d, row, present, c, cfm, (lo, hi))
     clear_marks(d, start, n)
 
 Entries of J are 0 in worlds that lack the row (`where(present, J_i, 0.0)`).  c is the velocity that J v is to have at
@@ -19,6 +19,8 @@ and has its bound by `set_friction`.
 
 A world that lacks a row holds zeros there, on its diagonal too, so that x = 0 and nothing else changes.
 """
+
+from typing import Any, NamedTuple
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import active_worlds
@@ -110,12 +112,17 @@ def whiten(m, d, start, n, e):
     return s
 
 
+class NewRow(NamedTuple):
+    """A row that `set_row` is to complete: its number, J v and J Mh^-1 f."""
+
+    r: int
+    v: Any
+    a: Any
+
+
 @kernel
 def append_row(m, d, start, n):
-    """A new row whose Jacobian stands in `search` at the n columns from start on; `set_row` has to follow.
-
-    Returns its number, J v and J Mh^-1 f.
-    """
+    """A new row whose Jacobian stands in `search` at the n columns from start on; `set_row` has to follow."""
     r, e, v, a = d.lcp.n[0], next_entry(d), zero(d), zero(d)
     for p in range(n):
         i = d.lcp.col[start + p]
@@ -125,21 +132,21 @@ def append_row(m, d, start, n):
     d.lcp.rowadr[r] = e
     d.lcp.diag[r] = whiten(m, d, start, n, e)
     d.lcp.n[0] = r + 1
-    return r, v, a
+    return NewRow(r, v, a)
 
 
 @kernel
-def set_row(m, d, r, v, a, present, c, cfm, lo, hi):
-    """Numbers of row r: b = c / h - (J v / h + J Mh^-1 f), cfm / h on the diagonal, lo <= x <= hi.
+def set_row(m, d, row, present, c, cfm, bounds):
+    """Numbers of a row: b = c / h - (J v / h + J Mh^-1 f), cfm / h on the diagonal, lo <= x <= hi.
 
     Args:
-        v, a: J v and J Mh^-1 f, as `append_row` gave them.
+        row: what `append_row` gave.
         present: where the world has the row.
         c: velocity sought [m/s, rad/s].
         cfm: velocity that a unit force adds [m/(s N)].
-        lo, hi: bounds [N, N m], lo <= 0 <= hi.
+        bounds: (lo, hi) [N, N m], lo <= 0 <= hi.
     """
-    h = timestep(m)
+    h, (r, v, a), (lo, hi) = timestep(m), row, bounds
     soft = where(present, cfm / h, 0.0)
     d.lcp.findex[r] = -1
     d.lcp.b[r] = where(present, (c - v) / h - a, 0.0)
