@@ -18,7 +18,7 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, in_use_of
+from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
@@ -148,7 +148,7 @@ def transition(
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
     else:
-        with Borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
+        with borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
@@ -209,7 +209,7 @@ def acceleration_derivatives(
     disabled = 0 if frictionloss else FRICTIONLOSS
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
-        with Borrowed(kind, model, data, True, nthread, disabled) as worlds:
+        with borrowed(kind, model, data, True, nthread, disabled) as worlds:
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
