@@ -7,7 +7,6 @@ the integrator rk4; `docs/derivatives.md` says which are which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -222,8 +221,9 @@ def acceleration_derivatives(
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
     """The parts of rates (..., nv, 3 nv + na + nu)."""
     nv, n = rates.shape[-2:]
-    parts = (rates[..., i:j] for i, j in pairwise((0, nv, 2 * nv, 2 * nv + na, n - nv, n)))
-    return AccelerationDerivatives._make((*parts, nearest))
+    act, force = 2 * nv + na, n - nv
+    by_state = rates[..., :nv], rates[..., nv : 2 * nv], rates[..., 2 * nv : act]
+    return AccelerationDerivatives(*by_state, rates[..., act:force], rates[..., force:], nearest)
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
