@@ -44,7 +44,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
 
         def run(chosen: np.ndarray, width: int) -> np.ndarray:
             self.passes(width, rest).run_base(chosen)
-            return self.based[chosen, 0, FITS] > 0.0
+            return chosen[~(self.based[chosen, 0, FITS] > 0.0)]
 
         self.narrowing(self.every, self.passes(self.width, rest).each, run)
         return self.qacc
@@ -64,15 +64,15 @@ class ImplicitWorlds(DifferentiatedWorlds):
             parts = rates.state, rates.acceleration, rates.nearest
             if rates.is_kept and len(chosen) == nworld:
                 found[:] = parts
-            else:
-                found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
-                for total, a in zip(found, parts, strict=True):
-                    total[chosen] = a
-            return rates.fits
+                return chosen[:0]
+            found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
+            for total, a in zip(found, parts, strict=True):
+                total[chosen] = a
+            return chosen[~rates.fits]
 
         over = []
         for rest, todo in self.groups():
             wide = self.passes(self.width, rest)
             over.append(self.narrowing(todo, wide.each, partial(run, wide)))
         state, acceleration, nearest = found
-        return state, acceleration, nearest, np.concatenate(over)
+        return state, acceleration, nearest, over[0] if len(over) == 1 else np.concatenate(over)

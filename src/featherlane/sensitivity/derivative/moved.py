@@ -111,7 +111,7 @@ class OwnWorlds:
         Args:
             chosen: numbers of the worlds.
             each: worlds of a pass, at most.
-            run: runs a pass of some worlds through tiles of a width, and returns which of them are done.
+            run: runs a pass of some worlds through tiles of a width, and returns the numbers of those that do not fit.
             width: of the first tiles, 0: `width`.
 
         Returns:
@@ -119,7 +119,8 @@ class OwnWorlds:
         """
         for size in dict.fromkeys((width or self.width, 1)):
             parts = [chosen[first : first + each] for first in range(0, len(chosen), each)]
-            chosen = np.concatenate([part[~run(part, size)] for part in parts])
+            left = [run(part, size) for part in parts]
+            chosen = left[0] if len(left) == 1 else np.concatenate(left)
             if not len(chosen):
                 break
         return chosen
