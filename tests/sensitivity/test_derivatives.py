@@ -240,7 +240,7 @@ def test_worlds_may_differ_in_their_model(rng):
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
-    for module in (fl.sensitivity.derivative.implicit, fl.sensitivity.derivative.implicit_passes):
+    for module in (fl.sensitivity.derivative.one_world, fl.sensitivity.derivative.implicit_passes):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.load("quadruped")
     batch = fl.Batch(model, 19, nthread=1)

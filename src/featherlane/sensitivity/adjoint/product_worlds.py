@@ -17,7 +17,7 @@ from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
 from featherlane.sensitivity.derivative.exact import transition
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, in_use_of
+from featherlane.sensitivity.derivative.moved import OwnWorlds, borrowed, in_use_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
@@ -119,7 +119,7 @@ class ProductSteps:
         """See `Steps`."""
         model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
-        with Borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
+        with borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
             self.trajectory, self._worlds = trajectory, worlds
             yield
 

@@ -70,16 +70,6 @@ def pull_tangent(m, d, velocity, h, position, out):
 
 
 @kernel
-def add_loss(m, d, p):
-    """Costates += how the loss moves with this state directly."""
-    for i in range(m.nv):
-        p.by_q[i] = p.by_q[i] + p.loss_q[i]
-        p.by_v[i] = p.by_v[i] + p.loss_v[i]
-    for a in range(m.na):
-        p.by_act[a] = p.by_act[a] + p.loss_act[a]
-
-
-@kernel
 def solve_costate(m, d, p, damped):
     """y, z; by_q and by_v <- what x' has of q and v directly."""
     h = timestep(m)
@@ -156,7 +146,12 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         k = s * (n + REPORTS)
         read_controls(b, thread, tile, s)
-        add_loss(m, d, p)
+        # how the loss moves with the state after this step directly
+        for i in range(m.nv):
+            p.by_q[i] = p.by_q[i] + p.loss_q[i]
+            p.by_v[i] = p.by_v[i] + p.loss_v[i]
+        for a in range(m.na):
+            p.by_act[a] = p.by_act[a] + p.loss_act[a]
         damped = begin_step(m, d, p)
         if d.con_overflow[0] == 0:
             # rows that found no room in company may find it alone

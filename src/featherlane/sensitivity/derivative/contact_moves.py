@@ -12,6 +12,7 @@ from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.collision.frame import frame_of, turning_tangent
 from featherlane.collision.given import NO_CANDIDATE
+from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.rows.rows import moving_body
 
 STEP = 2e-7  # m, rad: by how much poses move; what lies flat, and hardly so, bends within 1e-4
@@ -24,14 +25,6 @@ def share(m, b):
     """c_b: no two bodies that can touch have the same; 0 for what stands still."""
     own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
     return own if moving_body(m, b) > 0 else 0.0
-
-
-@kernel
-def _keep_poses(m, d, p):
-    for e in range(3 * m.ngeom):
-        p.geom_pos[e] = d.geom_xpos[e]
-    for e in range(9 * m.ngeom):
-        p.geom_mat[e] = d.geom_xmat[e]
 
 
 @kernel
@@ -355,7 +348,8 @@ def contact_moves(m, d, p):
     n = d.ncon_slot[0]
     p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)
     if n > 0:
-        _keep_poses(m, d, p)
+        copy(d.geom_xpos, 3 * m.ngeom, p.geom_pos, 0)
+        copy(d.geom_xmat, 9 * m.ngeom, p.geom_mat, 0)
         for k in range(n):
             p.slot_cand[k], p.slot_point[k] = d.con_cand[k], d.con_point[k]
             for e in range(2 * k, 2 * k + 2):

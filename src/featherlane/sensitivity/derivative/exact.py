@@ -7,7 +7,6 @@ the integrator rk4; `docs/derivatives.md` says which are which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITF
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, in_use_of
+from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
@@ -148,7 +147,7 @@ def transition(
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
     else:
-        with Borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
+        with borrowed(LcpWorlds if lcp else ImplicitWorlds, model, data, False, nthread, disabled) as worlds:
             out, _, nearest, left = rk4_rates(worlds) if rk4 and isinstance(worlds, ImplicitWorlds) else worlds.rates()
     out = out.swapaxes(1, 2)
     if len(left):
@@ -209,7 +208,7 @@ def acceleration_derivatives(
     disabled = 0 if frictionloss else FRICTIONLOSS
     out, nearest = np.empty((nworld, na + nu, nv)), np.ones(nworld)
     if nv:
-        with Borrowed(kind, model, data, True, nthread, disabled) as worlds:
+        with borrowed(kind, model, data, True, nthread, disabled) as worlds:
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
@@ -222,8 +221,9 @@ def acceleration_derivatives(
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
     """The parts of rates (..., nv, 3 nv + na + nu)."""
     nv, n = rates.shape[-2:]
-    parts = (rates[..., i:j] for i, j in pairwise((0, nv, 2 * nv, 2 * nv + na, n - nv, n)))
-    return AccelerationDerivatives._make((*parts, nearest))
+    act, force = 2 * nv + na, n - nv
+    by_state = rates[..., :nv], rates[..., nv : 2 * nv], rates[..., 2 * nv : act]
+    return AccelerationDerivatives(*by_state, rates[..., act:force], rates[..., force:], nearest)
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,24 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.dynamics.inertia.articulated import uses_articulated
-from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS
 from featherlane.sensitivity.derivative.formulas import (
     BY_WORLD,
     LOOKED_AT,
-    acts_at_once,
     leaves_rest,
     rest_of_worlds,
-    serves,
 )
 from featherlane.sensitivity.derivative.implicit_passes import DifferentiatedWorlds, Passes
-
-
-def formulas_alone(model: Model) -> bool:
-    """Do formulas alone serve the model, whatever its coordinates move by?"""
-    asks = model.na > 0 or not acts_at_once(model) or leaves_rest(model, {})
-    return serves(model, {}) and not asks and not uses_articulated(model)
 
 
 class ImplicitWorlds(DifferentiatedWorlds):
@@ -54,7 +44,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
 
         def run(chosen: np.ndarray, width: int) -> np.ndarray:
             self.passes(width, rest).run_base(chosen)
-            return self.based[chosen, 0, FITS] > 0.0
+            return chosen[~(self.based[chosen, 0, FITS] > 0.0)]
 
         self.narrowing(self.every, self.passes(self.width, rest).each, run)
         return self.qacc
@@ -68,19 +58,21 @@ class ImplicitWorlds(DifferentiatedWorlds):
         """
         nworld, found = self.batch.nworld, []
 
-        def run(rest: bool, chosen: np.ndarray, width: int) -> np.ndarray:
-            rates = self.passes(width, rest).run(chosen)
+        def run(wide: Passes, chosen: np.ndarray, width: int) -> np.ndarray:
+            passes = wide if wide.width == width else self.passes(width, wide.leaves_rest)
+            rates = passes.run(chosen)
             parts = rates.state, rates.acceleration, rates.nearest
             if rates.is_kept and len(chosen) == nworld:
                 found[:] = parts
-            else:
-                found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
-                for total, a in zip(found, parts, strict=True):
-                    total[chosen] = a
-            return rates.fits
+                return chosen[:0]
+            found[:] = found or [np.empty((nworld, *a.shape[1:])) for a in parts]
+            for total, a in zip(found, parts, strict=True):
+                total[chosen] = a
+            return chosen[~rates.fits]
 
-        over = [
-            self.narrowing(todo, self.passes(self.width, rest).each, partial(run, rest)) for rest, todo in self.groups()
-        ]
+        over = []
+        for rest, todo in self.groups():
+            wide = self.passes(self.width, rest)
+            over.append(self.narrowing(todo, wide.each, partial(run, wide)))
         state, acceleration, nearest = found
-        return state, acceleration, nearest, np.concatenate(over)
+        return state, acceleration, nearest, over[0] if len(over) == 1 else np.concatenate(over)

@@ -23,7 +23,7 @@ from featherlane.sensitivity.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given, each_step, in_use_of
+from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, each_step, in_use_of
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import place
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
@@ -81,7 +81,7 @@ def inverse_derivatives(
     if not nv or discrete or not serves(model, in_use_of(data)):
         return inverse_fd(model, data, 1e-6, True, actuation, qacc, nthread)
     disabled = 0 if actuation else int(Disable.ACTUATION)
-    with Borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:
+    with borrowed(InverseWorlds, model, data, threads(nthread), disabled) as worlds:
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         out, left = worlds.rates(acceleration)
     if len(left):

@@ -123,7 +123,7 @@ class LcpWorlds(OwnWorlds):
             k = len(chosen)
             state[chosen], acceleration[chosen] = self.state[:k], self.acceleration[:k]
             nearest[chosen] = self.report[:k, NEAREST]
-            return self.report[:k, FITS] > 0.0
+            return chosen[~(self.report[:k, FITS] > 0.0)]
 
         left = self.narrowing(np.arange(nworld), self.each, run, self.width if nworld > 1 else 1)
         return state, acceleration, nearest, left

@@ -7,8 +7,9 @@ small world then takes some ten microseconds besides what it computes.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -49,7 +50,9 @@ class OwnWorlds:
     def __init__(self, model: Model, source: Data | Batch, npoint: int, nthread: int, disabled: int):
         self.model, self.disabled = model, disabled
         nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source.arrays.expanded))
-        self.batch = Batch(model, nworld, nthread or _threads(model, nworld * npoint), "float64", source.ngiven)
+        # threads that are worth their start
+        worth = max(1, min(cores(), nworld * npoint * model.nv // (8 * TILE_DOFS)))
+        self.batch = Batch(model, nworld, nthread or worth, "float64", source.ngiven)
         self.runner, self.width = self.batch.runner, _width(source) or self.batch.width
         self.runner.disabled = disabled
         for name in ON_DEMAND:
@@ -108,7 +111,7 @@ class OwnWorlds:
         Args:
             chosen: numbers of the worlds.
             each: worlds of a pass, at most.
-            run: runs a pass of some worlds through tiles of a width, and returns which of them are done.
+            run: runs a pass of some worlds through tiles of a width, and returns the numbers of those that do not fit.
             width: of the first tiles, 0: `width`.
 
         Returns:
@@ -116,7 +119,8 @@ class OwnWorlds:
         """
         for size in dict.fromkeys((width or self.width, 1)):
             parts = [chosen[first : first + each] for first in range(0, len(chosen), each)]
-            chosen = np.concatenate([part[~run(part, size)] for part in parts])
+            left = [run(part, size) for part in parts]
+            chosen = left[0] if len(left) == 1 else np.concatenate(left)
             if not len(chosen):
                 break
         return chosen
@@ -151,6 +155,7 @@ class MovedWorlds(OwnWorlds):
         outputs: fields that it gives, side by side.
         n: coordinates.
         centered: two points for each coordinate; else one, and the world as it is.
+        follows: does the stage move the acceleration by its rates `da`?
 
     Attributes:
         flat: are positions numbers, each of its own dof?
@@ -167,8 +172,9 @@ class MovedWorlds(OwnWorlds):
         centered: bool,
         nthread: int,
         disabled: int = 0,
+        follows: bool = False,
     ):
-        self.outputs, self.n, self.centered, self.loop = outputs, n, centered, loop
+        self.outputs, self.n, self.centered, self.loop, self.follows = outputs, n, centered, loop, follows
         self.npoint = 2 * n if centered else n + 1
         super().__init__(model, source, self.npoint, nthread, disabled)
         nworld = self.batch.nworld
@@ -196,13 +202,16 @@ class MovedWorlds(OwnWorlds):
         self.span[self.span == 0.0] = 1.0
         self._eps, self._written = None, False
 
-    def run(self, first: int, nstep: int = 1, qacc: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def run(
+        self, first: int, nstep: int = 1, qacc: np.ndarray | None = None, da: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A pass through the points of the next worlds, `each` at most.
 
         Args:
             first: the first of these worlds.
             nstep: as the stage has it.
             qacc: (nworld, nv) accelerations that it reads.
+            da: (nworld, n, nv) rates of these, if the acceleration follows.
 
         Returns:
             Its outputs: (k, n, m) where coordinates moved up and where they moved down, or did not; valid until the
@@ -215,6 +224,9 @@ class MovedWorlds(OwnWorlds):
             self._write_steps(slice(first, first + k))
         if qacc is not None:
             self._qacc[...] = qacc
+        if da is not None:
+            part = da[first : first + k]
+            self._rates[: 2 * k * n, 0] = np.concatenate([part, part], 1).reshape(-1, self.model.nv)
         self.runner.prepare(self.width)
         if self._begun != (first, k, nstep):
             plan.begin(nstep, first + self._order[: k * self.npoint], self._place[: k * self.npoint])
@@ -239,10 +251,6 @@ class MovedWorlds(OwnWorlds):
             steps[:, 0], steps[:, 1:] = 0.0, up - down
         self._written = self.each == self.batch.nworld
 
-    def _more(self) -> dict[str, np.ndarray]:
-        """What calls bring besides, point by point."""
-        return {}
-
     def _made_plan(self) -> Plan:
         """The transfers, with memory for all points of a pass."""
         batch, total, n = self.batch, self.each * self.npoint, self.n
@@ -256,7 +264,9 @@ class MovedWorlds(OwnWorlds):
         if "sensordata" in self.outputs and plain_sensors(self.model):
             read = fields_read(self.model) - {"sensordata"}
             self._read = {name: np.empty((total, 1, *DATA[name].dims(batch.arrays.sizes))) for name in read}
-        brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)} | self._more()
+        brought = {"at": at.reshape(-1, 1, 1), "up": self._steps.reshape(-1, 1, 1)}
+        if self.follows:
+            self._rates = brought["da"] = np.zeros((total, 1, self.model.nv))
         taken = {
             name: self._out[:, :, end - size : end] for name, size, end in zip(self.outputs, sizes, ends, strict=True)
         }
@@ -267,7 +277,8 @@ class MovedWorlds(OwnWorlds):
 T = TypeVar("T", bound=OwnWorlds)
 
 
-class Borrowed(Generic[T]):
+@contextmanager
+def borrowed(kind: type[T], model: Model, source: Data | Batch, *how) -> Iterator[T]:
     """Worlds of a kind for one call, in the state of the source: left with the model by an earlier call, or new ones.
 
     Args:
@@ -275,24 +286,17 @@ class Borrowed(Generic[T]):
         model, source: as for `OwnWorlds`.
         how: its other arguments.
     """
-
-    def __init__(self, kind: type[T], model: Model, source: Data | Batch, *how):
-        shape = None if isinstance(source, Data) else (source.nworld, *source.arrays.expanded)
-        key = kind, how, source.ngiven, _width(source), shape, os.getpid()
-        self._idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
-        self._kind, self._arguments, self._source = kind, (model, source, *how), source
-
-    def __enter__(self) -> T:
-        try:
-            self._worlds = self._idle.pop()
-        except IndexError:
-            self._worlds = self._kind(*self._arguments)
-        self._worlds.load(self._source)
-        return self._worlds
-
-    def __exit__(self, *error) -> None:
-        if error[0] is None and len(self._idle) < KEPT:
-            self._idle.append(self._worlds)
+    shape = None if isinstance(source, Data) else (source.nworld, *source.arrays.expanded)
+    key = kind, how, source.ngiven, _width(source), shape, os.getpid()
+    idle = model.__dict__.setdefault("_moved_worlds", {}).setdefault(key, [])
+    try:
+        worlds = idle.pop()
+    except IndexError:
+        worlds = kind(model, source, *how)
+    worlds.load(source)
+    yield worlds
+    if len(idle) < KEPT:
+        idle.append(worlds)
 
 
 def as_given(source: Data | Batch, a: np.ndarray) -> np.ndarray:
@@ -316,8 +320,3 @@ def _width(source: Data | Batch) -> int:
     if isinstance(source, Data):
         return int(source.workspace.arrays["ordered"][0, 0] > 0)
     return int(source.arrays.rows["ordered"].any())
-
-
-def _threads(model: Model, npoint: int) -> int:
-    """Threads that are worth their start."""
-    return max(1, min(cores(), npoint * model.nv // (8 * TILE_DOFS)))

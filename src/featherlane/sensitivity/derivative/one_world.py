@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.dynamics.inertia.articulated import uses_articulated
 from featherlane.lanes.record import address
 from featherlane.model.enums import CONVEX, RK4, Enable
 from featherlane.model.model import Model, check_model
 from featherlane.sensitivity.derivative.columns import NEAREST
-from featherlane.sensitivity.derivative.formulas import KNOWN, formula_steps
-from featherlane.sensitivity.derivative.implicit import formulas_alone
+from featherlane.sensitivity.derivative.formulas import KNOWN, acts_at_once, formula_steps, leaves_rest, serves
 from featherlane.sensitivity.derivative.moved import KEPT, OwnWorlds, each_step
 from featherlane.simulation.world.data import Data, ready
 
@@ -101,4 +101,6 @@ def _serves(model: Model, torques: bool) -> bool:
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
     steps = torques or sizes["opt_integrator"] != RK4
     sleeps = sizes["opt_enableflags"] & int(Enable.SLEEP)
-    return bool(convex and steps and not sleeps and model.nv > 0 and formulas_alone(model))
+    if not (convex and steps and not sleeps and model.nv > 0 and serves(model, {})):
+        return False
+    return not (model.na > 0 or not acts_at_once(model) or leaves_rest(model, {}) or uses_articulated(model))

@@ -153,12 +153,6 @@ def residual(m, d, p, overflow, g, lag):
 # difference over 2e-7 of a dof that moves it by 14 times as much is 1e-5 off.  Richardson's extrapolation of these
 # rows alone removes this error, with kinematics and rows at two more points.
 @kernel
-def _refines(m):
-    """Are there equalities, with rows of their own: neither in the metric of a step nor by the exact diagonal?"""
-    return m.neq > 0 and not has_metric(m) and not wants_exact(m)
-
-
-@kernel
 def add_general_rows(m, d, g):
     """g -= J^T f of the general rows at qacc."""
     make_general_rows(m, d)
@@ -207,7 +201,8 @@ def refine_equalities(m, d, b, p, thread, tile, at, up, down):
 
     (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
     """
-    if _refines(m):
+    # equalities with separate rows: neither in the metric of a step nor by the exact diagonal
+    if m.neq > 0 and not has_metric(m) and not wants_exact(m):
         span = up + down
         scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)
         for reach in unrolled(range(1, 3)):

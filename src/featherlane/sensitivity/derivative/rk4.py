@@ -63,7 +63,8 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """
     model, rows = worlds.model, worlds.batch.arrays.rows
     nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
-    h, states = _timesteps(worlds), _states(worlds)
+    h = np.reshape(worlds.batch.arrays.expanded.shared_or_own("opt_timestep", slice(None)), (-1, 1))
+    h, states = np.broadcast_to(h, (nworld, 1)), _states(worlds)
     dq0, dv0 = np.eye(n, nv), np.eye(n, nv, -nv)
     drate = dv = np.broadcast_to(dv0, (nworld, n, nv))
     dq, da = np.broadcast_to(dq0, drate.shape), np.zeros(drate.shape)
@@ -101,12 +102,6 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
     plan.begin(4, every, every)
     worlds.go(plan, -(-len(every) // worlds.width))
     return found
-
-
-def _timesteps(worlds: ImplicitWorlds) -> np.ndarray:
-    """(nworld, 1): worlds may have their own."""
-    h = worlds.batch.arrays.expanded.shared_or_own("opt_timestep", slice(None))
-    return np.broadcast_to(np.reshape(h, (-1, 1)), (worlds.batch.nworld, 1))
 
 
 def _turning(model: Model) -> list[slice]:

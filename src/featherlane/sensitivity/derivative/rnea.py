@@ -13,7 +13,7 @@ from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.formulas import clear_rates
-from featherlane.sensitivity.derivative.moved import Borrowed, OwnWorlds, as_given
+from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,
@@ -71,7 +71,7 @@ def rnea_derivatives(
         computeRNEADerivatives, whose dtau_da has armatures.
     """
     nv = check(model, data)["nv"]
-    with Borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
+    with borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
         out = worlds.run(given_accelerations(model, data, worlds.batch.nworld, qacc))
     out = as_given(data, out.swapaxes(1, 2))
     return RneaDerivatives(*(out[..., k * nv : (k + 1) * nv] for k in range(3)))

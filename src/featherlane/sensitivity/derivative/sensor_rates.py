@@ -18,9 +18,10 @@ from featherlane.dynamics.integrator.smooth import energy, smooth_acceleration
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.implicit_passes import EPS
-from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds
+from featherlane.sensitivity.derivative.moved import MovedWorlds, borrowed
 from featherlane.sensitivity.derivative.points import move, move_state
 from featherlane.sensitivity.derivative.rates import COLUMNS
+from featherlane.sensitivity.derivative.transition import differentiate
 from featherlane.sensor.measure import needs_energy, sensor_acc, sensor_vel
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.step.consistency import inverse_constraint
@@ -29,23 +30,6 @@ from featherlane.simulation.step.forward import control_and_actuate, forward_pos
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.world.data import Data
-
-
-@kernel
-def _measure(m, d):
-    """`forward` at the acceleration qacc."""
-    forward_position(m, d)
-    if forces_need_contacts(m):
-        early_contacts(m, d)
-        d.con_fresh[0] = 1
-    forward_velocity(m, d)
-    control_and_actuate(m, d)
-    sensor_vel(m, d)
-    smooth_acceleration(m, d)
-    inverse_constraint(m, d, store=1)
-    if needs_energy(m, d):
-        energy(m, d)
-    sensor_acc(m, d)
 
 
 @over_tiles(p=COLUMNS)
@@ -63,45 +47,32 @@ def sensor_points(m, d, b, p, thread, tile):
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
-    _measure(m, d)
+    # `forward` at that acceleration
+    forward_position(m, d)
+    if forces_need_contacts(m):
+        early_contacts(m, d)
+        d.con_fresh[0] = 1
+    forward_velocity(m, d)
+    control_and_actuate(m, d)
+    sensor_vel(m, d)
+    smooth_acceleration(m, d)
+    inverse_constraint(m, d, store=1)
+    if needs_energy(m, d):
+        energy(m, d)
+    sensor_acc(m, d)
     write_records(b, thread, tile, 0)
-
-
-class SensorWorlds(MovedWorlds):
-    """Worlds whose sensors are measured at points, and the rates of the acceleration there.
-
-    Args:
-        model, source, nthread, disabled: as for `OwnWorlds`.
-        n: coordinates.
-    """
-
-    def __init__(self, model: Model, source: Data | Batch, n: int, nthread: int, disabled: int = 0):
-        super().__init__(model, source, sensor_points, ("sensordata",), n, True, nthread, disabled)
-        self._rates = np.zeros((self.each * self.npoint, 1, model.nv))
-
-    def _more(self) -> dict[str, np.ndarray]:
-        return {"da": self._rates}
-
-    def rates(self, qacc: np.ndarray, da: np.ndarray) -> np.ndarray:
-        """Rates of sensordata (nworld, n, nsensordata) at accelerations (nworld, nv) with rates (nworld, n, nv)."""
-        out = []
-        for first in range(0, self.batch.nworld, self.each):
-            part = da[first : first + self.each]
-            self._rates[: 2 * part.shape[0] * self.n, 0] = np.concatenate([part, part], 1).reshape(-1, self.model.nv)
-            high, low = self.run(first, 1, qacc)
-            out.append((high - low) / self.span[first : first + self.each, :, None])
-        return np.concatenate(out)
 
 
 def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
     """Rates of the sensors (nworld, 2 nv + na + nu, nsensordata), and the numbers of worlds that have none."""
     nx = 2 * model.nv + model.na
     n = nx + model.nu
-    with Borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
+    with borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:
         _, da, _, left = worlds.rates()
         qacc, da = worlds.accelerations().copy(), np.ascontiguousarray(da[:, :n])
     da[left] = 0.0
-    with Borrowed(SensorWorlds, model, data, n, nthread, disabled) as points:
+    how = sensor_points, ("sensordata",), n, True, nthread, disabled, True
+    with borrowed(MovedWorlds, model, data, *how) as points:
         points.set_steps(EPS)
         points.set_some_steps(nx, *points.control_steps(slice(None), EPS))
-        return points.rates(qacc, da), left
+        return differentiate(points, lambda worlds, low, high: high - low, 1, qacc, da), left

@@ -33,16 +33,6 @@ def add_linear(x, a, v):
 
 
 @kernel
-def _still(d, p, v):
-    """The translations of a free joint, whose axes nothing carries along and before which nothing moves."""
-    for k in range(v, v + 3):
-        store6(p.dof_carried, 6 * k, zeros(d, 6))
-        store3(p.dof_turned, 3 * k, zeros(d, 3))
-        store6(p.dof_rate, 6 * k, zeros(d, 6))
-        store6(p.dof_lag, 6 * k, zeros(d, 6))
-
-
-@kernel
 def _outwards(m, d, p, i, x):
     """Velocity, acceleration and x of body i; of its dofs what they give the bodies beyond them."""
     parent, first = m.body_parentid[i], m.body_jntadr[i]
@@ -50,7 +40,12 @@ def _outwards(m, d, p, i, x):
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            _still(d, p, v)
+            # translations: nothing carries their axes along, and nothing moves before them
+            for k in range(v, v + 3):
+                store6(p.dof_carried, 6 * k, zeros(d, 6))
+                store3(p.dof_turned, 3 * k, zeros(d, 3))
+                store6(p.dof_rate, 6 * k, zeros(d, 6))
+                store6(p.dof_lag, 6 * k, zeros(d, 6))
             vel, acc, lag = add_linear(vel, v, d.qvel), add_linear(acc, v, d.qacc), add_linear(lag, v, x)
             v += 3
         last = v + 3 if has_quaternion(kind) else v + 1

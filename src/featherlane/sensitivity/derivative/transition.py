@@ -19,7 +19,7 @@ from featherlane.model.arguments import LARGEST, bounded, count
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.moved import Borrowed, MovedWorlds, as_given
+from featherlane.sensitivity.derivative.moved import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos
@@ -122,10 +122,10 @@ def transition_fd(
         refuse_sensors(model)
     nx, outputs = 2 * sizes["nv"] + sizes["na"], (*STATE, "sensordata") if sensors else STATE
     n, disabled = nx + sizes["nu"], 0 if frictionloss else int(Disable.FRICTIONLOSS)
-    with Borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
+    with borrowed(MovedWorlds, model, data, step_points, outputs, n, centered, threads(nthread), disabled) as worlds:
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
-        out = as_given(data, _differentiate(worlds, _state_difference).swapaxes(1, 2))
+        out = as_given(data, differentiate(worlds, _state_difference).swapaxes(1, 2))
     A, B = out[..., :nx, :nx], out[..., :nx, nx:]
     return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
 
@@ -165,10 +165,10 @@ def inverse_fd(
     check_inverse(model)
     eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
-    with Borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
+    with borrowed(MovedWorlds, model, data, inverse_points, outputs, 3 * nv, centered, threads(nthread)) as worlds:
         acceleration = given_accelerations(model, data, worlds.batch.nworld, qacc)
         worlds.set_steps(eps)
-        out = as_given(data, _differentiate(worlds, _force_difference, 1 + actuation, acceleration))
+        out = as_given(data, differentiate(worlds, _force_difference, 1 + actuation, acceleration))
     return InverseDerivatives(*(out[..., k * nv : (k + 1) * nv, :] for k in range(3)))
 
 
@@ -192,18 +192,18 @@ def threads(nthread) -> int:
     return count("nthread", nthread, 0)
 
 
-def _differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None) -> np.ndarray:
+def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=None) -> np.ndarray:
     """Derivatives by each coordinate, a row for each: (nworld, n, m).
 
     Args:
         worlds: the worlds and their points.
         subtract: function of the worlds and of what they gave at two points, low and high, to (..., m).
         nstep: as the stage of the points has it.
-        qacc: accelerations of the worlds, where the stage reads them.
+        qacc, da: accelerations of the worlds and their rates, if the stage reads them.
     """
     out = []
     for first in range(0, worlds.batch.nworld, worlds.each):
-        high, low = worlds.run(first, nstep, qacc)
+        high, low = worlds.run(first, nstep, qacc, da)
         out.append(subtract(worlds, low, high) / worlds.span[first : first + worlds.each, :, None])
     return out[0] if len(out) == 1 else np.concatenate(out)
 
