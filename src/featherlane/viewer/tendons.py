@@ -1,4 +1,4 @@
-"""Spatial tendons along their ways round geoms, switched by group."""
+"""Draws spatial tendons along their paths around geoms, by group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featherlane.viewer.shapes import sphere, tube
 
 
 class Tendons(Marks):
-    """Ways of tendons."""
+    """Draws paths of tendons."""
 
     def __init__(self, server, model: Model, looks: Looks):
         mj = model.mj_model
