@@ -95,7 +95,7 @@ def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | 
     """Returns the source of controls for `--controls`.
 
     Raises:
-        ModelError: the text is no known word, no readable .npy file of the right shape and no function in a .py file.
+        ModelError: it is neither a known word, a readable .npy file of the right shape, nor a function in a .py file.
     """
     if given == "zero":
         return Zero()

@@ -43,7 +43,7 @@ def console() -> Console:
 
 
 def progress(quiet: bool) -> Progress:
-    """Returns a transient progress bar on stderr; it is disabled if `quiet`, or if stderr is no terminal."""
+    """Returns a transient progress bar on stderr; it is disabled if `quiet`, or if stderr is not a terminal."""
     screen = Console(stderr=True)
     about = Column(no_wrap=True, overflow="ellipsis", max_width=max(8, screen.width // 3))
     return Progress(

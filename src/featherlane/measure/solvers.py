@@ -1,7 +1,7 @@
 """Compares several solvers on the same states, each from a cold start.
 
 The states come from one motion under random controls.  Newton at tolerance 0 computes the reference.  Each solver runs
-on each state with the model's tolerance and iteration limit, and then at tolerance 0 for the curves.  All are
+on each state with the model's tolerance and iteration limit, and then at tolerance 0 for curves.  All quantities are
 measured in the same way for all solvers: the gradient and the cost are those of the primal problem at the acceleration
 that the solver returns.
 """

@@ -221,7 +221,7 @@ class Page:
         self.panel = Panel(self)
         self._draw()
 
-    # ---- what is drawn -----------------------------------------------------------------------------------------------
+    # ---- drawing -----------------------------------------------------------------------------------------------------
     def draw_first(self, n: int) -> None:
         """Draws the first n worlds in a grid."""
         self.draw_these(np.arange(max(1, min(n, self.source.nworld))))

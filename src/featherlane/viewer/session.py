@@ -30,7 +30,7 @@ PIECE = 32  # most steps between two moments of the history
 MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 FIRST_STEPS = 100  # steps of a new page before its step time is measured
 TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
-FEW = 16  # most worlds that one thread steps
+FEW = 16  # number of worlds from which on all cores step them; below, one thread
 SPEEDS = (0.01, 10.0)
 
 
