@@ -22,7 +22,7 @@ class Bodies(Marks):
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         half, quat = LENGTH * self.size / 2, frame.quat[:, 1:, None]
         at = (frame.pos + offsets[:, None])[:, 1:, None] + to_world(quat, half * AXES)
         radius = RADIUS * self.size

@@ -25,7 +25,7 @@ class Contacts(Marks):
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         touches = frame.touches
         if touches is None:
             return
@@ -45,7 +45,7 @@ class Forces(Marks):
         self.per_newton, self.radius = (WEIGHT * extent / weight if weight else 0.0), 0.05 * size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         touches = frame.touches
         if touches is None:
             return

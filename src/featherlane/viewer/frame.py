@@ -244,7 +244,7 @@ def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarra
 
 
 def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touches, np.ndarray]:
-    """Contacts with their forces, and islands."""
+    """Returns contacts with their forces, and islands."""
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
         data = _beside(source).data(source, int(world))

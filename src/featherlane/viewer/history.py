@@ -20,7 +20,7 @@ Kept = dict[str, np.ndarray]
 
 @dataclass
 class Pull:
-    """A wrench that the hand applied in one step: force and torque (6,) [N, N m] on the centre of mass of a body."""
+    """A wrench that the mouse applied in one step: force and torque (6,) [N, N m] on the centre of mass of a body."""
 
     world: int
     body: int

@@ -25,7 +25,7 @@ class Joints(Marks):
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.anchor is None or frame.axis is None:
             return
         at = frame.anchor + offsets[:, None]

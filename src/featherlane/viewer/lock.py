@@ -221,7 +221,7 @@ def _taken(host: str, port: int) -> str:
 
 @contextlib.contextmanager
 def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
-    """While active, a web server that is started at `host` calls the lock before it answers."""
+    """Makes a web server that is started at `host` meanwhile call the lock before it answers."""
     from websockets.asyncio import server as module
 
     plain, seen = module.serve, []

@@ -24,7 +24,7 @@ class MassCentres(Marks):
         self.trees = np.unique(model.body_rootid[1:])
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.masses is None:
             return
         centre, mass = frame.masses.centre + offsets[:, None], np.broadcast_to(frame.masses.mass, frame.pos.shape[:2])
@@ -46,7 +46,7 @@ class Inertias(Marks):
         self.model = model
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.masses is None:
             return
         sides = half_sides(frame.masses)

@@ -24,7 +24,7 @@ class Tendons(Marks):
         super().__init__(server, "tendons", {"piece": tube(STEPS), "corner": sphere(STEPS)}, groups)
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.paths is None:
             return
         ways, shown = frame.paths, [g for g in self.groups if self.on[g]]
