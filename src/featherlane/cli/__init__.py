@@ -1,7 +1,7 @@
 """The command line: `featherlane simulate | sweep | view | inspect | doctor | bench | compare | compile`.
 
-Whatever a user can do wrong ends as one message on stderr and exit code 2; worlds whose numbers turned bad as one that
-names them and exit code 3, after all results; Ctrl-C as one that says how far things came, and 130.
+A user error prints one message on stderr and returns exit code 2.  Worlds with non-finite or out-of-range values return
+exit code 3 and a message that names them, after all results.  Ctrl-C prints the progress and returns 130.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from featherlane.errors import BadNumberWarning, FeatherlaneError
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code: 0, or another one after a message.
+    """Runs a command and exits with its code: 0, or another one after a message.
 
     Args:
-        arguments: words after `featherlane`; those of this process where none are given.
+        arguments: words after `featherlane`; None for those of this process.
     """
     sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code."""
+    """Runs a command and returns its exit code."""
     from featherlane.cli.application import application
 
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed, as by `>&-`
+        if getattr(sys, name) is None:  # closed, for example by `>&-`
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            warnings.simplefilter("ignore", BadNumberWarning)  # the commands say which worlds, and when
+            warnings.simplefilter("ignore", BadNumberWarning)  # the commands report the worlds and steps
             code = application(args=arguments, prog_name="featherlane", standalone_mode=False) or 0
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        return 0  # the reader has seen enough (`featherlane inspect humanoid | head`)
+        return 0  # the reader has closed the pipe (`featherlane inspect humanoid | head`)
     except (FeatherlaneError, ValueError, OSError, ImportError) as error:
         return complain(str(error) or type(error).__name__)
     except MemoryError as error:
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return complain("interrupted", INTERRUPTED)
     except Exception as error:
-        # an error of usage, of whichever library parses the options
+        # a usage error, of either library that parses options
         describe = getattr(error, "format_message", None)
         if describe:
             message = describe()
@@ -60,7 +60,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _drop_unwritten() -> None:
-    """Drops what stdout cannot write, as on a full disk: the end of the process would fail on it again."""
+    """Drops output that stdout cannot write, for example on a full disk: otherwise exiting would fail on it again."""
     try:
         sys.stdout.flush()
     except OSError:

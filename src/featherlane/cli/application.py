@@ -21,18 +21,18 @@ application = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-RECORD_BAD = 16  # steps that are kept of each world
+RECORD_BAD = 16  # number of recorded steps of each world
 
 
 class Precision(StrEnum):
-    """Precision of the state and of all arithmetic."""
+    """Precision of the state and of all computations."""
 
     float64 = "float64"
     float32 = "float32"
 
 
 class Rival(StrEnum):
-    """What `bench` measures against."""
+    """Simulator that `bench` compares with."""
 
     mujoco = "mujoco"
 
@@ -143,7 +143,7 @@ def _simulate(
     settings: Settings = None,
     as_json: Json = False,
 ) -> int:
-    """Run worlds of a model through time, and say how fast and how well."""
+    """Simulate worlds of a model; report speed, solver convergence and status counts."""
     from featherlane.cli.simulate import Request, simulate
 
     return simulate(
@@ -188,7 +188,7 @@ def _sweep(
     ] = 0,
     as_json: Json = False,
 ) -> int:
-    """Run a model many times, each time with other numbers, and keep some numbers of each."""
+    """Run a parameter sweep: many rollouts with different parameters, each reduced to a few numbers."""
     from featherlane.cli.sweep import Request, run_sweep
 
     return run_sweep(
@@ -248,7 +248,7 @@ def _view(
         ),
     ] = True,
 ) -> int:
-    """Show worlds in the browser: run, go back, drag, change, plot; needs: pip install 'featherlane[view]'."""
+    """Show worlds in the browser: run, rewind, drag, edit, plot; needs: pip install 'featherlane[view]'."""
     from featherlane.cli.view import Request, view
 
     return view(
@@ -272,7 +272,7 @@ def _view(
 
 @application.command("inspect")
 def _inspect(source: Source, as_json: Json = False) -> None:
-    """Show a model: sizes, tree, sparsity and cost, features, and what is not supported."""
+    """Describe a model: sizes, kinematic tree, sparsity and cost, features, unsupported features."""
     from featherlane.cli.inspect import inspect
 
     inspect(source, as_json)
@@ -284,7 +284,7 @@ def _doctor(
     every: Annotated[bool, typer.Option("--all", help="List every element, not the first few of each kind.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Look for what is wrong with a model: what cannot be, blows up, does nothing, is slow."""
+    """Check a model for errors, instabilities, elements without effect, and slow settings."""
     from featherlane.cli.doctor import doctor
 
     return doctor(source, every, as_json)
@@ -307,11 +307,11 @@ def _bench(
     stages: Annotated[bool, typer.Option(help="Time each stage of a step, too.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Measure speed against MuJoCo: alternated in one process, from the same settled states."""
+    """Measure speed against MuJoCo, alternating in one process from the same settled states."""
     from featherlane.cli.bench import bench
     from featherlane.measure.race import Course
 
-    del against  # one rival, so far
+    del against  # one alternative so far
     course = Course(
         dtype=dtype.value,
         worlds=worlds,
@@ -366,7 +366,7 @@ def _compare(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """Solve the same states with several solvers, from a cold start, and say how well each did."""
+    """Solve the same states with several solvers from a cold start, and report their convergence."""
     from featherlane.cli.compare import compare, compare_contact_models
     from featherlane.measure.contact_models import SOLVERS as ALL_SOLVERS
     from featherlane.measure.contact_models import Contest
@@ -384,7 +384,7 @@ def _compare(
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """The names of a list with commas."""
+    """Splits a list at its commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -397,7 +397,7 @@ def _compile(
     force: Annotated[bool, typer.Option("--force", help="Also where prebuilt kernels are in use.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile all kernels into the cache, where none are prebuilt."""
+    """Compile all kernels into the cache, if none are prebuilt."""
     from featherlane.cli.compile import compile_kernels
 
     compile_kernels(dtype and dtype.value, processes, force, as_json)

@@ -1,4 +1,4 @@
-"""`featherlane bench`: the races of one model or several against MuJoCo, as tables or JSON."""
+"""`featherlane bench`: benchmarks of one or several models against MuJoCo, as tables or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featherlane.measure.machine import machine
 from featherlane.measure.race import Course, Ratio, their_batch
 from featherlane.model.reader import heard
 
-# of a pair that gets as far as its points
+# cost of a pair that reaches the computation of points
 PAIR_KINDS = {
     "apart": "searched and apart",
     "touching": "searched and touching",
@@ -19,11 +19,11 @@ PAIR_KINDS = {
 
 
 def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> None:
-    """Race each model and print the results.
+    """Benchmarks each model and prints the results.
 
     Raises:
-        ModelError: a number out of range, or a model that cannot be loaded; before anything is measured.
-        InstallationError: this MuJoCo has no batches.
+        ModelError: a number is out of range, or a model cannot be loaded; raised before any measurement.
+        InstallationError: this MuJoCo has no `mujoco.batch`.
     """
     course.check()
     their_batch()
@@ -39,7 +39,7 @@ def bench(sources: list[str], course: Course, stages: bool, as_json: bool) -> No
 
 
 def _measured(source: str, course: Course, stages: bool, quiet: bool) -> dict[str, Any]:
-    """All races of one model, with a bar that says how far they are."""
+    """Runs all benchmarks of one model, with a progress bar."""
     with progress(quiet) as bar:
         name = label(source)
         task = bar.add_task(name)
@@ -104,7 +104,7 @@ def _print_stages(screen, result: dict[str, Any]) -> None:
 
 
 def _print_pairs(screen, collision: dict[str, Any]) -> None:
-    """How many pairs of geoms reach each test, and what it takes."""
+    """Prints how many pairs of geoms reach each collision test, and the time of the tests."""
     pairs_of, micro = collision["pairs"], collision.get("microseconds", {})
     lines = {
         "listed by the model": ("listed", None),

@@ -1,4 +1,4 @@
-"""What `inspect` tells of the tests that pairs of geoms go through before contact points are computed."""
+"""Describes the broad-phase tests of a model, which pairs of geoms pass before contact points are computed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from featherlane.model.enums import MESH
 from featherlane.model.hull import hulls
 from featherlane.model.pair import FIRST_SCALAR, NO_FUNCTION
 
-SHOWN = 12  # hulls that are listed, the largest
+SHOWN = 12  # most hulls that are listed, the largest
 
 
 def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The tests in their order, each with how many pairs of geoms it is for, and the hulls that searches walk over.
+    """Returns the tests in order with the number of geom pairs of each, and the hulls of the searched pairs.
 
     Args:
         mj: a compiled model.
-        found: all its `candidates`.
+        found: all `candidates` of the model.
     """
     ints = broad_phase(mj, found)
     boxed = ints["group_boxed"] > 0
@@ -39,7 +39,7 @@ def bounding_tests(mj, found: dict[str, np.ndarray]) -> dict[str, Any]:
 
 
 def _hulls(mj, geoms: np.ndarray) -> list[dict[str, Any]]:
-    """The hulls of these geoms, the one of most vertices first."""
+    """Returns the hulls of these geoms, sorted by decreasing number of vertices."""
     meshes = mj.geom_dataid[geoms[mj.geom_type[geoms] == MESH]]
     hull = hulls(mj)
     rows = [
@@ -55,7 +55,7 @@ def _hulls(mj, geoms: np.ndarray) -> list[dict[str, Any]]:
 
 
 def print_bounding_tests(screen, d: dict[str, Any]) -> None:
-    """Nothing of a model without pairs."""
+    """Prints the tests; prints nothing for a model without pairs."""
     if not d["spheres"]:
         return
     boxes, tree = d["body_boxes"], d["tree"]

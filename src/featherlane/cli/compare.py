@@ -1,4 +1,4 @@
-"""`featherlane compare`: what was measured of solvers, or of contact models, as tables, JSON and pictures."""
+"""`featherlane compare`: comparisons of solvers or of contact models, as tables, JSON and plots."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from featherlane.measure.solvers import REPEATS, Comparison, compare_solvers
 
 
 def compare(request: Comparison, plot: Path | None, as_json: bool) -> None:
-    """Compare solvers, print, and draw.
+    """Compares solvers, prints the results, and draws the plot.
 
     Raises:
-        ModelError: anything wrong with the request, before anything is computed; a motion without a single row.
-        InstallationError: a plot is asked for and matplotlib is not installed.
+        ModelError: the request is invalid (raised before any computation), or the motion has no constraint rows.
+        InstallationError: a plot is requested and matplotlib is not installed.
     """
     _check(request, plot)
     with progress(as_json) as bar:
@@ -35,15 +35,15 @@ def compare(request: Comparison, plot: Path | None, as_json: bool) -> None:
 
 
 def compare_contact_models(request: Contest, plot: Path | None, as_json: bool) -> int:
-    """Compare contact models, print, and draw.
+    """Compares contact models, prints the results, and draws the plot.
 
     Returns:
-        The exit code: BAD_WORLDS where a run's numbers turned bad.
+        The exit code: BAD_WORLDS if a run became non-finite or out of range.
 
     Raises:
-        ModelError: anything wrong with the request, before anything is computed.
-        UnsupportedFeatureError: the model has features that are not computed.
-        InstallationError: a plot is asked for and matplotlib is not installed.
+        ModelError: the request is invalid; raised before any computation.
+        UnsupportedFeatureError: the model has unsupported features.
+        InstallationError: a plot is requested and matplotlib is not installed.
     """
     _check(request, plot)
     with progress(as_json) as bar:
@@ -63,7 +63,7 @@ def compare_contact_models(request: Contest, plot: Path | None, as_json: bool) -
 
 
 def _check(request: Comparison | Contest, plot: Path | None) -> None:
-    """Raise for what cannot be, before anything is computed."""
+    """Raises an error for an invalid request before any computation."""
     request.check()
     if plot is not None:
         check_target(plot, ".png")

@@ -1,4 +1,4 @@
-"""`featherlane compile`: every kernel just in time into the cache, so that no later run waits for the compiler."""
+"""`featherlane compile`: compiles all kernels into the cache, so that later runs do not wait for the compiler."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from featherlane.simulation.tile.library import library, stages
 
 
 def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: bool) -> None:
-    """Compile what this machine's cache lacks.
+    """Compiles the kernels that this machine's cache lacks.
 
     Args:
         dtype: float64 or float32; None for both.
-        processes: how many at once; 0 for all cores.
-        force: also where prebuilt kernels are in use.
-        as_json: print JSON.
+        processes: number of concurrent processes; 0 for all cores.
+        force: whether to compile even if prebuilt kernels are in use.
+        as_json: whether to print JSON.
 
     Raises:
-        ModelError: processes out of range.
-        ImportError: the compiler is not installed; names the command that installs it.
+        ModelError: `processes` is out of range.
+        ImportError: the compiler is not installed; the message has the command that installs it.
     """
     count("processes", processes, 0)
     configuration = library().configuration()

@@ -1,4 +1,4 @@
-"""Where a simulation's controls come from: nowhere, a random generator, a file of numbers, a function."""
+"""Sources of controls for a simulation: zero, random, an array, or a function."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from featherlane.model.array_file import read_array
 
 
 class Zero:
-    """Controls stay as they are: zero, or a keyframe's."""
+    """Leaves the controls unchanged: zero, or those of a keyframe."""
 
     nstep = None
 
     def advance(self, batch, start: int, nstep: int) -> None:
-        """Steps start .. start + nstep - 1."""
+        """Takes steps start .. start + nstep - 1."""
         batch.step(nstep)
 
 
 class Tape:
-    """Controls of each step from an array, (nstep, nu) for all worlds or (nworld, nstep, nu)."""
+    """Reads controls of each step from an array, (nstep, nu) for all worlds or (nworld, nstep, nu)."""
 
     def __init__(self, values: np.ndarray, source: str, model, nworld: int):
         _check(values, source, model.nu, nworld)
@@ -32,12 +32,12 @@ class Tape:
         self.nstep = values.shape[-2]
 
     def advance(self, batch, start: int, nstep: int) -> None:
-        """Steps start .. start + nstep - 1."""
+        """Takes steps start .. start + nstep - 1."""
         batch.rollout(nstep, control=self.values[:, start : start + nstep], record=())
 
 
 class Controller:
-    """Controls that a function `control(batch, step)` computes before each step: what broadcasts to (nworld, nu)."""
+    """Calls `control(batch, step)` before each step; its result broadcasts to (nworld, nu)."""
 
     nstep = None
 
@@ -45,7 +45,7 @@ class Controller:
         self.function, self.source = reported(function, source), source
 
     def advance(self, batch, start: int, nstep: int) -> None:
-        """Steps start .. start + nstep - 1."""
+        """Takes steps start .. start + nstep - 1."""
         for k in range(start, start + nstep):
             given = self.function(batch, k)
             try:
@@ -56,7 +56,7 @@ class Controller:
 
 
 class Compiled:
-    """Controls that a kernel `control(m, d)` sets within each step."""
+    """Runs a kernel `control(m, d)` within each step."""
 
     nstep = None
 
@@ -64,12 +64,12 @@ class Compiled:
         self.kernel = kernel
 
     def advance(self, batch, start: int, nstep: int) -> None:
-        """Steps start .. start + nstep - 1."""
+        """Takes steps start .. start + nstep - 1."""
         batch.rollout(nstep, control=self.kernel, record=())
 
 
 def _function(given: str) -> Controller | Compiled:
-    """The function that `file.py` or `file.py:name` means; its name is `control` if none is given."""
+    """Returns the function of `file.py` or `file.py:name`; the default name is `control`."""
     file, _, name = given.partition(".py")
     path, name = Path(file + ".py").expanduser(), name.removeprefix(":") or "control"
     function = function_in(path, name, f"function {name}(batch, step) and no kernel {name}(m, d)")
@@ -92,10 +92,10 @@ def _check(values: np.ndarray, source: str, nu: int, nworld: int) -> None:
 
 
 def read_controls(given: str, model, nworld: int, seed: int) -> Zero | Random | Tape | Controller | Compiled:
-    """The source that `--controls` names.
+    """Returns the source of controls for `--controls`.
 
     Raises:
-        ModelError: neither a known word, nor a readable .npy file of the right shape, nor a function in a .py file.
+        ModelError: it is neither a known word, a readable .npy file of the right shape, nor a function in a .py file.
     """
     if given == "zero":
         return Zero()

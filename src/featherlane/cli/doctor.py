@@ -1,4 +1,4 @@
-"""`featherlane doctor`: what is wrong with a model, what is worth knowing, and what to try."""
+"""`featherlane doctor`: lists errors and notes about a model, with advice."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.output import console, label, print_json
 from featherlane.doctor import SEVERITIES, Finding, diagnose
 
-FEW = 4  # elements of a check that are listed
+FEW = 4  # most elements listed per check
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 
 def doctor(source: str, every: bool, as_json: bool) -> int:
-    """Diagnose a model, and print what is found.
+    """Diagnoses a model and prints the findings.
 
     Args:
         source: the model.
-        every: list every element; otherwise the first few of each check.
-        as_json: one JSON document, with every element.
+        every: whether to list every element; otherwise the first few of each check.
+        as_json: whether to print one JSON document with every element.
 
     Returns:
-        The exit code: WRONG where an error is found.
+        The exit code: WRONG if there is an error.
 
     Raises:
         ModelError: the model cannot be found, read or compiled.
@@ -56,7 +56,7 @@ def _print(source: str, totals: dict[str, int], found: list[Finding], every: boo
 
 
 def _section(found: list[Finding], every: bool) -> list[tuple[Text, int]]:
-    """Lines of one check, each with its indentation."""
+    """Returns the lines of one check, each with its indentation."""
     first, few = found[0], len(found) if every or len(found) <= FEW + 1 else FEW
     head = Text.assemble((first.severity, STYLES[first.severity]), " ", (first.check, "bold"), f": {first.why}")
     lines = [(head, 0)]

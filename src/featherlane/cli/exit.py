@@ -1,10 +1,10 @@
-"""Exit codes of the commands, and the line on stderr that goes with one."""
+"""Exit codes of the commands, and the message on stderr."""
 
 import sys
 
 WRONG = 2  # exit code of bad input
-BAD_WORLDS = 3  # exit code where numbers of a world turned bad
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+BAD_WORLDS = 3  # exit code if a world became non-finite or out of range
+INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
 
 
 def complain(message: str, code: int = WRONG) -> int:

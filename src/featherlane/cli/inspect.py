@@ -1,4 +1,4 @@
-"""`featherlane inspect`: what a model consists of, what it costs, and what of it is not computed."""
+"""`featherlane inspect`: elements of a model, computational cost, and unsupported features."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CAPACITIES = {
     "ndofrowmax": "rows of one dof (friction loss, limits)",
     "ngenrowmax": "rows of several (equalities, limits of balls and tendons)",
 }
-PICTURE = 96  # most dofs of a sparsity picture
-BLOCKS = " ▀▄█"  # upper and lower half of a cell
+PICTURE = 96  # largest number of DoFs for a sparsity picture
+BLOCKS = " ▀▄█"  # empty, upper half, lower half and full cell
 
 
 def inspect(source: str, as_json: bool) -> None:
-    """Describe a model, one with features that are not computed too.
+    """Describes a model, including one with unsupported features.
 
     Raises:
-        ModelError: it cannot be found, read or compiled.
+        ModelError: the model cannot be found, read or compiled.
     """
     description = describe(source)
     if as_json:
@@ -45,7 +45,7 @@ def inspect(source: str, as_json: bool) -> None:
 
 
 def describe(source: str) -> dict[str, Any]:
-    """Everything that `inspect` tells, as plain values."""
+    """Returns everything that `inspect` prints, as plain values."""
     mj, name, _ = read(source)
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
@@ -71,7 +71,7 @@ def describe(source: str) -> dict[str, Any]:
 
 
 def _word(enum: str, value: int) -> str:
-    """The last part of a MuJoCo enum's name: mjINT_EULER -> euler."""
+    """Returns the last part of a MuJoCo enum's name: mjINT_EULER -> euler."""
     import mujoco
 
     return getattr(mujoco, enum)(int(value)).name.split("_", 1)[1].lower()
@@ -97,7 +97,7 @@ def _options(mj) -> dict[str, Any]:
 
 
 def _features(mj) -> dict[str, int]:
-    """How many elements use what; only what is used."""
+    """Counts the elements that use each feature, without unused features."""
     joints = Counter(JOINT_TYPES[kind] for kind in mj.jnt_type)
     scalar = is_scalar(mj.jnt_type)
     found = {f"{kind} joints": joints[kind] for kind in JOINT_TYPES}
@@ -120,7 +120,7 @@ def _features(mj) -> dict[str, int]:
 
 
 def _bodies(mj) -> list[dict[str, Any]]:
-    """Bodies in order, with their joints and the dofs of these."""
+    """Returns bodies in order, with their joints and the DoFs of each joint."""
     bodies = []
     for b in range(mj.nbody):
         start = mj.body_jntadr[b]
@@ -143,12 +143,12 @@ def _bodies(mj) -> list[dict[str, Any]]:
     return bodies
 
 
-# what an actuator acts on, by transmission
+# the object that an actuator acts on, by transmission
 TARGETS = {"joint": "JOINT", "jointinparent": "JOINT", "tendon": "TENDON", "body": "BODY"}
 
 
 def _target(mj, i: int) -> str:
-    """What actuator i acts on: `elbow`, `tendon flexor`, `site hand from base`; joints go by their name alone."""
+    """Returns the target of actuator i: `elbow`, `tendon flexor`, `site hand from base`; joints without their type."""
     transmission, (first, second) = _word("mjtTrn", mj.actuator_trntype[i]), mj.actuator_trnid[i]
     kind = TARGETS.get(transmission, "SITE" if transmission != "so3" or second >= 0 else "JOINT")
     name = _name(mj, kind, first)
@@ -181,7 +181,7 @@ def _actuators(mj) -> list[dict[str, Any]]:
 
 
 def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
-    """Candidate pairs by the types of their geoms: pairs, and contact points at most."""
+    """Counts candidate pairs by the types of their geoms: pairs, and the most contact points."""
     types: dict[str, dict[str, int]] = {}
     for geom1, geom2, npoint in zip(found["cand_geom1"], found["cand_geom2"], found["cand_npoint"], strict=True):
         key = f"{_word('mjtGeom', mj.geom_type[geom1])}-{_word('mjtGeom', mj.geom_type[geom2])}"
@@ -192,7 +192,7 @@ def _candidates(mj, found: dict[str, np.ndarray]) -> dict[str, dict[str, int]]:
 
 
 def _capacities(mj) -> dict[str, int]:
-    """Room for contacts, and for rows: of one dof, and of several."""
+    """Returns the capacity for contacts, and for rows of one DoF and of several."""
     try:
         found = capacities(load(mj))
     except ModelError:
@@ -201,7 +201,7 @@ def _capacities(mj) -> dict[str, int]:
 
 
 def _sparsity(parents: np.ndarray) -> dict[str, Any]:
-    """Branch counts of Featherstone and the density of the mass matrix."""
+    """Computes Featherstone's branch counts and the density of the mass matrix."""
     counts, n = branch_counts(parents), len(parents)
     return {
         "n": counts.n,
@@ -213,13 +213,13 @@ def _sparsity(parents: np.ndarray) -> dict[str, Any]:
 
 
 def _costs(parents: np.ndarray) -> dict[str, dict[str, int]]:
-    """Operations of each function on this tree."""
+    """Returns the operation counts of each function on this tree."""
     costs = cost_table(parents).items()
     return {name: {"sqrt": c.sqrt, "div": c.div, "mul": c.mul, "add": c.add, "flops": c.flops} for name, c in costs}
 
 
 def _forward(parents: np.ndarray) -> dict[str, Any]:
-    """Both ways to forward dynamics, in operations, and the cheaper one by count."""
+    """Compares the operation counts of both forward dynamics algorithms."""
     costs = compare_costs(parents)
     parts = {name: getattr(costs, name).flops for name in ("rne", "crb", "ltdl", "solve", "crb_total", "aba")}
     return parts | {"ratio": costs.ratio, "cheaper": choose_forward_dynamics(parents)}
@@ -241,7 +241,7 @@ def _tree(bodies: list[dict[str, Any]]) -> Tree:
 
 
 def _picture(parents: list[int]) -> Text:
-    """The pattern of the mass matrix, two rows to a line."""
+    """Draws the pattern of the mass matrix, two rows per line."""
     pattern = sparsity(np.asarray(parents))
     pattern = np.vstack([pattern, np.zeros((len(pattern) % 2, len(pattern)), bool)])
     lines = ["".join(BLOCKS[upper + 2 * lower] for upper, lower in zip(*two, strict=True)) for two in _twos(pattern)]
@@ -301,7 +301,7 @@ def _actuator_table(actuators: list[dict[str, Any]]):
 
 
 def _dynamics(actuator: dict[str, Any]) -> str:
-    """Kind of the activation, how many there are where it is not one, and the delay of the control."""
+    """Returns the type of the activation, the number of activations if not one, and the delay of the control."""
     text, number, delay = actuator["dynamics"], actuator["activations"], actuator["delay"]
     if number > 1:
         text += f" ({number})"

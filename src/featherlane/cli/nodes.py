@@ -1,4 +1,4 @@
-"""`--nodes`: where worlds and samples are computed, in place of this process."""
+"""`--nodes`: computes worlds and samples on other processes or machines."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from featherlane.simulation.batch.batch import Batch
 
 
 def where(nodes: str | None) -> int | str | None:
-    """What `--nodes` means: a number of workers on this machine, or the address of a cluster; None: neither."""
+    """Parses `--nodes`: a number of workers on this machine, the address of a cluster, or None."""
     return int(nodes) if nodes is not None and nodes.isdecimal() else nodes
 
 
 def opened(nodes: str | None, model, nworld: int, **options: Any) -> contextlib.AbstractContextManager[Any]:
-    """A batch that is ended with the context: here, or one whose worlds are spread over workers of Ray.
+    """Opens a local batch, or a batch that is spread over Ray workers; the context closes it.
 
     Raises:
-        ModelError, InstallationError: as the batch does.
+        ModelError, InstallationError: raised by the batch.
     """
     if nodes is None:
         return contextlib.nullcontext(Batch(model, nworld, **options))
@@ -29,15 +29,15 @@ def opened(nodes: str | None, model, nworld: int, **options: Any) -> contextlib.
 
 
 def rows_of(batch, name: str, ids: np.ndarray) -> np.ndarray:
-    """A state field of some worlds, and of no others: those of a spread batch travel."""
+    """Returns a state field of some worlds, and transfers no other worlds of a distributed batch."""
     return getattr(batch, name)[ids] if isinstance(batch, Batch) else batch.get(name, ids)
 
 
 def threads_of(batch) -> int:
-    """All its threads."""
+    """Returns the total number of threads."""
     return batch.nthread if isinstance(batch, Batch) else sum(batch.threads)
 
 
 def workers_of(batch) -> int:
-    """How many processes step its worlds."""
+    """Returns the number of processes that step its worlds."""
     return 1 if isinstance(batch, Batch) else len(batch.threads)

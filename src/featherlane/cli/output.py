@@ -1,4 +1,4 @@
-"""What commands print and write: tables, JSON, progress, and files that are complete or absent."""
+"""Output of the commands: tables, JSON, progress, and files that are complete or absent."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from rich.table import Column, Table
 from featherlane.errors import ModelError
 
 JSON_INDENT = 2
-FILE_WIDTH = 120  # columns of what goes to a file or a pipe, where COLUMNS says nothing
-NARROWEST = 40  # columns; below, nothing can be read
+FILE_WIDTH = 120  # columns of output to a file or a pipe, if COLUMNS is not set
+NARROWEST = 40  # columns; narrower output is unreadable
 SUFFIXES = (".xml", ".urdf", ".mjcf")
-GENERIC = ("scene", "robot", "model", "main", "world", "index", "mjcf", "urdf", "mjx")  # names that say nothing
+GENERIC = ("scene", "robot", "model", "main", "world", "index", "mjcf", "urdf", "mjx")  # uninformative names
 
 
 class Screen(Console):
-    """A console that raises BrokenPipeError; rich would end the process with code 1."""
+    """A console that raises BrokenPipeError; rich's would end the process with code 1."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Where results go: stdout, as it is now; as wide as the terminal, or as COLUMNS says."""
+    """Returns the console for results: the present stdout, as wide as the terminal or COLUMNS."""
     columns = os.environ.get("COLUMNS", "")
     known = sys.stdout.isatty() or (columns.isdigit() and int(columns) > 0)
     screen = Screen(highlight=False, width=None if known else FILE_WIDTH)
@@ -43,7 +43,7 @@ def console() -> Console:
 
 
 def progress(quiet: bool) -> Progress:
-    """A progress bar on stderr, gone when done; nothing where it is quiet or nobody watches."""
+    """Returns a transient progress bar on stderr; it is disabled if `quiet`, or if stderr is not a terminal."""
     screen = Console(stderr=True)
     about = Column(no_wrap=True, overflow="ellipsis", max_width=max(8, screen.width // 3))
     return Progress(
@@ -59,7 +59,7 @@ def progress(quiet: bool) -> Progress:
 
 
 def label(source: str) -> str:
-    """What a model is called in a table: its file's name, with its folder's where the file's says nothing."""
+    """Returns a model's label in tables: the name of its file, with its folder's if the file's is uninformative."""
     path = Path(source)
     if path.suffix.lower() not in SUFFIXES:
         return source
@@ -70,16 +70,16 @@ def label(source: str) -> str:
 
 
 def named(result: dict[str, Any]) -> dict[str, Any]:
-    """What was measured of a model, with what the model is called beside its source."""
+    """Adds the model's label to the results of a model."""
     return {"model": result["model"], "name": label(result["model"]), **result}
 
 
 class Fitted:
-    """A table that cuts nothing: cells break at spaces, and where words do not fit each row becomes a list.
+    """A table without truncation: cells wrap at spaces, and if words do not fit, each row becomes a list.
 
     Args:
-        title: above it.
-        columns: headings; the first column is to the left, numbers to the right.
+        title: title above the table.
+        columns: headings; the first column is left-aligned, numbers are right-aligned.
         rows: cells.
     """
 
@@ -113,7 +113,7 @@ class Fitted:
 
 
 def _widened(least: list[int], most: list[int], room: int) -> list[int]:
-    """Widths of columns between the least and the most; those that need little get it first."""
+    """Computes column widths between the least and the most; narrow columns are filled first."""
     widths = list(least)
     order = sorted(range(len(least)), key=lambda k: most[k] - least[k])
     for done, k in enumerate(order):
@@ -124,12 +124,12 @@ def _widened(least: list[int], most: list[int], room: int) -> list[int]:
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Fitted:
-    """A table: the first column to the left, numbers to the right."""
+    """Returns a table with a left-aligned first column and right-aligned numbers."""
     return Fitted(title, columns, rows)
 
 
 def pairs(title: str, rows: dict[str, str]) -> Table:
-    """A table of names and values."""
+    """Returns a table of names and values."""
     result = Table(title=escape(title), title_justify="left", title_style="bold", show_header=False)
     result.add_column(style="dim", overflow="fold")
     result.add_column(overflow="fold")
@@ -139,16 +139,16 @@ def pairs(title: str, rows: dict[str, str]) -> Table:
 
 
 def print_json(value: Any) -> None:
-    """Prints a value, with arrays in it, as one JSON document; NaN and infinities become null."""
+    """Prints a value, which may contain arrays, as one JSON document; NaN and infinities become null."""
     plain = json.loads(json.dumps(value, default=lambda array: array.tolist()), parse_constant=lambda name: None)
     print(json.dumps(plain, indent=JSON_INDENT, allow_nan=False))
 
 
 def check_target(path: Path, suffix: str) -> Path:
-    """A file that is to be written, checked before hours of work.
+    """Checks the path of an output file before a long computation.
 
     Raises:
-        ModelError: another suffix, or a folder that is not there or cannot be written.
+        ModelError: the suffix is different, or the folder does not exist or is not writable.
     """
     if path.suffix.lower() != suffix:
         raise ModelError(f"{path}: got {path.suffix or 'no suffix'}, allowed is {suffix}")
@@ -163,7 +163,7 @@ def check_target(path: Path, suffix: str) -> Path:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; renamed to it at the end, removed where anything fails."""
+    """Yields a temporary path in the folder of `path`; renames it to `path` at the end, removes it on an error."""
     with tempfile.TemporaryDirectory(prefix=".featherlane-", dir=path.parent) as folder:
         part = Path(folder) / path.name
         yield part

@@ -1,4 +1,4 @@
-"""Pictures of convergence and of motions, by matplotlib."""
+"""Plots convergence and motions with matplotlib."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from featherlane.errors import InstallationError
 
 INSTALL = "pip install 'featherlane[plot]'"
 SIZE, DPI = (10.0, 4.5), 150  # inches, dots per inch
-# told apart by the colour-blind, too
+# distinguishable with colour blindness
 COLORS = {"newton": "#0072b2", "cg": "#e69f00", "pgs": "#009e73", "dantzig": "#d55e00", "apgd": "#cc79a7"}
 LINES = {"convex": "-", "lcp": "--"}
-FLOOR = 1e-17  # below, a number is rounding
+FLOOR = 1e-17  # smaller values are rounding
 
 
 def prepare() -> None:
-    """Raise InstallationError, with the command that repairs it, where matplotlib is not installed."""
+    """Raises InstallationError with the install command if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
         raise InstallationError(f"a plot needs matplotlib; install it with:\n  {INSTALL}")
 
 
 def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> None:
-    """Write a PNG: cost above the best, and gradient, against the iteration; each state thin, their median bold.
+    """Writes a PNG of cost above the best and gradient against the iteration: thin per state, bold for the median.
 
     Args:
-        path: the file.
-        title: above both.
+        path: path of the file.
+        title: title above both panels.
         curves: for each solver, for each state: cost above the best and norm of the gradient, both scaled, (n + 1,).
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -61,7 +61,7 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
 
 
 def _draw(axis, name: str, states: list[np.ndarray]) -> None:
-    """One solver's curves; where a state has stopped its last value stands."""
+    """Draws one solver's curves; a state that has stopped keeps its last value."""
     color, most = COLORS.get(name, "0.3"), max(map(len, states))
     for values in states:
         axis.plot(values, color=color, linewidth=0.6, alpha=0.25)
@@ -70,7 +70,7 @@ def _draw(axis, name: str, states: list[np.ndarray]) -> None:
 
 
 def _add_legend(figure, axis) -> None:
-    """Adds the legend of a panel below all panels, where it covers no curve."""
+    """Adds the legend below all panels, so that it covers no curve."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(
         handles, labels, frameon=False, fontsize="small", loc="outside lower center", ncols=min(5, len(labels))
@@ -80,12 +80,12 @@ def _add_legend(figure, axis) -> None:
 def draw_motions(
     path: Path, title: str, times: np.ndarray, curves: dict[tuple[str, str], dict[str, np.ndarray]]
 ) -> None:
-    """Write a PNG: for each quantity a panel, in it a line for each contact model (its dash) and solver (its colour).
+    """Writes a PNG with a panel per quantity and a line per contact model (dash) and solver (colour).
 
     Args:
-        path: the file.
-        title: above all.
-        times: of the steps [s], (n,).
+        path: path of the file.
+        title: title above all panels.
+        times: times of the steps [s], (n,).
         curves: for each (contact model, solver), each quantity by name, (n,).
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -1,4 +1,4 @@
-"""A simulation's frames: how often, and the file that keeps them; and the files of steps that went wrong."""
+"""Records frames of a simulation at an interval and writes them to a file; also writes files of failed steps."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from featherlane.cli.output import whole_file
 from featherlane.simulation.tile.fields import STATUS
 
 FRAMES_PER_SECOND = 25.0
-LARGEST = 256 << 20  # bytes of a recording whose frame rate nobody chose
+LARGEST = 256 << 20  # largest recording in bytes, unless the user sets the frame rate
 
 
 def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept: bool) -> int:
-    """Steps from one frame to the next.
+    """Computes the number of steps between frames.
 
     Args:
         batch: the worlds.
-        nstep: steps in all.
-        timestep: of the model [s].
+        nstep: total number of steps.
+        timestep: time step of the model [s].
         rate: frames per simulated second; None for 25, or fewer where frames are kept and would exceed 256 MiB.
         kept: whether all frames are kept.
     """
-    # a rate of nearly 0 is one frame at the end
+    # a rate near 0 gives one frame at the end
     every = max(1, round(1.0 / max((rate or FRAMES_PER_SECOND) * timestep, 1.0 / nstep)))
     if rate is None and kept:
         room = max(1, LARGEST // frame_bytes(batch) - 1)
@@ -33,7 +33,7 @@ def frame_interval(batch, nstep: int, timestep: float, rate: float | None, kept:
 
 
 def frame_bytes(batch) -> int:
-    """Bytes of one frame of all worlds."""
+    """Computes the size of one frame of all worlds [bytes]."""
     reals = sum(getattr(batch, name).shape[1] for name in ("qpos", "qvel", "ctrl"))
     return batch.nworld * (8 + reals * batch.dtype.itemsize + 4 * len(STATUS))  # time is float64
 
@@ -41,7 +41,7 @@ def frame_bytes(batch) -> int:
 class Recording:
     """Frames of a batch: time, qpos, qvel, ctrl, status, each (nworld, nframe, ...).
 
-    `status` counts, world by world and since the start: contacts full, rows full, bad number, not converged.
+    `status` counts per world since the start: contacts full, rows full, non-finite or out of range, not converged.
     """
 
     def __init__(self, batch, nframe: int):
@@ -52,7 +52,7 @@ class Recording:
         self.arrays["status"] = np.zeros((n, nframe, len(STATUS)), np.int32)
 
     def take(self) -> None:
-        """Keep the batch as it is now."""
+        """Records the present state of the batch."""
         k, batch = self.count, self.batch
         for name in ("time", "qpos", "qvel", "ctrl"):
             self.arrays[name][:, k] = getattr(batch, name)
@@ -61,17 +61,17 @@ class Recording:
         self.count += 1
 
     def write(self, path: Path, model) -> None:
-        """All frames taken, with the names of the status columns, the model's source and its time step."""
+        """Writes all recorded frames, the names of the status columns, the model's source and its time step."""
         about = {"status_names": np.array(STATUS), "model": np.array(model.source), "timestep": model.opt.timestep}
         with whole_file(path) as part, part.open("wb") as file:
             np.savez(file, **{name: a[:, : self.count] for name, a in self.arrays.items()}, **about)
 
 
 def write_failures(batch, out: Path) -> list[str]:
-    """The failures of a batch beside the recording, `OUT.failure-WORLD-STEP.npz`; those of an earlier run go.
+    """Writes the failures of a batch to `OUT.failure-WORLD-STEP.npz`; removes those of an earlier run.
 
     Returns:
-        The files.
+        The written files.
     """
     stale = re.compile(rf"{re.escape(out.stem)}\.failure-\d+-\d+\.npz")
     for path in out.parent.iterdir():

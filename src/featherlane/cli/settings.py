@@ -1,4 +1,4 @@
-"""Options of a model from the command line: `--set contact_model=lcp --set timestep=0.001 --set gravity=0,0,-1.6`."""
+"""Sets model options from the command line: `--set contact_model=lcp --set timestep=0.001 --set gravity=0,0,-1.6`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def set_options(model: Model, settings: Iterable[str]) -> None:
-    """Set options of `model.opt`, one by one in the order given.
+    """Sets options of `model.opt` in the given order.
 
     Args:
         model: the model.
         settings: texts NAME=VALUE; a value is a number, numbers with commas, or a name.
 
     Raises:
-        ModelError: a text without `=`, an unknown option, a value that the option does not take.
-        UnsupportedFeatureError: an option that does not go with the others.
+        ModelError: a text has no `=`, the option is unknown, or the value is invalid.
+        UnsupportedFeatureError: the option conflicts with other options.
     """
     for text in settings:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -30,17 +30,17 @@ def set_options(model: Model, settings: Iterable[str]) -> None:
 
 
 def set_option(model: Model, name: str, value: Any, what: str = "options") -> None:
-    """Set one option of `model.opt`.
+    """Sets one option of `model.opt`.
 
     Args:
-        model: the model.
+        name: name of the option.
         name: the option.
-        value: what it takes.
-        what: who asks, for messages.
+        value: value of the option.
+        what: source of the option, for error messages.
 
     Raises:
-        ModelError: an unknown option, a value that the option does not take.
-        UnsupportedFeatureError: an option that does not go with the others.
+        ModelError: the option is unknown, or the value is invalid.
+        UnsupportedFeatureError: the option conflicts with other options.
     """
     known = [option for option in dir(model.opt) if not option.startswith("_")]
     if name not in known:
@@ -49,7 +49,7 @@ def set_option(model: Model, name: str, value: Any, what: str = "options") -> No
 
 
 def _value(text: str) -> Any:
-    """A whole number, a number, a tuple of numbers, or the text itself."""
+    """Parses an integer, a number, a tuple of numbers, or returns the text itself."""
     for kind in (int, float, lambda t: tuple(map(float, t.split(",")))):
         try:
             return kind(text)

@@ -1,4 +1,4 @@
-"""`featherlane simulate`: many worlds of a model through time, measured while they run."""
+"""`featherlane simulate`: simulates many worlds of a model and measures the run."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.library import library
 
 MOST_STEPS = 1e12  # years on any machine
-SECONDS = 5.0  # simulated time, where neither the user nor a file of controls says
+SECONDS = 5.0  # default simulated time, unless a file of controls determines it
 STORY_ROWS = 10
-NAMED = 20  # bad worlds that a message names
-LISTED = 3  # files of failures that the closing table names
-METER_WORLDS = 256  # worlds whose energy is computed at once
-FIRST = np.arange(1)  # the world whose story is told
+NAMED = 20  # most bad worlds that a message lists
+LISTED = 3  # most failure files that the closing table lists
+METER_WORLDS = 256  # number of worlds whose energy is computed at once
+FIRST = np.arange(1)  # the world whose motion is printed
 
 
 @dataclass
 class Request:
-    """What the user asked for."""
+    """Arguments of the command."""
 
     source: str
     worlds: int = 1
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass
 class Samples:
-    """Reports of all worlds, taken at each frame."""
+    """Solver reports of all worlds, sampled at each frame."""
 
     contacts: list[float] = field(default_factory=list)
     most_contacts: int = 0
@@ -67,7 +67,7 @@ class Samples:
     worst_gap: float = 0.0
 
     def take(self, batch) -> None:
-        """The last step's reports."""
+        """Records the last step's reports."""
         ncon, niter, residual, gap = batch.ncon, batch.solver_niter, batch.solver_residual, batch.solver_gap
         self.contacts.append(float(ncon.mean()))
         self.most_contacts = max(self.most_contacts, int(ncon.max()))
@@ -80,7 +80,7 @@ class Samples:
 
 
 class Meter:
-    """Energies and centres of mass of a batch, computed in a batch of its own: the measured one runs undisturbed."""
+    """Computes energies and centres of mass of a batch in a separate batch, without changing the measured one."""
 
     def __init__(self, batch):
         self.batch = batch
@@ -93,7 +93,7 @@ class Meter:
         self.probe.forward(np.arange(count))
 
     def mean_energy(self) -> tuple[float, float]:
-        """Potential and kinetic energy [J], means over all worlds."""
+        """Computes the potential and kinetic energy [J], means over all worlds."""
         total, n, size = np.zeros(2), self.batch.nworld, self.probe.nworld
         for first in range(0, n, size):
             count = min(size, n - first)
@@ -102,7 +102,7 @@ class Meter:
         return float(total[0] / n), float(total[1] / n)
 
     def world(self) -> dict[str, float]:
-        """World 0 in a few numbers."""
+        """Returns a summary of world 0."""
         self._look(0, 1)
         qvel = self.probe.qvel[0]
         return {
@@ -115,7 +115,7 @@ class Meter:
         }
 
     def _height(self) -> float:
-        """Height of the centre of mass [m] of what moves."""
+        """Computes the height of the centre of mass of moving bodies [m]."""
         model = self.batch.model
         roots = np.flatnonzero((np.asarray(model.body_parentid) == 0) & (np.arange(model.nbody) > 0))
         mass = np.asarray(model.body_subtreemass)[roots]
@@ -123,7 +123,7 @@ class Meter:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, after `done` steps of all worlds."""
+    """Ctrl-C after `done` steps of all worlds."""
 
     def __init__(self, done: int):
         super().__init__()
@@ -131,14 +131,14 @@ class Interrupted(KeyboardInterrupt):
 
 
 def simulate(request: Request) -> int:
-    """Run the simulation, write what was asked for, print what came of it.
+    """Runs the simulation, writes the requested files, and prints the results.
 
     Returns:
-        The exit code: BAD_WORLDS where numbers of a world turned bad, INTERRUPTED after Ctrl-C (what was recorded so
-        far is written all the same).
+        The exit code: BAD_WORLDS if a world became non-finite or out of range, INTERRUPTED after Ctrl-C (the frames
+        recorded so far are still written).
 
     Raises:
-        ModelError: anything wrong with the request; nothing is written then.
+        ModelError: the request is invalid; no file is written.
     """
     _check(request)
     if request.video:
@@ -153,7 +153,7 @@ def simulate(request: Request) -> int:
 
 
 def _simulated(request: Request, batch, camera: int) -> int:
-    """The simulation of a batch that is there, and what is written and told of it."""
+    """Simulates an existing batch, writes the files and prints the results."""
     model = batch.model
     if request.keyframe is not None:
         batch.reset(keyframe=keyframe_of(model, request.keyframe))
@@ -185,7 +185,7 @@ def _simulated(request: Request, batch, camera: int) -> int:
 
 
 def _stopped(done: int, nstep: int, recording: Recording | None, request: Request, batch) -> int:
-    """Say where Ctrl-C came, and keep what there is."""
+    """Reports where Ctrl-C stopped the run, and writes what was recorded."""
     h, kept = batch.model.opt.timestep, ""
     if recording is not None and request.out:
         recording.write(request.out, batch.model)
@@ -198,12 +198,12 @@ def _stopped(done: int, nstep: int, recording: Recording | None, request: Reques
 
 
 def _bad_worlds(batch) -> list[int]:
-    """Numbers of the worlds that had bad numbers."""
+    """Returns the worlds that became non-finite or out of range."""
     return np.flatnonzero(batch.status["bad_number"]).tolist()
 
 
 def _tell_of_bad(worlds: list[int], nworld: int) -> int:
-    """The exit code, after a line on stderr where worlds had bad numbers."""
+    """Returns the exit code; reports bad worlds on stderr."""
     if not worlds:
         return 0
     named = ", ".join(map(str, worlds[:NAMED])) + f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
@@ -213,13 +213,13 @@ def _tell_of_bad(worlds: list[int], nworld: int) -> int:
 
 
 def _listed(files: list[str]) -> str:
-    """The first of some files, and how many more there are."""
+    """Returns the first of some files, and the number of others."""
     more = f" and {len(files) - LISTED} more" * (len(files) > LISTED)
     return f"{', '.join(files[:LISTED])}{more}: featherlane.load_failure(...).replay()" if files else ""
 
 
 def _check(request: Request) -> None:
-    """What can be told before a model is loaded."""
+    """Checks what can be checked before a model is loaded."""
     counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_bad": 0})
     for name in ("seconds", "fps"):
         if (value := getattr(request, name)) is not None:
@@ -231,10 +231,10 @@ def _check(request: Request) -> None:
 
 
 def keyframe_of(model, given: str) -> str | int:
-    """A keyframe's name, or its number, as `--keyframe` has it.
+    """Returns the name or number of the keyframe that `--keyframe` gives.
 
     Raises:
-        ModelError: no such keyframe.
+        ModelError: the keyframe does not exist.
     """
     names = model.names("keyframe")
     if given in names:
@@ -246,7 +246,7 @@ def keyframe_of(model, given: str) -> str | int:
 
 
 def _steps(request: Request, timestep: float, given: int | None) -> int:
-    """Steps of the simulation."""
+    """Computes the number of steps."""
     seconds = SECONDS if request.seconds is None else request.seconds
     if request.seconds is None and given:
         return given
@@ -262,7 +262,7 @@ def _steps(request: Request, timestep: float, given: int | None) -> int:
 
 
 def _run(batch, controls, nstep: int, every: int, recording, pictures, request: Request) -> dict:
-    """The simulation itself, frame by frame."""
+    """Runs the simulation frame by frame."""
 
     def frame():
         if recording is not None:
@@ -271,7 +271,7 @@ def _run(batch, controls, nstep: int, every: int, recording, pictures, request: 
             pictures.append(rows_of(batch, "qpos", FIRST)[0].astype(np.float64))
 
     meter, samples, story = Meter(batch), Samples(), []
-    energy = meter.mean_energy()  # and every kernel is loaded, or compiled, before the clock starts
+    energy = meter.mean_energy()  # also loads or compiles every kernel before the time measurement
     batch.forward(np.arange(1))
     story.append(meter.world())
     frame()
@@ -330,7 +330,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
 
 
 def _print(result: dict) -> None:
-    """The story of world 0 and the closing table."""
+    """Prints the motion of world 0 and the closing table."""
     screen, energy = console(), result["energy"]
     columns = ["time [s]", "height of com [m]", "potential [J]", "kinetic [J]", "largest |qvel|", "contacts"]
     rows = [

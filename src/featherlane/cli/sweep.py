@@ -1,4 +1,4 @@
-"""`featherlane sweep`: many rollouts with other numbers each, from a TOML file."""
+"""`featherlane sweep`: runs a parameter sweep from a TOML file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from featherlane.errors import ModelError
 
 @dataclass
 class Request:
-    """What the user asked for."""
+    """Arguments of the command."""
 
     file: Path
     out: Path | None = None
@@ -31,13 +31,13 @@ class Request:
 
 
 def run_sweep(request: Request) -> int:
-    """Run a sweep, write what comes of it, print a summary.
+    """Runs a sweep, writes the results, and prints a summary.
 
     Returns:
-        The exit code: BAD_WORLDS where numbers of a sample turned bad, INTERRUPTED after Ctrl-C.
+        The exit code: BAD_WORLDS if a sample became non-finite or out of range, INTERRUPTED after Ctrl-C.
 
     Raises:
-        ModelError: anything wrong with the file or the folder; nothing is written then.
+        ModelError: the file or the folder is invalid; no file is written.
     """
     if request.resume and request.out is None:
         raise ModelError("resume: goes on in the folder of --out, and there is none")
@@ -70,7 +70,7 @@ def run_sweep(request: Request) -> int:
 
 
 def summary(found: Sweep, source: str, request: Request) -> dict[str, Any]:
-    """A sweep in a few numbers."""
+    """Returns a summary of a sweep."""
     results = {
         name: dict(zip(("mean", "std", "min", "max"), (v.mean(), v.std(), v.min(), v.max()), strict=True))
         for name, v in found.results.items()
@@ -88,7 +88,7 @@ def summary(found: Sweep, source: str, request: Request) -> dict[str, Any]:
 
 
 def _range(values: np.ndarray) -> dict[str, Any]:
-    """The least and the greatest of a parameter, or its names."""
+    """Returns the minimum and maximum of a parameter, or its names."""
     if values.dtype.kind == "U":
         return {"names": sorted(set(values.tolist()))}
     return {"min": values.min(), "max": values.max()}

@@ -1,10 +1,10 @@
-"""A sweep as a TOML file: `featherlane sweep FILE`.
+"""Reads a parameter sweep from a TOML file: `featherlane sweep FILE`.
 
-model = "humanoid"                  # a bundled name, or a file beside this one
+model = "humanoid"                  # a bundled name, or a path relative to this file
 samples = 100                       # at each point of the grids and lists
 seed = 0
 
-[options]                           # of the model, for all samples
+[options]                           # model options for all samples
 integrator = "implicitfast"
 
 [parameters]
@@ -47,15 +47,15 @@ SOURCES: dict[str, Callable[..., Any]] = {
 }
 OF_TWO = ("uniform", "log_uniform", "normal")
 EACH = ("choice", *OF_TWO)
-LONGEST = 1 << 26  # characters; a device has no end
-MOST_STEPS = 1e12  # as `featherlane simulate`
+LONGEST = 1 << 26  # characters; a device is endless
+MOST_STEPS = 1e12  # as in `featherlane simulate`
 
 
 def read_sweep(path: Path) -> dict[str, Any]:
-    """The arguments of `fl.distributed.sweep` that a file says.
+    """Reads a file and returns the arguments for `fl.distributed.sweep`.
 
     Raises:
-        ModelError: it cannot be read, or says what is not allowed, with the file and the entry.
+        ModelError: the file cannot be read, or an entry is invalid; the message names file and entry.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -112,7 +112,7 @@ def _table(told: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _source(path: str, given: Any, folder: Path) -> Any:
-    """The values of a parameter: a list, or a table as { uniform = [0.8, 1.2], apply = "scale" }."""
+    """Returns the values of a parameter: a list, or a table like { uniform = [0.8, 1.2], apply = "scale" }."""
     if not isinstance(given, dict):
         return given
     what = f"parameter {path!r}"
@@ -135,7 +135,7 @@ def _source(path: str, given: Any, folder: Path) -> Any:
 
 
 def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
-    """Options of the rollouts."""
+    """Returns the options of the rollouts."""
     _known("rollout", given, ROLLOUT)
     if ("steps" in given) == ("seconds" in given):
         raise ModelError("rollout: allowed is one of steps and seconds")
@@ -160,7 +160,7 @@ def _steps(seconds: Any, timestep: float) -> int:
 
 
 def _function(what: str, given: Any, folder: Path) -> Any:
-    """The function that FILE.py:NAME means."""
+    """Returns the function of FILE.py:NAME."""
     if not isinstance(given, str) or ".py:" not in given:
         raise ModelError(f"{what}: got {given!r}, allowed is FILE.py:NAME")
     file, _, name = given.rpartition(":")

@@ -1,4 +1,4 @@
-"""Functions in Python files of the user: `--controls FILE.py:NAME`, and `FILE.py:NAME` in a sweep's file."""
+"""Loads functions from Python files of the user: `--controls FILE.py:NAME`, and `FILE.py:NAME` in a sweep's file."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from featherlane.lanes import Kernel
 
 
 def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:
-    """Runs a file and returns the function of that name.
+    """Runs a file and returns the function with this name.
 
     Args:
         path: the file.
         name: the function's name.
-        allowed: what the function may be, for the message.
+        allowed: allowed kinds of functions, for the message.
 
     Raises:
-        ModelError: there is no such file, it fails, or it has no such function.
+        ModelError: the file does not exist, it fails, or it does not define the function.
     """
     if not path.is_file():
         raise ModelError(f"{path}: no such file")
@@ -37,7 +37,7 @@ def function_in(path: Path, name: str, allowed: str) -> Callable[..., Any]:
 
 
 def reported(function: Callable[..., Any], what: str) -> Callable[..., Any]:
-    """A user's function whose errors are a ModelError that begins with `what`; a kernel as it is: it raises none."""
+    """Wraps a user function so that its errors become a ModelError that starts with `what`; kernels are unchanged."""
     if isinstance(function, Kernel):
         return function
 
@@ -52,6 +52,6 @@ def reported(function: Callable[..., Any], what: str) -> Callable[..., Any]:
 
 
 def failure(error: BaseException) -> str:
-    """An error of a user's function in one line: its class, its text, and the line that raised it."""
+    """Formats an error of a user function in one line: its class, its text, and the line that raised it."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"

@@ -1,4 +1,4 @@
-"""`--video`: one world as an MP4 file."""
+"""`--video`: writes one world as an MP4 file."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from featherlane.painter import BLOCK, Painter
 
 
 def camera_of(model, camera: str | None) -> int:
-    """Number of the camera: the named one, else the model's first, else -1, the free one.
+    """Returns the number of the camera: the named one, else the model's first, else -1 for the free camera.
 
     Raises:
-        ModelError: no camera of this name.
+        ModelError: the camera does not exist.
     """
     names = model.names("camera")
     if camera is None:
@@ -29,15 +29,15 @@ def camera_of(model, camera: str | None) -> int:
 
 
 def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float, told: Callable[[], None]) -> None:
-    """An MP4 file of positions.
+    """Writes positions as an MP4 file.
 
     Args:
-        path: the file.
+        path: path of the file.
         model: the model.
         camera: number of the camera, -1 for the free one.
         frames: positions, (nq,) each.
         rate: frames per second.
-        told: called after each frame.
+        told: called after each frame, to report progress.
     """
     import imageio.v2 as imageio  # pyright: ignore[reportMissingImports]
 

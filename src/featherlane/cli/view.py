@@ -1,4 +1,4 @@
-"""`featherlane view`: a page in the browser that runs a model's worlds, or plays a recording of them."""
+"""`featherlane view`: a browser page that runs a model's worlds, or plays a recording."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RECORDING = ".npz"
 
 @dataclass
 class Request:
-    """What the user asked for."""
+    """Arguments of the command."""
 
     source: str
     model: str | None = None
@@ -40,16 +40,16 @@ class Request:
 
 
 def view(request: Request) -> int:
-    """Serve the page until Ctrl-C.
+    """Serves the page until Ctrl-C.
 
     Args:
-        request: what the user asked for.
+        request: arguments of the command.
 
     Returns:
-        The exit code: 0 after Ctrl-C, WRONG where the model cannot be shown; the page says why.
+        The exit code: 0 after Ctrl-C, WRONG if the model cannot be shown; the page shows the reason.
 
     Raises:
-        ModelError: anything else that is wrong with the request.
+        ModelError: another argument is invalid.
         InstallationError: viser is not installed.
     """
     _check(request)
@@ -66,7 +66,7 @@ def view(request: Request) -> int:
 
 
 def _serve(page: View) -> int:
-    """Say where the page is, and wait."""
+    """Prints the address of the page, and waits."""
     try:
         with page:
             print(f"{page.url}  (Ctrl-C ends it)", flush=True)
@@ -79,7 +79,7 @@ def _serve(page: View) -> int:
 
 
 def _check(request: Request) -> None:
-    """What can be told before anything is loaded."""
+    """Checks what can be checked before anything is loaded."""
     counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
@@ -94,7 +94,7 @@ def _is_recording(source: str) -> bool:
 
 
 def _session(request: Request) -> Any:
-    """Worlds that the page runs."""
+    """Returns the worlds that the page runs."""
     from featherlane.viewer.session import Session
 
     model = load(request.source)
@@ -107,7 +107,7 @@ def _session(request: Request) -> Any:
 
 
 def _playback(request: Request) -> Any:
-    """Frames that the page plays, of the model that was named, else of the one that was recorded."""
+    """Returns the frames to play, with the named model, else with the recorded one."""
     from featherlane.viewer.playback import Playback, read_recording
 
     held = read_recording(request.source)
@@ -129,7 +129,7 @@ def _playback(request: Request) -> Any:
 
 
 def _has_browser() -> bool:
-    """May a browser be opened: is there a screen, and is somebody in front of it?"""
+    """Returns whether a browser can be opened: there is a display, and no SSH connection."""
     if os.environ.get("SSH_CONNECTION"):
         return False
     screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")

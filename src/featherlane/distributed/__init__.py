@@ -1,8 +1,8 @@
-"""Worlds on many machines, by Ray (`pip install 'featherlane[distributed]'`), which is imported when it is needed.
+"""Distributed worlds by Ray (`pip install 'featherlane[distributed]'`), which is imported on demand.
 
 batch = fl.distributed.Batch(model, 100_000, nodes="10.0.0.1:6379")   worlds of one model on a cluster
-cluster = fl.distributed.connect("10.0.0.1:6379")                     a cluster, or a Ray on this machine
-result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter sweeps and Monte Carlo; without Ray, too
+cluster = fl.distributed.connect("10.0.0.1:6379")                     a cluster, or Ray on this machine
+result = fl.distributed.sweep(model, parameters, rollout, reduce)     parameter sweeps and Monte Carlo, also without Ray
 """
 
 from featherlane.distributed.batch import Batch

@@ -1,12 +1,12 @@
-"""`Batch`: worlds of one model, spread over the NUMA nodes of many machines.
+"""`Batch`: worlds of one model, distributed over the NUMA nodes of many machines.
 
     batch = fl.distributed.Batch(model, 100_000, nodes="10.0.0.1:6379")
     batch.qvel = np.zeros((100_000, model.nv))
     out = batch.rollout(100, control=control, record=("qpos",))
 
-What a local batch shows as live arrays lies on other machines here: a name gathers a copy, an assignment scatters.
-Calls that give nothing do not wait for what they ask for.
-A world's bits do not depend on where it is, nor on whether a worker was lost on the way and its worlds stepped again.
+The arrays of a local batch are remote here: reading an attribute gathers a copy, assigning to it scatters the values.
+Calls without a result return before the workers have finished.
+Each world's result is bitwise identical on any machine, and also if a worker is lost and its steps are repeated.
 """
 
 from __future__ import annotations
@@ -48,40 +48,39 @@ from featherlane.simulation.world.recordings import (
 
 
 class Batch(Given):
-    """nworld worlds of one model on several workers; a context that ends them.
+    """Simulates nworld worlds of one model on several workers; as a context manager it ends them.
 
     Args:
         model: the model; edits take effect at the next call.
         nworld: number of worlds, at least 1.
         nodes: None for this process alone, without Ray; a number of workers, on the Ray that this process is connected
-            to, or on one that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
-            `Cluster`: a worker for each NUMA node of its nodes.
-        nthread: threads of each worker, 0 for one for each core that it has.
+            to, or on a Ray that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
+            `Cluster`: one worker per NUMA node of its nodes.
+        nthread: threads of each worker; 0 for one per core.
         dtype: float64 or float32.
-        given_contacts, record_bad: as of `featherlane.Batch`.
-        checkpoint_every: steps after which a worker's worlds are kept anew.  What was asked since then, with its
-            inputs, is asked again when the worker is lost.
-        checkpoint_folder: a folder that all nodes see, into which workers write; None: what is kept travels to this
+        given_contacts, record_bad: as in `featherlane.Batch`.
+        checkpoint_every: number of steps between checkpoints of a worker's worlds.  After the loss of a worker, the
+            requests since its last checkpoint are repeated with their inputs.
+        checkpoint_folder: folder for checkpoints, which all nodes share; None to transfer checkpoints to this
             machine, into Ray's object store.
-        timeout: how long a cluster, and room on it, may keep us waiting [s].
+        timeout: longest wait for a cluster, and for free capacity on it [s].
 
-    State fields and outputs are gathered when they are named, `batch.qpos` (nworld, nq), as copies that cannot be
-    written to; `batch.qpos = x` and `set` scatter.  `step`, `forward`, `reset` and `set` return while workers are at
-    it; what goes wrong there is raised by the next call that waits: any that gives something, `wait`, and the end of
-    the context.  All worlds are then as before the piece that failed (a short call is one), and nothing is done of
-    what was asked after it.
+    Reading a state field or an output gathers it: `batch.qpos` (nworld, nq) is a read-only copy.  `batch.qpos = x` and
+    `set` scatter.  `step`, `forward`, `reset` and `set` return while the workers compute.  The next call that waits
+    raises their errors: a call with a result, `wait`, or the end of the context.  All worlds are then in the state
+    before the failed piece (a short call is one piece), and all later requests are discarded.
 
     Attributes:
-        nworld, dtype, model: as given.
-        starts: (nworker + 1,) the first world of each worker, and nworld.
-        threads: of each worker.
-        losses: how often each worker was lost.
-        status, nbad, ncon, solver_niter, failures, ...: as of `featherlane.Batch`.
+        nworld, dtype, model: the arguments.
+        starts: (nworker + 1,) the first world of each worker, then nworld.
+        threads: number of threads of each worker.
+        losses: number of losses of each worker.
+        status, nbad, ncon, solver_niter, failures, ...: as in `featherlane.Batch`.
 
     Raises:
-        TypeError: `model` is no Model.
-        InstallationError: Ray is missing; versions differ between nodes.
-        ModelError: numbers out of range; no cluster answers; no room, no memory; a model that cannot be shipped.
+        TypeError: `model` is not a `Model`.
+        InstallationError: Ray is missing, or versions differ between nodes.
+        ModelError: a number is out of range, no cluster answers, too few cores or memory, an unserializable model.
     """
 
     def __init__(
@@ -118,23 +117,23 @@ class Batch(Given):
         self.set(name, value)
 
     def get(self, name: str, ids=None) -> np.ndarray:
-        """A field of some worlds, gathered.
+        """Gathers a field of some worlds.
 
         Args:
-            name: a state field or a derived field, which is bound.
+            name: a state field, or an output, which is bound.
             ids: the worlds; None for all.
 
         Returns:
-            (n, ...) copy, not to be written to.
+            (n, ...) read-only copy.
 
         Raises:
-            ModelError: no such field; an output that was not bound before the last call.
+            ModelError: the field does not exist, or the output was not bound before the last call.
         """
         self._check_kept(name)
         return self._gathered(name, self._ids(ids))
 
     def _gathered(self, name: str, chosen: np.ndarray) -> np.ndarray:
-        """Rows of a field, which is bound."""
+        """Returns rows of a bound field."""
         self._bind(name)
         out = np.empty((len(chosen), *self._shape(name)), self._one.bind(name).dtype)
         for part, result in self._ask_parts(chosen, lambda part: [("get", ((name,), part.ids))]):
@@ -143,15 +142,15 @@ class Batch(Given):
         return out
 
     def set(self, name: str, value: ArrayLike, ids=None) -> None:
-        """Set a state field of some worlds.
+        """Sets a state field of some worlds.
 
         Args:
             name: a state field.
-            value: what broadcasts to (n, ...) for the n worlds.
+            value: array that broadcasts to (n, ...) for the n worlds.
             ids: the worlds; None for all.
 
         Raises:
-            ModelError: no state field, or a shape or kind of number that does not fit; nothing is set then.
+            ModelError: the name is not a state field, or the shape or dtype does not fit; nothing is set then.
         """
         one_of("set", name, STATE)
         chosen = self._ids(ids)
@@ -163,17 +162,17 @@ class Batch(Given):
         return getattr(self._one, name).shape[1:]
 
     def bind(self, name: str) -> np.ndarray:
-        """Have an output computed by each call from now on, as `featherlane.Batch.bind`; returns a copy as of `get`."""
+        """Binds an output, which each later call computes, as `featherlane.Batch.bind`; returns a copy as `get`."""
         return self._gathered(name, np.arange(self.nworld))
 
     def _check_kept(self, name: str) -> None:
-        """Refuse to read an output whose values the last call did not keep."""
+        """Raises an error for an output whose values the last call did not keep."""
         check_bindable(self.model, "bind", name)
         if self._computed and name not in self._bound and name not in (*LASTING, *REPORTS):
             raise not_kept(name)
 
     def _bind(self, name: str) -> None:
-        """Tell workers of an output that nobody has asked for before."""
+        """Informs workers of a newly bound output."""
         check_bindable(self.model, "bind", name)
         if name not in STATE and name not in REPORTS and name not in self._bound:
             self._one.bind(name)
@@ -181,19 +180,19 @@ class Batch(Given):
             self._bound.add(name)
 
     def expand(self, name: str) -> np.ndarray:
-        """Give a real model field its own values in each world, as `featherlane.Batch.expand` does.
+        """Makes a real model field per-world, as `featherlane.Batch.expand` does.
 
         Returns:
-            (nworld, ...) live array on this side: what is written to it is scattered by the next call.
+            (nworld, ...) live local array; the next call scatters what is written to it.
 
         Raises:
-            ModelError: no such real field.
+            ModelError: the real field does not exist.
         """
-        self._one.expand(name)  # or its error
+        self._one.expand(name)  # or raises its error
         return self._fields.lend(name.replace("opt.", "opt_"))
 
     def set_const(self, ids=None) -> None:
-        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
+        """Recomputes, per world, the model fields that depend on expanded ones; they become per-world."""
         chosen = self._ids(ids)
         self._one.set_const([])
         ids_of = {part.worker: part.ids for part in self._spread.parts(chosen)}
@@ -203,37 +202,37 @@ class Batch(Given):
             self._tell_edits()
             self._settle()
             self._fields.disown(dependent(self.model, self._one.expanded_fields))
-            # who have none of the worlds get rows of these fields, too: all worlds are alike in what differs
+            # workers without these worlds need the same per-world fields, too
             self._answers(self._everyone(), lambda part: [("set_const", (ids_of.get(part.worker, none),))], True)
             self._fields.renew(self._fetched)
 
         self._run(body)
 
     def _fetch(self, name: str) -> np.ndarray:
-        """Rows of a model field that workers have."""
+        """Returns rows of a model field from the workers."""
         return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds, as `featherlane.Batch.step`; the last steps, about a second, may be under way afterwards.
+        """Advances worlds, as `featherlane.Batch.step`; returns while the last steps, about a second, are running.
 
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step, and is raised when they are there.  A
-        second one is raised at once; worlds are where the last complete piece of this call ended.
+        A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
+        worlds are then at the end of the last complete piece of this call.
 
         Raises:
-            RuntimeError: another thread is in a call of this batch; a worker was lost too often.
-            Exception: what went wrong in a call before, which did not wait.
+            RuntimeError: another thread is in a call of this batch, or a worker was lost too often.
+            Exception: the error of an earlier call that did not wait.
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids))])
 
     def forward(self, ids=None) -> None:
-        """Compute all derived fields of the present state, without a step."""
+        """Computes all derived fields of the present state, without a step."""
         self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
+        """Resets worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
@@ -243,19 +242,19 @@ class Batch(Given):
     def rollout(
         self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> Any:
-        """Advance worlds and record fields after each step, as `featherlane.Batch.rollout`.
+        """Advances worlds and records fields after each step, as `featherlane.Batch.rollout`.
 
         Args:
-            nstep, record, ids: as there.
-            control: as there; a function is called here between steps, a kernel is shipped.
-            out: as there; "refs" leaves recordings where they are.
-            reduce: as there; computed where the worlds are.
+            nstep, record, ids: as in `featherlane.Batch.rollout`.
+            control: likewise; a function is called in this process between steps, a kernel is sent to the workers.
+            out: likewise; "refs" leaves recordings on the workers.
+            reduce: likewise; computed by the workers.
 
         Returns:
-            As there; with out="refs" a list of `Recorded`, parts of worlds and steps, which `gathered` puts together.
+            As `featherlane.Batch.rollout`; with out="refs" a list of `Recorded`, which `gathered` assembles.
 
         Raises:
-            ModelError, InstallationError: as there; a kernel that cannot be shipped.
+            ModelError, InstallationError: as `featherlane.Batch.rollout`; also if a kernel cannot be serialized.
             RuntimeError: as `step`.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
@@ -282,21 +281,21 @@ class Batch(Given):
         return result
 
     def _recordings(self, names: list[str], lead: tuple[int, int], out) -> dict[str, np.ndarray]:
-        """Arrays to record into, checked where they are given."""
+        """Returns arrays to record into; checks those of the caller."""
         sizes = Workspace.sizes_of(self.model, self._one.ngiven)
         return recordings(names, lead, out, lambda name: DATA[name].dims(sizes), self.dtype)
 
     def _control(self, control, shape: tuple[int, ...]) -> Any:
-        """Controls of a rollout: an array for all its worlds, a packed kernel, or None."""
+        """Returns the controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
-            self._one.runner.control_kernel(control)  # or its error
+            self._one.runner.control_kernel(control)  # or raises its error
             return packed("control", control) if self.is_remote else control
         if control is None:
             return None
         return np.asarray(controls_of_rollout(control, shape), self.dtype)
 
     def _roll(self, nstep: int, controls, names, chosen, take, how=None, stays: bool = False) -> None:
-        """Pieces of a rollout; `take` gets what each worker recorded."""
+        """Runs the pieces of a rollout; `take` receives the recordings of each worker."""
 
         def orders(part, start: int, n: int):
             own = controls
@@ -308,7 +307,7 @@ class Batch(Given):
         self._advance(nstep, chosen, orders, take, sum(a.nbytes for a in rows), stays)
 
     def _left(self, nstep: int, controls, names, chosen) -> list[Recorded]:
-        """A rollout whose recordings stay where they are."""
+        """Runs a rollout whose recordings stay on the workers."""
         found: list[Recorded] = []
 
         def take(part, start: int, n: int, left) -> None:
@@ -319,7 +318,7 @@ class Batch(Given):
         return found
 
     def _reduced(self, nstep: int, controls, names, chosen, how: Reduction) -> dict[str, np.ndarray]:
-        """A rollout of which workers keep what a reduction leaves."""
+        """Runs a rollout whose recordings are reduced by the workers."""
         pieces: defaultdict[int, list[dict[str, Any]]] = defaultdict(list)
         self._roll(nstep, controls, names, chosen, lambda part, start, n, rows: pieces[start].append(rows), how)
         return {
@@ -328,7 +327,7 @@ class Batch(Given):
         }
 
     def _driven(self, nstep: int, control, names, chosen, out, how) -> Any:
-        """A rollout of one step after the other, with controls that a function computes here between them."""
+        """Runs a rollout step by step, with controls that a function computes in this process."""
         results = []
         for k in range(nstep):
             values = control_of_step(control(self, k), k, (len(chosen), self.model.nu), self.dtype)
@@ -346,19 +345,19 @@ class Batch(Given):
 
     # ---- reductions --------------------------------------------------------------------------------------------------
     def reduce(self, how: Reduction, name: str, ids=None) -> np.ndarray:
-        """A reduction of a field over worlds, computed where they are.
+        """Reduces a field over worlds; the workers compute it.
 
         Args:
             how: `mean`, `sum`, `min`, `max`, or a `Histogram`.
-            name: a field, as of `get`.
-            ids: the worlds, one at least; None for all.
+            name: a field, as in `get`.
+            ids: the worlds, at least one; None for all.
 
         Returns:
-            (...) float64 sums and means, (..., nbin) int64 counts, else in the batch's dtype.  Its bits do not depend
-            on where worlds are.
+            (...) float64 sums and means, (..., nbin) int64 counts, else in the batch's dtype.  Bitwise independent of
+            the distribution of worlds.
 
         Raises:
-            ModelError: no such reduction or field, no world.
+            ModelError: the reduction or the field does not exist, or there are no worlds.
         """
         kind, chosen = checked(how), self._ids(ids)
         if not len(chosen):
@@ -369,19 +368,19 @@ class Batch(Given):
         return merged(kind, [result for _, result in answers])
 
     def mean(self, name: str, ids=None) -> np.ndarray:
-        """The mean of a field over worlds, (...); see `reduce`."""
+        """Computes the mean of a field over worlds, (...); see `reduce`."""
         return self.reduce("mean", name, ids)
 
     def max(self, name: str, ids=None) -> np.ndarray:
-        """The largest values of a field over worlds, (...); see `reduce`."""
+        """Computes the largest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("max", name, ids)
 
     def min(self, name: str, ids=None) -> np.ndarray:
-        """The smallest values of a field over worlds, (...); see `reduce`."""
+        """Computes the smallest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("min", name, ids)
 
     def histogram(self, name: str, edges: ArrayLike, ids=None) -> np.ndarray:
-        """How many worlds have values between edges.
+        """Counts the worlds with values between edges.
 
         Args:
             name: a field.
@@ -389,41 +388,41 @@ class Batch(Given):
             ids: the worlds; None for all.
 
         Returns:
-            (..., nbin) int64 for each number of the field.
+            (..., nbin) int64 counts for each number of the field.
 
         Raises:
-            ModelError: edges that do not ascend; as `reduce`.
+            ModelError: the edges do not ascend; also as `reduce`.
         """
         values = reals("edges", edges, EDGES)
         return self.reduce(Histogram(tuple(np.atleast_1d(values).tolist())), name, ids)
 
     def call(self, function: Callable[[Any], Any]) -> list[Any]:
-        """What a function finds out about the worlds of each worker.
+        """Calls a function with the worlds of each worker.
 
         Args:
-            function: `function(batch)` of a `featherlane.Batch` with a worker's worlds, which it leaves as they are.
+            function: `function(batch)` of a `featherlane.Batch` with a worker's worlds; it must not change them.
 
         Returns:
-            Its results, in the order of the workers' worlds (`starts`).
+            Its results, ordered by the workers' first worlds (`starts`).
 
         Raises:
-            ModelError: it cannot be shipped.
+            ModelError: the function cannot be serialized.
         """
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function of a batch")
         shipped = packed("function", function) if self.is_remote else function
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
-    # ---- what happened -----------------------------------------------------------------------------------------------
+    # ---- results -----------------------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        """Returns counts since the last reset of each world, by name, each (nworld,) int64."""
         counts = self.get("warning")
         return {name: counts[:, k].astype(np.int64) for k, name in enumerate(STATUS)}
 
     @property
     def failures(self) -> list[Failure]:
-        """With record_bad, what went wrong, as of `featherlane.Batch`; worlds are numbered among all."""
+        """Returns recorded failures (with record_bad), as `featherlane.Batch`; worlds have their global numbers."""
         found = []
         for k, own in enumerate(self.call(_failures)):
             for failure in own:
@@ -432,11 +431,11 @@ class Batch(Given):
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
     def get_data(self, world: int):
-        """One world as an `fl.Data` in float64, forward computed."""
+        """Returns one world as an `fl.Data` in float64, after `forward`."""
         return self._of_world("get_data", world)
 
     def get_model(self, world: int) -> Model:
-        """One world's model: a copy with its expanded fields."""
+        """Returns one world's model: a copy with its expanded fields."""
         return self._of_world("get_model", world)
 
     def _of_world(self, method: str, world: int) -> Any:
@@ -446,9 +445,9 @@ class Batch(Given):
         [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)
         return result
 
-    # ---- keeping -----------------------------------------------------------------------------------------------------
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of all that lasts, as of `featherlane.Batch`, which takes it over just as this does."""
+        """Returns copies of the persistent state, as `featherlane.Batch`; either batch can restore it."""
         names: dict[str, None] = {}
         for _, found in self._run_all(lambda k: [("kept_names", ())], changes=False, edits=True):
             names |= dict.fromkeys(found)
@@ -456,10 +455,10 @@ class Batch(Given):
         return {name: np.concatenate([kept[name] for _, kept in answers]) for name in names}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Take over a checkpoint, of this or of a local batch; the worlds go on bit for bit.
+        """Restores a checkpoint of this or of a local batch; the simulation continues bitwise identically.
 
         Raises:
-            ModelError: a field is missing, or of another shape or dtype; nothing is taken over then.
+            ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
         """
         instance("restore", kept, Mapping, "what checkpoint() gave")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}

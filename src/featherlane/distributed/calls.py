@@ -1,4 +1,4 @@
-"""How calls of a batch reach its workers: short ones at once, long ones in pieces."""
+"""Sends calls of a batch to its workers: short calls at once, long ones in pieces."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from featherlane.simulation.batch.arrays import chosen_worlds
 from featherlane.simulation.batch.batch import Batch as Local
 
 OrdersOf = Callable[[Part], list[Order]]
-_open: weakref.WeakSet = weakref.WeakSet()  # batches whose workers run
+_open: weakref.WeakSet = weakref.WeakSet()  # batches with running workers
 
 
 class Calls(Pieces):
@@ -65,9 +65,9 @@ class Calls(Pieces):
 
     # ---- workers -----------------------------------------------------------------------------------------------------
     def _start(self, spec: Spec, nodes: Any, nthread: int, timeout: float) -> None:
-        """Connect, find room, and have workers make their worlds."""
+        """Connects, reserves capacity, and lets the workers create their worlds."""
         check_nodes(nodes)
-        ray_module()  # or its error
+        ray_module()  # raises an error if Ray is missing
         packet = packed("model", self.model)
         cluster, number = _cluster_of(nodes, nthread, timeout)
         own = self.__dict__
@@ -75,7 +75,7 @@ class Calls(Pieces):
         _open.add(self)
         try:
             own["_pool"] = pool = Pool(cluster, number, nthread, timeout, self.nworld)
-            # at the end of the program, too, and where nobody closes it
+            # also at the end of the program, without a call of `close`
             files = None if self._folder is None else (self._folder, self._name)
             own["_end"] = weakref.finalize(self, _end, self._workers, pool, files)
             self._place(pool.threads)
@@ -103,7 +103,7 @@ class Calls(Pieces):
             raise
 
     def _check_folder(self, pool: Pool) -> None:
-        """Refuse a folder that workers do not see as we do."""
+        """Raises an error if a worker does not see the shared folder."""
         folder = Path(str(self._folder))
         mark = folder / f".seen-{uuid.uuid4().hex}"
         try:
@@ -124,17 +124,17 @@ class Calls(Pieces):
 
     @property
     def losses(self) -> list[int]:
-        """How often each worker was lost."""
+        """Returns the number of losses of each worker."""
         return [worker.losses for worker in self._workers]
 
     def close(self) -> None:
-        """End the workers, and the Ray that was started for them; a local batch has nothing to end."""
+        """Ends the workers, and the Ray that was started for them; has no effect on a local batch."""
         own = self.__dict__
         left = own["_end"] and own["_end"].peek()
         if left:
             _, end, given, _ = left
             end(*given)
-            own["_end"].detach()  # last: a close that was interrupted can be repeated
+            own["_end"].detach()  # last, so that an interrupted close can be repeated
         _open.discard(self)
         if own["_cluster"] is not None and not _open:
             own["_cluster"].close()
@@ -165,26 +165,26 @@ class Calls(Pieces):
 
     # ---- short calls -------------------------------------------------------------------------------------------------
     def wait(self) -> None:
-        """Wait until all is done that was asked; what `step`, `forward` and `reset` did not wait for, too.
+        """Waits until all requests are done, including those of `step`, `forward` and `reset`.
 
         Raises:
-            RuntimeError: as `step`; and what went wrong in a call that did not wait.
+            RuntimeError: as `step`; also the error of a call that did not wait.
         """
         self._run(lambda held: self._settle())
         self._tell_of_bad()
 
     def _ask_parts(self, chosen: np.ndarray, orders: OrdersOf, edits: bool = False) -> list[tuple[Part, Any]]:
-        """Results of workers that have some of these worlds; it changes nothing."""
+        """Returns the results of workers that have some of these worlds; changes nothing."""
         return self._asked(list(self._spread.parts(chosen)), orders, False, edits)
 
     def _run_all(
         self, orders: Callable[[int], list[Order]], changes: bool = True, edits: bool = False
     ) -> list[tuple[Part, Any]]:
-        """Results of all workers, in their order."""
+        """Returns the results of all workers, in order."""
         return self._asked(self._everyone(), lambda part: orders(part.worker), changes, edits)
 
     def _asked(self, parts: list[Part], orders: OrdersOf, changes: bool, edits: bool) -> list[tuple[Part, Any]]:
-        """A call that sends orders to workers, and returns their results; undone in all of them if one fails."""
+        """Runs a call that sends orders to workers and returns their results; if one fails, undoes it in all."""
 
         def body(held) -> list[tuple[Part, Any]]:
             if edits:
@@ -196,14 +196,14 @@ class Calls(Pieces):
         return found
 
     def _answers(self, parts: Iterable[Part], orders: OrdersOf, changes: bool) -> list[tuple[Part, Any]]:
-        """Within a call: orders to workers, and their results."""
+        """Sends orders to workers within a call, and returns their results."""
         found: list[tuple[Part, Any]] = []
         self._issue(((part, orders(part)) for part in parts), changes, lambda part, got: found.append((part, got)))
         self._collect_all()
         return found
 
     def _post_parts(self, chosen: np.ndarray, orders: OrdersOf) -> None:
-        """Orders that cannot go wrong, for workers that have some of these worlds: they go with the next ones."""
+        """Queues orders that cannot fail, for workers that have some of these worlds; the next request sends them."""
 
         def body(held) -> None:
             self._tell_edits()
@@ -212,13 +212,13 @@ class Calls(Pieces):
         self._run(body)
 
     def _tell_edits(self) -> None:
-        """Within a call: what the user edited since the last call, for all workers."""
+        """Sends the user's edits since the last call to all workers, within a call."""
         self._fields.renew(self._fetched)
         orders, fields = self._edits.orders(), self._fields.edited()
         if not orders and not fields:
             return
         if any(name == "model" for name, _ in orders):
-            self._answers(self._everyone(), lambda part: orders, True)  # functions may lack something there
+            self._answers(self._everyone(), lambda part: orders, True)  # functions may be missing there
             orders = []
         expanded = {
             k: [("expand", (name, rows[self.starts[k] : self.starts[k + 1]])) for name, rows in fields.items()]
@@ -227,7 +227,7 @@ class Calls(Pieces):
         self._post((part, orders + expanded[part.worker]) for part in self._everyone())
 
     def _fetched(self, name: str) -> np.ndarray:
-        """Within a call: rows of a model field that workers have."""
+        """Returns rows of a model field from the workers, within a call."""
         answers = self._answers(self._everyone(), lambda part: [("expanded", ((name,),))], False)
         return np.concatenate([result[name] for _, result in answers])
 
@@ -244,15 +244,15 @@ class Calls(Pieces):
         nbytes: int = 0,
         stays: bool = False,
     ) -> None:
-        """Steps of the chosen worlds, in pieces; where nobody takes results, the last ones are still under way.
+        """Steps the chosen worlds in pieces; without `take` it returns while the last pieces are running.
 
         Args:
-            nstep: steps.
+            nstep: number of steps.
             chosen: the worlds.
-            orders: of a worker, for n steps from one on.
-            take: what to do with a worker's result of these steps.
-            nbytes: inputs and recordings of a world's step.
-            stays: results are wanted as references.
+            orders: function that returns a worker's orders for n steps from a given one.
+            take: function that receives a worker's result of these steps.
+            nbytes: size of inputs and recordings per world and step.
+            stays: whether results are returned as references.
         """
         if not len(chosen):
             return
@@ -267,7 +267,7 @@ class Calls(Pieces):
                 size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
                 self._make_room(size)
                 if held.came:
-                    break  # interrupted: all are at the same step when what is under way has ended
+                    break  # interrupted: all worlds are at the same step when the pieces under way have ended
                 asked = [(part, orders(part, start, n)) for part in parts]
                 taken = None if take is None else partial(_taken, take, start, n)
                 self._issue(asked, True, taken, size, stays)
@@ -279,7 +279,7 @@ class Calls(Pieces):
         self._tell_of_bad()
 
     def _tell_posted(self, chosen: np.ndarray, orders: OrdersOf) -> None:
-        """Orders for workers that have some of these worlds, which nobody waits for."""
+        """Sends orders without a result to workers that have some of these worlds."""
 
         def body(held) -> None:
             self._tell_edits()
@@ -296,7 +296,7 @@ def _taken(take: Callable[[Part, int, int, Any], None], start: int, n: int, part
 
 
 def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spec]) -> None:
-    """Refuse what workers have room for one by one, and a machine of several of them has not."""
+    """Raises an error if the workers of a machine together need more memory than it has."""
     for boot in {machine.boot for machine in machines}:
         here = [k for k, machine in enumerate(machines) if machine.boot == boot]
         need, nworld = sum(memory_of(model, specs[k]) for k in here), sum(specs[k].nworld for k in here)
@@ -304,7 +304,7 @@ def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spe
 
 
 def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:
-    """End workers, give their places back, and remove what was kept for losses."""
+    """Ends workers, frees their capacity, and removes checkpoint files."""
     for worker in workers:
         worker.end()
     workers.clear()
@@ -318,7 +318,7 @@ def _actor_and_cores(started) -> tuple[Any, tuple[int, ...]]:
 
 
 def _cluster_of(nodes: Any, nthread: int, timeout: float) -> tuple[Cluster, int | None]:
-    """The cluster that is meant, and how many workers; None for one for each NUMA node."""
+    """Returns the cluster, and the number of workers; None for one per NUMA node."""
     if isinstance(nodes, Cluster):
         return nodes, None
     if isinstance(nodes, str):

@@ -1,6 +1,6 @@
-"""Ray: started on this machine, or connected to; and its nodes, which have to run what runs here.
+"""Starts or connects to Ray, and checks that its nodes run the same versions as this process.
 
-Ray is imported when something asks for it, here alone.
+Only this module imports Ray, on demand.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from featherlane.model.arguments import count
 
 INSTALL = "pip install 'featherlane[distributed]'"
 ADDRESS = "allowed is HOST:PORT of the cluster's head node, or 'auto' for the cluster that this machine is in"
-TIMEOUT = 30.0  # [s] for a cluster to answer
+TIMEOUT = 30.0  # time for a cluster to answer [s]
 
 
 def ray_module() -> Any:
-    """Ray.
+    """Imports and returns Ray.
 
     Raises:
-        InstallationError: it is not installed, or cannot be imported.
+        InstallationError: Ray is not installed, or cannot be imported.
     """
     try:
         return importlib.import_module("ray")
@@ -38,10 +38,10 @@ class Node(NamedTuple):
     """A node of the cluster.
 
     Attributes:
-        id: Ray's.
-        address: where it is.
-        cores: how many Ray gives to work on it.
-        machine: what it has.
+        id: Ray's identifier.
+        address: network address.
+        cores: number of cores that Ray schedules.
+        machine: description of the machine.
     """
 
     id: str
@@ -51,13 +51,13 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """Nodes that run what runs here; a context that ends what was started for it.
+    """Nodes with the versions of this process; as a context manager it ends what was started for it.
 
     Attributes:
         ray: the module.
-        address: where its head is.
-        is_own: was Ray started by `connect`?
-        nodes: those that were there.
+        address: address of the head node.
+        is_own: whether `connect` started this Ray.
+        nodes: nodes at the time of connection.
     """
 
     def __init__(self, ray: Any, is_own: bool, timeout: float):
@@ -67,11 +67,11 @@ class Cluster:
 
     @property
     def cores(self) -> int:
-        """How many cores Ray gives to work, on all nodes."""
+        """Returns the number of cores that Ray schedules on all nodes."""
         return sum(node.cores for node in self.nodes)
 
     def close(self) -> None:
-        """End what `connect` started; leave a cluster that was there."""
+        """Ends what `connect` started; an existing cluster keeps running."""
         if self.is_own and self.ray.is_initialized():
             self.ray.shutdown()
 
@@ -91,24 +91,24 @@ def connect(
     timeout: float = TIMEOUT,
     options: Mapping[str, Any] | None = None,
 ) -> Cluster:
-    """A Ray on this machine, or a cluster by its address.
+    """Connects to a Ray on this machine, or to a cluster by its address.
 
-    A Ray that is started here listens on the loopback address alone; other processes cannot join it.
+    A Ray that is started here listens only on the loopback address; other processes cannot join it.
 
     Args:
-        address: HOST:PORT of the head node of a cluster that this machine is a node of, "auto" for the one that Ray
-            finds; None for the Ray that this process is connected to, or else for one that is started here.
-        cores: with a Ray that is started, how many it gives to work; None for those that this process may use.
-        timeout: how long a cluster or one of its nodes may take to answer [s].
-        options: more arguments of `ray.init`, such as `object_store_memory` or `runtime_env`.
+        address: HOST:PORT of the head node of a cluster that includes this machine; "auto" for the cluster that Ray
+            finds; None for the Ray that this process is connected to, or else for a Ray that is started here.
+        cores: number of cores that a started Ray schedules; None for those that this process may use.
+        timeout: longest wait for an answer of a cluster or of one of its nodes [s].
+        options: additional arguments of `ray.init`, such as `object_store_memory` or `runtime_env`.
 
     Returns:
-        `Cluster`, whose nodes have the versions of this process.
+        The `Cluster`, whose nodes have the versions of this process.
 
     Raises:
-        InstallationError: no Ray is installed; a node has no Featherlane, or has others than this process.
-        ModelError: an address that is none, or that does not answer; a process that is in another cluster; a node that
-            does not answer.
+        InstallationError: Ray is not installed, or a node lacks Featherlane or has other versions than this process.
+        ModelError: the address is invalid or does not answer, this process is in another cluster, or a node does not
+            answer.
     """
     if address is not None and not isinstance(address, str):
         raise ModelError(f"address: got {type(address).__name__}, {ADDRESS}")
@@ -136,40 +136,40 @@ def connect(
 
 
 def _start(ray: Any, options: Mapping[str, Any]) -> None:
-    """Starts a Ray on this machine whose processes listen on the loopback address alone.
+    """Starts a Ray on this machine whose processes listen only on the loopback address.
 
-    They listen on all addresses unless that of the node is a loopback address, which Ray chooses if it cannot form a
-    cluster: by default on macOS and Windows.  On Linux it replaces one that is given as an option.
+    They listen on all addresses unless that of the node is a loopback address, which Ray selects if it cannot form a
+    cluster: by default on macOS and Windows.  On Linux Ray replaces an address that is given as an option.
     """
     constants: Any = importlib.import_module("ray._private.ray_constants")
     before = constants.ENABLE_RAY_CLUSTER
     constants.ENABLE_RAY_CLUSTER = False
     try:
-        # "local": None would take a cluster that somebody else started on this machine
+        # "local": None would connect to a cluster that another user started on this machine
         ray.init(address="local", **options)
     finally:
         constants.ENABLE_RAY_CLUSTER = before
 
 
 def _check_same(ray: Any, address: str | None) -> None:
-    """Is the cluster that is asked for the one that this process is in?"""
+    """Raises an error if this process is in another cluster than the requested one."""
     here = ray.get_runtime_context().gcs_address
     if address not in (None, "auto", here):
         raise ModelError(f"address: got {address!r}, this process is in the cluster at {here}; ray.shutdown() ends it")
 
 
 def check_form(address: str | None) -> None:
-    """Refuse what is no address."""
+    """Raises an error for an invalid address."""
     host, _, port = (address or "").rpartition(":")
     if address not in (None, "auto") and not (host and "/" not in address and port.isdigit() and 0 < int(port) < 65536):
         raise ModelError(f"address: got {address!r}, {ADDRESS}")
 
 
 def check_nodes(nodes: Any) -> None:
-    """Refuse what names no workers, before Ray is looked for.
+    """Checks the argument `nodes` before Ray is imported.
 
     Raises:
-        ModelError: it is no number of workers, no address and no `Cluster`.
+        ModelError: the argument is not a number of workers, an address or a `Cluster`.
     """
     if isinstance(nodes, str):
         check_form(nodes)
@@ -182,7 +182,7 @@ def check_nodes(nodes: Any) -> None:
 
 
 def _check_answers(address: str, timeout: float) -> None:
-    """Ask whether a Ray is there, in a process that can be ended: Ray's own functions try for ever."""
+    """Checks that a Ray answers, in a separate process that can be ended, because Ray's functions retry forever."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check"]
     command += [] if address == "auto" else ["--address", address]
     try:
@@ -200,11 +200,11 @@ def _no_answer(address: str, why: str) -> ModelError:
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------------
-_known: dict[str, Node] = {}  # nodes that were asked before, by Ray's number
+_known: dict[str, Node] = {}  # nodes already checked, by Ray's identifier
 
 
 def _nodes(ray: Any, timeout: float) -> list[Node]:
-    """The cluster's nodes, each asked what it has."""
+    """Returns the cluster's nodes with their descriptions."""
     places = [n for n in ray.nodes() if n["Alive"] and n["Resources"].get("CPU", 0) >= 1]
     asked = {n["NodeID"]: ask(ray, n["NodeID"], describer()) for n in places if n["NodeID"] not in _known}
     for place in places:
@@ -231,14 +231,14 @@ PUT_THERE = "install there what is here, or ship it with connect(options={'runti
 
 
 def ask(ray: Any, node: str, function) -> Any:
-    """A reference to what a function gives on a node, in a process that holds no core."""
+    """Returns a reference to a function's result on a node, in a process that occupies no core."""
     strategy = importlib.import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     options = {"num_cpus": 0, "scheduling_strategy": strategy(node_id=node, soft=False), "max_retries": 0}
     return ray.remote(function).options(**options).remote()
 
 
 def describer():
-    """A function that describes the machine it runs on; it travels whole, since a node may have no Featherlane."""
+    """Returns a function that describes its machine; it is pickled by value, because a node may lack Featherlane."""
 
     def describe():
         try:
@@ -252,10 +252,10 @@ def describer():
 
 
 def check_versions(where: str, there: Mapping[str, str]) -> None:
-    """Refuse a node on which models or bits could be others than here.
+    """Raises an error for a node whose models or results could differ from those here.
 
     Raises:
-        InstallationError: names what differs, on both sides.
+        InstallationError: names the differing versions of both sides.
     """
     here = versions()
     wrong = [name for name in here if there.get(name) != here[name]]
@@ -265,6 +265,6 @@ def check_versions(where: str, there: Mapping[str, str]) -> None:
 
 
 def last_line(error: BaseException) -> str:
-    """What went wrong, of an error that holds a trace of another process."""
+    """Returns the error message of an error that contains a traceback of another process."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""What the user edits on this side, and workers have to be told: the model, and its fields that differ by world."""
+"""Tracks the user's edits that must be sent to workers: the model, and its per-world fields."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ REALS, OTHERS = "real_buffer", ("int_buffer", "scalar_buffer")
 
 
 class ModelEdits:
-    """Which orders bring workers' models to what this one is now.
+    """Computes the orders that update the workers' models to the present one.
 
     Args:
-        model: as workers have it.
-        is_shared: do they have it itself, and need not be told?
+        model: model that the workers have.
+        is_shared: whether the workers use this same object, so that no update is needed.
     """
 
     def __init__(self, model: Model, is_shared: bool):
@@ -29,24 +29,24 @@ class ModelEdits:
         self._take()
 
     def _take(self) -> None:
-        """Remember the model as it is."""
+        """Records the present model."""
         model = self.model
         self._buffers = {name: getattr(model, name).copy() for name in (REALS, *OTHERS)}
         self._mark: tuple = self._marked()
 
     def _marked(self) -> tuple:
-        """What grows with each edit of options and functions; and keyframes."""
+        """Returns counters of edits of options and functions, and the keyframes."""
         return self.model.revision, *(np.array(getattr(self.model, name)).tobytes() for name in KEYFRAME_FIELDS)
 
     def forget(self) -> None:
-        """Workers do not have the model as it is."""
+        """Marks the workers' models as outdated."""
         self._mark = ()
 
     def orders(self) -> list[Order]:
-        """What to tell workers.
+        """Returns the orders that update the workers.
 
         Raises:
-            ModelError: a field has a number that it cannot hold.
+            ModelError: a value of a field is out of range.
         """
         model = self.model
         model.check_edits()
@@ -65,18 +65,18 @@ class ModelEdits:
 
 
 class Fields:
-    """Fields of the model with a row for each world, as the user holds them.
+    """The caller's per-world fields of the model.
 
     Args:
         model: the model.
-        nworld: worlds.
-        dtype: of the rows, but for fields that are float64 at every precision.
-        fetch: gives the rows of a field that workers have computed.
+        nworld: number of worlds.
+        dtype: dtype of the rows, except for fields that are always float64.
+        fetch: function that returns the workers' rows of a field.
     """
 
     def __init__(self, model: Model, nworld: int, dtype: np.dtype, fetch: Callable[[str], np.ndarray]):
         self.model, self.nworld, self.dtype, self._fetch = model, nworld, dtype, fetch
-        self.names: list[str] = []  # those that workers have rows of
+        self.names: list[str] = []  # fields with rows in the workers
         self._lent: dict[str, Lent] = {}
         self._sent: dict[str, np.ndarray] = {}
         self._edited: set[str] = set()
@@ -84,12 +84,12 @@ class Fields:
         self._untold: set[str] = set()
 
     def forget(self) -> None:
-        """Workers may lack what they were told."""
-        self._untold = self._lent.keys() - self._stale  # what they have computed anew is theirs
+        """Marks the sent rows as possibly missing in the workers."""
+        self._untold = self._lent.keys() - self._stale  # except rows that workers have recomputed
         self._edited |= self._untold
 
     def lend(self, name: str) -> np.ndarray:
-        """A live array (nworld, ...), at first the model's values."""
+        """Returns a live array (nworld, ...), initially the model's values."""
         if name not in self._lent:
             if name in self.names:
                 rows = self._fetch(name)
@@ -106,18 +106,18 @@ class Fields:
         return self._lent[name].view
 
     def rows(self, name: str) -> np.ndarray | None:
-        """(nworld, ...) values as they are now, not to be written to; None where all worlds have the model's."""
+        """Returns the present values (nworld, ...), read-only; None if all worlds have the model's."""
         if name in self._stale or (name in self.names and name not in self._lent):
             return self._fetch(name)
         return self._lent[name].array if name in self._lent else None
 
     def disown(self, names: Iterable[str]) -> None:
-        """From here on the rows of the workers count; before they change them, so that no interrupt comes between."""
+        """Makes the workers' rows authoritative; called before they change, so that no interrupt comes in between."""
         self._stale |= self._lent.keys() & set(names)
         self.names += [name for name in names if name not in self.names]
 
     def renew(self, fetch: Callable[[str], np.ndarray]) -> None:
-        """Brings stale arrays that somebody holds up to date; one that was written to meanwhile counts as edited."""
+        """Updates stale arrays that the caller still holds; an array that was written to meanwhile counts as edited."""
         for name in sorted(self._stale):
             if self._lent[name].is_held():
                 if np.array_equal(self._lent[name].array, self._sent[name]):
@@ -129,10 +129,10 @@ class Fields:
         self._stale.discard(name)
 
     def edited(self) -> dict[str, np.ndarray]:
-        """Fields with rows that workers do not have; they count as told.
+        """Returns fields with rows that workers do not have, and marks them as sent.
 
         Raises:
-            ModelError: a field has a number that it cannot hold.
+            ModelError: a value of a field is out of range.
         """
         found = {}
         for name in sorted(self._edited):
@@ -150,7 +150,7 @@ class Fields:
         return found
 
     def taken(self, name: str, rows: np.ndarray) -> None:
-        """Workers have got these rows."""
+        """Records that workers have these rows."""
         if name not in self.names:
             self.names.append(name)
         if name in self._lent:

@@ -1,4 +1,4 @@
-"""Given contacts of a batch that is spread over workers: checked and completed here, kept where the worlds are."""
+"""Given contacts of a distributed batch: checked and completed here, stored by the workers."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from featherlane.simulation.world.given import given_fields
 
 
 class Given(Calls):
-    """How contacts come to workers."""
+    """Sends given contacts to workers."""
 
     @takes_contacts
     def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
-        """Give each world contacts of its own, as `featherlane.Batch.give_contacts` does.
+        """Sets given contacts of each world, as `featherlane.Batch.give_contacts` does.
 
         Args:
-            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.  Arrays broadcast to
+            contacts: a `featherlane.Contacts`, or a mapping of its fields by name.  Arrays broadcast to
                 (nworld, n, ...).
-            replace: () or (nworld,): no contacts are detected in this world.
-            count: (nworld,) a world's contacts are its first `count`; None: all n.
-            ids: the worlds, by number or as a mask, whose contacts are given; None for all.
+            replace: () or (nworld,): whether to skip contact detection in this world.
+            count: (nworld,) number of contacts that each world uses, the first ones; None for all n.
+            ids: worlds to set, by number or as a mask; None for all.
 
         Raises:
-            ModelError: as `featherlane.Batch.give_contacts`; room is made by `Batch(..., given_contacts=n)`.  Nothing
-                is given then.
+            ModelError: as `featherlane.Batch.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.  Nothing
+                is changed then.
         """
         chosen = self._ids(ids)
 
@@ -42,6 +42,6 @@ class Given(Calls):
         self._post_parts(chosen, lambda part: [("given", (names, part.ids, *(rows[name][part.at] for name in names)))])
 
     def clear_given_contacts(self, ids=None) -> None:
-        """No given contacts in these worlds, and contacts are detected."""
+        """Removes the given contacts of these worlds and enables contact detection."""
         if self._one.ngiven:
             self._post_parts(self._ids(ids), lambda part: [("clear_given_contacts", (part.ids,))])

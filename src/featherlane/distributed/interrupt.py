@@ -1,4 +1,4 @@
-"""Ctrl-C in calls that wait for workers."""
+"""Defers Ctrl-C in calls that wait for workers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Held:
 
     Only the main thread of a program receives signals; elsewhere this does nothing.
 
-    Once the frame of the context is on no stack, its handler gives way to the one before it, also if an exception kept
-    the context from doing so.
+    When the frame of the context is no longer on any stack, its handler restores the previous one, even if an exception
+    prevented the context from doing so.
 
     Attributes:
-        came: was there a Ctrl-C?
+        came: whether there was a Ctrl-C.
     """
 
     def __init__(self):
@@ -30,7 +30,7 @@ class Held:
 
     @property
     def _is_running(self) -> bool:
-        """Is the frame of the context on a stack?"""
+        """Returns whether the frame of the context is on a stack."""
         return any(frame is self._call for frame in frames())
 
     def __enter__(self) -> Held:
@@ -40,7 +40,7 @@ class Held:
             owner = getattr(before, "__self__", None)
             if isinstance(owner, Held) and not owner._is_running:
                 before = owner._before
-            # a program that ignores interrupts, or has a handler outside Python, keeps that
+            # a program that ignores interrupts, or has a handler outside Python, keeps its handler
             if callable(before):
                 self._before = before
                 signal.signal(signal.SIGINT, self._note)

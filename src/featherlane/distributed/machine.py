@@ -1,7 +1,7 @@
-"""What a machine has, and what it runs: asked of each node, and compared with what asks.
+"""Describes machines and their software versions, to compare the nodes of a cluster.
 
-The cores that a process may use stand by NUMA node, as Linux lists them; elsewhere, and where nothing is told, all are
-of one.
+The usable cores of a process are grouped by NUMA node, as Linux lists them; on other systems, or without this list,
+all cores form one group.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Machine(NamedTuple):
-    """A machine as a process on it sees it.
+    """A machine, as described by a process on it.
 
     Attributes:
-        name: its host's name.
-        boot: the same for all processes of one running machine.
-        cores: numbers of the cores that the process may use, those of each NUMA node together.
-        memory: bytes that are free.
-        versions: what has to be the same on all nodes, by name.
+        name: host name.
+        boot: identifier that is equal for all processes of one running machine.
+        cores: numbers of the cores that the process may use, grouped by NUMA node.
+        memory: free memory [bytes].
+        versions: versions by name that must be equal on all nodes.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Machine(NamedTuple):
 
 
 def this_machine() -> Machine:
-    """The machine that this process runs on."""
+    """Describes the machine of this process."""
     name = socket.gethostname()
     boot = BOOT.read_text().strip() if BOOT.exists() else name
     return Machine(name, boot, numa_cores(), free_memory(), versions())
 
 
 def versions() -> dict[str, str]:
-    """What a world's bits, and models on their way, depend on, by name."""
+    """Returns the versions by name that models in transit and bitwise results depend on."""
     return {
         "featherlane": package_version("featherlane"),
         "the layout of records": library().layout_hash(),
@@ -59,17 +59,17 @@ def versions() -> dict[str, str]:
 
 
 def kernels_hash() -> str:
-    """Short hash of the engine's kernels, as they are written."""
+    """Computes a short hash of the source of the engine's kernels."""
     found = stages()
     return hashlib.sha256("".join(found[name].code_hash() for name in sorted(found)).encode()).hexdigest()[:16]
 
 
 def numa_cores(allowed: set[int] | None = None, root: Path = NUMA) -> tuple[tuple[int, ...], ...]:
-    """Cores by NUMA node, nodes without any left out.
+    """Returns cores by NUMA node, without nodes that have none.
 
     Args:
         allowed: numbers of cores; None for those that this process may use.
-        root: where Linux lists nodes.
+        root: folder where Linux lists NUMA nodes.
     """
     if allowed is None:
         has = hasattr(os, "sched_getaffinity")
@@ -81,13 +81,13 @@ def numa_cores(allowed: set[int] | None = None, root: Path = NUMA) -> tuple[tupl
 
 
 def core_numbers(text: str) -> set[int]:
-    """Numbers as Linux lists them, `0-3,8`."""
+    """Parses core numbers in Linux's format, `0-3,8`."""
     ends = [part.split("-") for part in text.strip().split(",") if part]
     return {n for end in ends for n in range(int(end[0]), int(end[-1]) + 1)}
 
 
 def free_memory() -> int:
-    """Bytes of memory that programs can still have without swapping, where the system tells; else as much as there is.
+    """Returns the memory available without swapping [bytes]; the total memory if the system does not report it.
 
     Source: Linux, Documentation/filesystems/proc.rst, MemAvailable; and the memory controller of control groups.
     """

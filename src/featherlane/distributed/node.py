@@ -1,8 +1,8 @@
-"""What lives on a node: some of the worlds, as a batch of their own, and what is asked of them.
+"""Worlds of one node, as a separate batch, and the requests that it executes.
 
-A request is a list of orders, each a name and arguments; it gives a report and results.  The order `x` calls
+A request is a list of orders, each a name and arguments; it returns a report and results.  The order `x` calls
 `NodeWorlds.order_x`, or the batch's method `x`.
-The same class works in the process of the user, where there is one node.
+The same class runs in the user's process if there is only one node.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ Order = tuple[str, tuple[Any, ...]]
 
 
 class Place(NamedTuple):
-    """Where an array stands among those that travel beside a request."""
+    """Placeholder for an array that is sent along with a request."""
 
     index: int
 
 
 class Report(NamedTuple):
-    """What every request gives back.
+    """Report of a request.
 
     Attributes:
-        seconds: how long it took.
-        bad: the first worlds that had bad numbers since their last reset, by their numbers here.
-        nbad: how many such worlds there are.
-        error: what went wrong; the request was not done, or not to its end.
+        seconds: duration [s].
+        bad: numbers on this node of the first worlds that failed since their last reset.
+        nbad: number of these worlds.
+        error: error that stopped the request; None if it was completed.
     """
 
     seconds: float
@@ -54,12 +54,12 @@ class Report(NamedTuple):
 
 
 class Spec(NamedTuple):
-    """What worlds are made of.
+    """Settings of the worlds of a node.
 
     Attributes:
-        nworld, nthread, dtype, given_contacts, record_bad: as of `featherlane.Batch`.
-        first: the number of the first world among all.
-        cores: those to run on; empty: all that the process may use.
+        nworld, nthread, dtype, given_contacts, record_bad: as in `featherlane.Batch`.
+        first: global number of the first world.
+        cores: cores to run on; empty for all that the process may use.
     """
 
     nworld: int
@@ -72,10 +72,10 @@ class Spec(NamedTuple):
 
 
 class NodeWorlds:
-    """Some worlds of a batch that is spread over nodes.
+    """The worlds of a distributed batch on one node.
 
     Args:
-        is_apart: are they in another process than who asks?
+        is_apart: whether they are in another process than the caller.
     """
 
     def __init__(self, is_apart: bool = True):
@@ -86,22 +86,22 @@ class NodeWorlds:
 
     # ---- as an actor -------------------------------------------------------------------------------------------------
     def machine(self) -> tuple[Machine, int]:
-        """The machine, and the number of this process."""
+        """Returns the machine, and the number of this process."""
         return this_machine(), os.getpid()
 
     def sees(self, file: str) -> bool:
-        """Is there such a file, in a folder that can be written to?"""
+        """Returns whether a file exists in a folder that is writable."""
         return Path(file).exists() and os.access(Path(file).parent, os.W_OK)
 
     def do(self, orders: Sequence[Order], *arrays: np.ndarray) -> tuple[tuple, Any]:
-        """Carry out orders.
+        """Executes orders.
 
         Args:
-            orders: one after the other.
-            arrays: those that `Place`s in the orders' arguments stand for.
+            orders: orders, executed in sequence.
+            arrays: arrays for the `Place`s in the orders' arguments.
 
         Returns:
-            A `Report` as a plain tuple, which is quicker to send, and what the last order gave.
+            A `Report` as a plain tuple, which is faster to send, and the result of the last order.
         """
         start, result = time.perf_counter(), None
         try:
@@ -123,51 +123,51 @@ class NodeWorlds:
 
     # ---- making ------------------------------------------------------------------------------------------------------
     def order_make(self, model: bytes | Model, spec: Spec) -> None:
-        """Worlds as the model starts them, in memory near the cores that step them."""
+        """Creates the worlds in the model's initial state, in memory close to the cores that step them."""
         made = unpacked("model", model) if isinstance(model, bytes) else model
         self._settle(spec)
         self._check_memory(made)
         self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_bad)
-        self.batch.mute()  # the process of the user warns, for all nodes
+        self.batch.mute()  # the user's process warns for all nodes
 
     def _settle(self, spec: Spec) -> None:
-        """Run on the cores that are named."""
+        """Binds the process to the given cores."""
         self.spec = spec
         if spec.cores and hasattr(os, "sched_setaffinity"):
-            # threads that are started from here on inherit it, and memory is where it is first written to
-            with contextlib.suppress(OSError):  # cores that were taken away meanwhile
+            # threads inherit the binding, and memory is placed where it is first written
+            with contextlib.suppress(OSError):  # the cores were removed meanwhile
                 os.sched_setaffinity(0, spec.cores)
 
     def _check_memory(self, model: Model) -> None:
         check_room(this_machine().name, self.spec.nworld, memory_of(model, self.spec), free_memory())
 
-    # ---- what may be ordered -----------------------------------------------------------------------------------------
+    # ---- orders ------------------------------------------------------------------------------------------------------
     def order_model_reals(self, reals: np.ndarray) -> None:
-        """Real fields of the model, edited."""
+        """Sets edited real fields of the model."""
         self.batch.model.take_reals(reals)
 
     def order_model(self, model: bytes) -> None:
-        """The model, edited in other ways."""
+        """Replaces the model after other edits."""
         self.batch.model.take_over(unpacked("model", model))
 
     def order_set(self, name: str, rows: np.ndarray, ids: np.ndarray | None) -> None:
-        """State fields."""
+        """Sets state fields."""
         target = getattr(self.batch, name)
         target[... if ids is None else ids] = rows
 
     def order_given(self, names: Sequence[str], ids: np.ndarray | None, *rows: np.ndarray) -> None:
-        """Given contacts, complete."""
+        """Sets complete given contacts."""
         for name, own in zip(names, rows, strict=True):
             self.batch.rows[name][... if ids is None else ids] = own
 
     def order_expand(self, name: str, rows: np.ndarray | None) -> None:
-        """A field of the model for each world; rows of it, where they are given."""
+        """Makes a field of the model per-world, and sets its rows if given."""
         target = self.batch.expand(name)
         if rows is not None:
             target[...] = rows
 
     def order_rollout(self, nstep: int, control, record, ids, reduction=None, out=None) -> dict[str, Any]:
-        """A rollout; with a reduction, what it leaves of the recording."""
+        """Runs a rollout; with a reduction, returns the reduced recording."""
         if isinstance(control, bytes):
             control = self._kernel(control)
         result = self.batch.rollout(nstep, control, record, ids, out)
@@ -177,18 +177,18 @@ class NodeWorlds:
         return {name: reduced(reduction, rows, worlds) for name, rows in result.items()}
 
     def _kernel(self, packet: bytes) -> Kernel:
-        """A control kernel, the same object each time it is shipped."""
+        """Returns a control kernel, the same object for each copy of it."""
         key = hashlib.sha256(packet).hexdigest()
         if key not in self._kernels:
             self._kernels[key] = unpacked("control", packet)
         return self._kernels[key]
 
     def order_get(self, names: Sequence[str], ids) -> dict[str, np.ndarray]:
-        """Fields, copied."""
+        """Returns copies of fields."""
         return {name: np.array(getattr(self.batch, name)[... if ids is None else ids]) for name in names}
 
     def order_expanded(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Fields of the model, with a row for each world."""
+        """Returns per-world fields of the model."""
         model, own = self.batch.model.__dict__, self.batch.expanded_fields
         rows = {
             name: own.get(name, np.broadcast_to(model[name], (self.batch.nworld, *model[name].shape))) for name in names
@@ -196,19 +196,19 @@ class NodeWorlds:
         return {name: np.array(values, self.batch.dtype) for name, values in rows.items()}
 
     def order_reduce(self, reduction, name: str, ids) -> Any:
-        """What a reduction leaves of a field."""
+        """Returns the reduction of a field."""
         rows = getattr(self.batch, name)[... if ids is None else ids]
         worlds = self.spec.first + (np.arange(self.batch.nworld) if ids is None else ids)
         return reduced(reduction, rows, worlds)
 
     def order_call(self, function: bytes | Callable) -> Any:
-        """What a function gives for this batch."""
+        """Returns a function's result for this batch."""
         called = unpacked("function", function) if isinstance(function, bytes) else function
         return called(self.batch)
 
     # ---- keeping -----------------------------------------------------------------------------------------------------
     def order_keep(self, folder: str | None, name: str) -> bytes | str:
-        """All that lasts, as bytes or as a file that all nodes see."""
+        """Returns a checkpoint, as bytes or as a file that all nodes can read."""
         packet = packed("batch", self.batch)
         if folder is None:
             return packet
@@ -218,16 +218,16 @@ class NodeWorlds:
         return str(path)
 
     def order_take(self, spec: Spec, packet: bytes | str) -> None:
-        """What `order_keep` kept."""
+        """Restores a checkpoint of `order_keep`."""
         self._settle(spec)
         self.batch = unpacked("batch", Path(packet).read_bytes() if isinstance(packet, str) else packet)
 
     def order_kept_names(self) -> list[str]:
-        """Names of what `checkpoint` of the batch holds."""
+        """Returns the names of the arrays in the batch's checkpoint."""
         return [*self.batch.rows, *(f"model.{name}" for name in self.batch.expanded_fields)]
 
     def order_checkpoint(self, names: Sequence[str]) -> dict[str, np.ndarray]:
-        """Fields by these names, made where nobody here has asked for them."""
+        """Returns these arrays of a checkpoint; creates fields that are not in use here."""
         for name in names:
             if not name.startswith("model."):
                 getattr(self.batch, name, None)
@@ -238,11 +238,11 @@ class NodeWorlds:
         self.batch.restore(dict(zip(names, arrays, strict=True)))
 
     def order_nothing(self) -> None:
-        """For a request whose result nobody waits for."""
+        """Does nothing; for a request without a result."""
 
 
 def memory_of(model: Model, spec: Spec) -> int:
-    """Bytes that worlds need on a node, about: rows of each world, and a tile for each thread."""
+    """Estimates the memory of worlds on a node [bytes]: rows of each world, and a tile for each thread."""
     one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
     rows = sum(a.nbytes for a in one.rows.values()) + memory
@@ -250,10 +250,10 @@ def memory_of(model: Model, spec: Spec) -> int:
 
 
 def check_room(machine: str, nworld: int, need: int, free: int) -> None:
-    """Refuse worlds that a machine has no memory for.
+    """Raises an error if a machine has too little memory for the worlds.
 
     Raises:
-        ModelError: with bytes that they need, and that are free.
+        ModelError: with the required and the free memory.
     """
     if need > free:
         raise ModelError(
@@ -263,7 +263,7 @@ def check_room(machine: str, nworld: int, need: int, free: int) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error itself, where it can travel; else one with its text."""
+    """Returns the error itself if it can be pickled; otherwise one with its text."""
     try:
         packed("error", error)
         error.__traceback__ = None

@@ -1,12 +1,12 @@
-"""Pieces of calls under way: asked of workers at once, answered in the order in which they were asked.
+"""Pieces of calls under way: sent to all workers at once, and collected oldest first.
 
-A call that has nothing to tell posts its pieces and returns; one that asks for a result waits for what was posted
-before.  A piece in which something goes wrong in one worker is undone in all of them, and so is what was asked after
-it: worlds are at the same step when a call ends.
+A call without a result sends its pieces and returns; a call with a result waits for all earlier pieces.  If a worker
+fails in a piece, the piece and all later requests are undone in all workers, so that all worlds are at the same step
+when a call ends.
 
-An exception at any bytecode (a second Ctrl-C, a signal handler that raises) takes back the pieces of the present call
-that not all workers have answered.  `_unfinished` is set as long as that has to be done: at once, or by the next call
-if another exception prevents it.
+An exception at any bytecode (a second Ctrl-C, a signal handler that raises) undoes the pieces of the present call that
+not all workers have completed.  `_unfinished` is set while this is pending: it is done at once, or by the next call if
+another exception prevents it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.runner import NAMED
 from featherlane.simulation.tile.turn import Turn, hold
 
-PIECE_SECONDS = 0.5  # how long a piece of a call takes, about
-AT_ONCE = 20_000  # steps of worlds in a piece, as long as nobody knows how long they take
-DEPTH = 2  # times as many are under way: while one piece travels, the next one is computed
-MOST_PIECES = 16  # under way; short ones
-CHUNK = 64 << 20  # bytes of a piece's inputs and recordings, at most, of each worker
-INPUTS = 256 << 20  # bytes of inputs that are kept to be asked again, at most, of each worker
-REQUESTS = 20_000  # as many of them
-POSTED = 100  # orders that wait for the next request, at most
+PIECE_SECONDS = 0.5  # approximate duration of a piece
+AT_ONCE = 20_000  # steps of worlds in a piece until their duration is measured
+DEPTH = 2  # multiple of a piece's steps under way: while one piece is in transit, the next one is computed
+MOST_PIECES = 16  # most short pieces under way
+CHUNK = 64 << 20  # largest size of a piece's inputs and recordings per worker [bytes]
+INPUTS = 256 << 20  # largest size of inputs that are kept for repetition, per worker [bytes]
+REQUESTS = 20_000  # largest number of requests that are kept
+POSTED = 100  # most orders that wait for the next request
 BEFORE = "an earlier call asked for this, and did not wait; what followed the piece that failed is undone, too"
 
 T = TypeVar("T")
 
 
 class Pieces:
-    """Workers, and what is under way in them."""
+    """The workers of a batch, and the pieces under way."""
 
     model: Model
     starts: np.ndarray
@@ -51,15 +51,15 @@ class Pieces:
     _edits: ModelEdits
     _fields: Fields
     _turn: Turn
-    _every: int  # steps from one checkpoint to the next
+    _every: int  # number of steps between checkpoints
     _folder: str | None
-    _name: str  # of files in the folder
+    _name: str  # base name of checkpoint files
     _under: deque[Piece]
-    _call: int  # number of the present one, or the last
-    _unfinished: int | None  # the first call of which pieces may have to be taken back
-    _at_once: int  # steps of worlds that take PIECE_SECONDS, about
-    _told: bool  # of bad numbers
-    _bad: dict[int, tuple[tuple[int, ...], int]]  # by worker, as its reports have them
+    _call: int  # number of the present or last call
+    _unfinished: int | None  # first call with pieces that may have to be undone
+    _at_once: int  # approximate number of world steps in PIECE_SECONDS
+    _told: bool  # whether the warning about failed worlds was emitted
+    _bad: dict[int, tuple[tuple[int, ...], int]]  # failed worlds by worker, as in its reports
 
     def __init__(self, every: int, folder: str | None, name: str):
         own = self.__dict__
@@ -68,26 +68,26 @@ class Pieces:
         own["_told"], own["_bad"], own["_at_once"] = False, {}, AT_ONCE
 
     def _run(self, body: Callable[[Held], T]) -> T:
-        """Runs a call, one at a time.
+        """Runs a call; only one call can run at a time.
 
         Args:
-            body: what the call does; its argument says whether a Ctrl-C has come.
+            body: function of the call; its argument reports whether a Ctrl-C has come.
 
         Raises:
-            RuntimeError: the batch is closed; another call is under way.
+            RuntimeError: the batch is closed, or another call is running.
         """
         if not self._workers:
             raise CallError("the batch is closed")
         return hold((self._turn,), self._in_turn, body)
 
     def _in_turn(self, body: Callable[[Held], Any]) -> Any:
-        if not self.is_remote:  # a local batch has interrupts between its own pieces
+        if not self.is_remote:  # a local batch handles interrupts between its pieces
             return self._whole(body, Held())
         with Held() as held:
             return self._whole(body, held)
 
     def _whole(self, body: Callable[[Held], T], held: Held) -> T:
-        """A call to its end, or back to where its last complete piece ended."""
+        """Completes a call, or returns to the end of its last complete piece."""
         own = self.__dict__
         self._recover()
         own["_call"] += 1
@@ -101,21 +101,21 @@ class Pieces:
         return result
 
     def _recover(self) -> None:
-        """Takes back the requests of an unfinished call and of later ones; it can be interrupted and repeated."""
+        """Undoes the requests of an unfinished call and of later ones; it can be interrupted and repeated."""
         call = self._unfinished
         if call is None:
             return
         if self.is_remote:
             for worker in self._workers:
                 worker.undo(call)
-        # edits of the model may have been among it
+        # edits of the model may have been among them
         self._edits.forget()
         self._fields.forget()
         own = self.__dict__
         own["_under"] = deque(piece for piece in self._under if piece.call < call and not piece.is_done)
         own["_unfinished"] = None
 
-    # ---- asking ------------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
     def _issue(
         self,
         asked: Iterable[tuple[Part, Sequence[Order]]],
@@ -124,14 +124,14 @@ class Pieces:
         size: Size | None = None,
         stays: bool = False,
     ) -> None:
-        """Ask workers, and go on.
+        """Sends orders to workers without waiting.
 
         Args:
             asked: orders by worker.
-            changes: do they change anything that lasts?
-            take: what to do with the result of each.
-            size: how large the piece is; None: too small to count.
-            stays: results are wanted as references.
+            changes: whether the orders change persistent state.
+            take: function that receives each worker's result.
+            size: size of the piece; None if negligible.
+            stays: whether results are returned as references.
         """
         size = size or Size()
         self._make_room(size)
@@ -145,7 +145,7 @@ class Pieces:
         self._keep_where_due()
 
     def _make_room(self, size: Size) -> None:
-        """Wait until such a piece may be under way, too."""
+        """Waits until there is capacity for a piece of this size."""
         while self._under:
             sizes = [size, *(piece.size for piece in self._under)]
             steps, nbytes = sum(s.nstep * s.number for s in sizes), sum(s.nbytes for s in sizes)
@@ -154,7 +154,7 @@ class Pieces:
             self._collect_oldest()
 
     def _post(self, asked: Iterable[tuple[Part, Sequence[Order]]]) -> None:
-        """Orders that go with the next ones, and cannot go wrong."""
+        """Queues orders that cannot fail, to be sent with the next ones."""
         full = []
         for part, orders in asked:
             worker = self._workers[part.worker]
@@ -164,12 +164,12 @@ class Pieces:
             self._issue(full)
 
     def _collect_all(self) -> None:
-        """Wait for all that is under way, but for checkpoints asked for last: they may come while others compute."""
+        """Waits for all pieces except the last checkpoints, which may arrive during later computation."""
         while not all(isinstance(piece, Checkpoints) for piece in self._under):
             self._collect_oldest()
 
     def _settle(self) -> None:
-        """Have all done that was posted, and wait for it."""
+        """Sends all queued orders and waits for them."""
         if self.is_remote:
             waiting = [k for k, worker in enumerate(self._workers) if worker.nposted]
             self._issue([(Part(k, None, slice(None)), [("nothing", ())]) for k in waiting])
@@ -178,13 +178,13 @@ class Pieces:
 
     # ---- answers -----------------------------------------------------------------------------------------------------
     def _collect_oldest(self) -> None:
-        """Wait for the answers to the piece that was asked first."""
+        """Waits for the answers to the oldest piece."""
         piece = self._under[0]
         try:
             answers = [
                 (part, request, *self._workers[part.worker].collect(request)) for part, request in piece.requests
             ]
-        except (RuntimeError, ModelError):  # those of `collect`; others come from signal handlers
+        except (RuntimeError, ModelError):  # from `collect`; signal handlers raise others
             self.__dict__["_unfinished"] = piece.call
             raise
         self._check(piece, answers)
@@ -215,22 +215,22 @@ class Pieces:
 
     # ---- pieces of long calls ----------------------------------------------------------------------------------------
     def _steps_at_once(self, nstep: int, number: int, nbytes: int) -> int:
-        """Steps of a piece."""
+        """Computes the number of steps in a piece."""
         if not self.is_remote:
-            return nstep  # a local batch has pieces of its own
+            return nstep  # a local batch divides the call itself
         share = max(1, number // len(self._workers))
         room = nstep if not nbytes else CHUNK // (nbytes * share)
         return max(1, min(nstep, self._at_once // number, room))
 
     def _learn(self, steps: int, seconds: float) -> None:
-        """How many steps of worlds take PIECE_SECONDS."""
-        # a piece that is far below what could be tells of the overhead alone
+        """Updates the number of world steps in PIECE_SECONDS."""
+        # the duration of a much smaller piece is mostly overhead
         if 2 * steps >= self._at_once or seconds > PIECE_SECONDS:
             self.__dict__["_at_once"] = max(1, int(steps * PIECE_SECONDS / max(seconds, 1e-9)))
 
-    # ---- keeping -----------------------------------------------------------------------------------------------------
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
     def _keep_where_due(self) -> None:
-        """Ask workers for checkpoints that are due."""
+        """Requests the checkpoints that are due."""
         if not self.is_remote:
             return
         kept = [part.worker for piece in self._under if isinstance(piece, Checkpoints) for part, _ in piece.requests]
@@ -242,9 +242,9 @@ class Pieces:
                     self._under.append(piece)
                 piece.requests.append((Part(k, None, slice(None)), worker.keep(piece, self._folder, self._name)))
 
-    # ---- bad numbers -------------------------------------------------------------------------------------------------
+    # ---- failures ----------------------------------------------------------------------------------------------------
     def _tell_of_bad(self) -> None:
-        """Warn of worlds whose numbers turned bad, once."""
+        """Warns once of worlds with non-finite or out-of-range values."""
         found = self._bad
         if self._told or not found:
             return

@@ -1,4 +1,4 @@
-"""Where workers run: cores that a placement group of Ray's holds for them, one worker for each NUMA node."""
+"""Reserves cores for workers in a Ray placement group, one worker per NUMA node by default."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from featherlane.distributed.machine import Machine
 from featherlane.distributed.node import NodeWorlds
 from featherlane.errors import CallError, ModelError
 
-PATIENCE = 20.0  # [s] for a reserved place to come back after a node was lost
+PATIENCE = 20.0  # time [s] for a reserved place to return after the loss of a node
 
 
 class Started(NamedTuple):
-    """An actor that answers.
+    """A running actor.
 
     Attributes:
-        actor: its handle.
-        machine: where it runs.
-        pid: the number of its process there.
-        cores: those of the NUMA node that it shall use.
+        actor: handle of the actor.
+        machine: its machine.
+        pid: number of its process there.
+        cores: cores of the NUMA node that it should use.
     """
 
     actor: Any
@@ -32,21 +32,21 @@ class Started(NamedTuple):
 
 
 class Pool:
-    """Places for workers, and actors in them.
+    """Reserved places for workers, and the actors in them.
 
     Args:
         cluster: the nodes.
-        number: of workers; None for one for each NUMA node.
-        nthread: threads of each; 0 for one for each of its cores.
-        timeout: how long places may take to be free [s].
-        most: workers that there is work for.
+        number: number of workers; None for one per NUMA node.
+        nthread: threads per worker; 0 for one per core.
+        timeout: longest wait for free places [s].
+        most: largest useful number of workers.
 
     Attributes:
-        threads: of each worker.
-        where: what was last started in each place.
+        threads: number of threads of each worker.
+        where: the last started actor of each place.
 
     Raises:
-        ModelError: there is no room.
+        ModelError: the cluster has too few free cores.
     """
 
     def __init__(self, cluster: Cluster, number: int | None, nthread: int, timeout: float, most: int):
@@ -67,10 +67,10 @@ class Pool:
             )
 
     def start_all(self) -> list[Started]:
-        """An actor in each place.
+        """Starts an actor in each place.
 
         Raises:
-            ModelError: one does not start.
+            ModelError: an actor does not start.
         """
         actors = [self._actor(k, True) for k in range(len(self.threads))]
         asked = [actor.machine.remote() for actor in actors]
@@ -82,15 +82,15 @@ class Pool:
         return [started for started in self.where if started is not None]
 
     def start(self, k: int, is_anywhere: bool = False) -> Started:
-        """Starts another actor in place of one that was lost.
+        """Starts a replacement for a lost actor.
 
         Args:
-            k: the worker.
-            is_anywhere: on any node; else in the worker's place, and on any node only if that does not come back.
+            k: number of the worker.
+            is_anywhere: whether to use any node; otherwise the worker's place, and any node only if it does not return.
 
         Raises:
-            RuntimeError: no node has room for it.
-            ray.exceptions.RayError: it was lost while it started.
+            RuntimeError: no node has capacity for it.
+            ray.exceptions.RayError: the actor was lost while it started.
         """
         errors = self.ray.exceptions
         no_room = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
@@ -114,7 +114,7 @@ class Pool:
         return self.ray.remote(NodeWorlds).options(max_restarts=0, max_task_retries=0, **options).remote()
 
     def _settle(self, k: int, actor: Any, answer: tuple[Machine, int]) -> Started:
-        """Chooses the NUMA node with the most cores left."""
+        """Selects the NUMA node with the most free cores."""
         machine, pid = answer
         used: Counter = Counter()  # threads of the other workers, by machine and NUMA node
         for j, other in enumerate(self.where):
@@ -125,19 +125,19 @@ class Pool:
         return started
 
     def close(self) -> None:
-        """Give the places back."""
+        """Frees the places."""
         if self._group is not None and self.ray.is_initialized():
             self._remove(self._group)
         self._group = None
 
 
 def shares(nodes: Sequence[Node], number: int | None, nthread: int) -> list[float]:
-    """Cores of each worker.
+    """Computes the number of cores of each worker.
 
     Args:
-        nodes: of the cluster.
-        number: of workers; None for one for each NUMA node.
-        nthread: threads of each, 0 for as many as there is room for.
+        nodes: nodes of the cluster.
+        number: number of workers; None for one per NUMA node.
+        nthread: threads per worker; 0 for as many as fit.
     """
     if number is None:
         found = []
@@ -152,6 +152,6 @@ def shares(nodes: Sequence[Node], number: int | None, nthread: int) -> list[floa
     for each in range(max(node.cores for node in nodes), 0, -1):
         if sum(node.cores // each for node in nodes) >= number:
             return [float(each)] * number
-    # more workers than cores: they share them
+    # with more workers than cores, workers share cores
     per_core = -(-number // sum(node.cores for node in nodes))
     return [1.0 / per_core] * number

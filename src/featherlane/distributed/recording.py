@@ -1,4 +1,4 @@
-"""Recordings that stay on the nodes, until somebody wants them."""
+"""Recordings that stay on the nodes until they are read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Recorded(NamedTuple):
 
     Attributes:
         worlds: (n,) numbers of the worlds.
-        start: the first step of the rollout that is in it.
-        nstep: steps.
-        reference: Ray's, to what `get` gives; where there is no Ray, that itself.
-        replay: how to compute it once more.
+        start: first step of the rollout in this part.
+        nstep: number of steps.
+        reference: Ray's reference to the result of `get`; without Ray, the result itself.
+        replay: recipe to compute the result again.
 
     Note:
-        It lies on the node of its worker.  Where that is lost, `get` has it computed again, to the same bits, from the
-        worker's last checkpoint before it: the inputs since then and the checkpoint are kept as long as this is.
+        It is stored on the node of its worker.  If the node is lost, `get` computes it again, bitwise identical, from
+        the worker's previous checkpoint; the checkpoint and later inputs are kept as long as this object.
     """
 
     worlds: np.ndarray
@@ -34,10 +34,10 @@ class Recorded(NamedTuple):
     replay: Any = None
 
     def get(self) -> dict[str, np.ndarray]:
-        """Fields by name, each (n, nstep, ...).
+        """Returns fields by name, each (n, nstep, ...).
 
         Raises:
-            ModelError: the node where it lay was lost, and it cannot be computed again.
+            ModelError: its node was lost, and it cannot be computed again.
         """
         if isinstance(self.reference, dict):
             return self.reference
@@ -59,16 +59,16 @@ class Recorded(NamedTuple):
 
 
 def gathered(parts: Sequence[Recorded]) -> dict[str, np.ndarray]:
-    """Parts of a recording, put together.
+    """Assembles the parts of a recording.
 
     Args:
-        parts: as `Batch.rollout(..., out="refs")` returns them: all, or those of some worlds or steps.
+        parts: results of `Batch.rollout(..., out="refs")`: all parts, or those of some worlds or steps.
 
     Returns:
-        name -> (n, nstep, ...), worlds ascending.
+        name -> (n, nstep, ...), worlds in ascending order.
 
     Raises:
-        ModelError: no part; parts that do not make up a whole; one that was lost, and cannot be computed again.
+        ModelError: there are no parts, some are missing, or one was lost and cannot be computed again.
     """
     if not parts:
         raise ModelError("parts: got none, allowed are those of a rollout")

@@ -1,4 +1,4 @@
-"""How to compute once more what was left on a node that is gone: a checkpoint, and what was asked since then."""
+"""Recomputes a result that was lost with its node, from a checkpoint and the requests since then."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from featherlane.distributed.node import NodeWorlds, Order, Place, Report, Spec
 
 
 class Replay:
-    """What a worker was asked up to a request, from its checkpoint on; it can be sent to other processes.
+    """The requests of a worker since its checkpoint, up to the wanted one; it can be sent to other processes.
 
     Args:
-        model: reference of the model, packed.
-        base: reference of the checkpoint; None for worlds as the model starts them.
-        spec: of the worlds.
-        asked: orders and arrays of each request; the last one's result is what is wanted.
+        model: reference to the packed model.
+        base: reference to the checkpoint; None for the model's initial state.
+        spec: settings of the worlds.
+        asked: orders and arrays of each request; the result of the last one is wanted.
 
     Note:
-        It keeps the checkpoint and the inputs since then in Ray's store, as long as it is held.
+        It keeps the checkpoint and the inputs in Ray's store as long as it exists.
     """
 
     def __init__(self, model: Any, base: Any, spec: Spec, asked: Sequence[tuple[Sequence[Order], Sequence[Any]]]):
         self.model, self.base, self.spec, self.asked = model, base, spec._replace(cores=()), list(asked)
 
     def again(self) -> dict[str, np.ndarray]:
-        """The result, computed by an actor on any node.
+        """Recomputes the result with an actor on any node.
 
         Raises:
-            ray.exceptions.RayError: the actor was lost, too, or finds no room.
-            Exception: what the worlds raise.
+            ray.exceptions.RayError: the actor was lost, too, or no node has capacity.
+            Exception: an error of the worlds.
         """
         ray = sys.modules["ray"]
         actor = ray.remote(NodeWorlds).options(num_cpus=0, max_restarts=0, scheduling_strategy="SPREAD").remote()

@@ -1,4 +1,4 @@
-"""Requests to workers, and the pieces of calls that they belong to."""
+"""Requests to workers, and the pieces of calls that contain them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from featherlane.distributed.node import Order, Place
 from featherlane.distributed.spread import Part
 
-LARGE = 90_000  # bytes; smaller arrays travel within the request, which Ray lets them up to 100 KB
+LARGE = 90_000  # bytes; smaller arrays are sent within the request, up to Ray's limit of 100 KB
 Take = Callable[[Part, Any], None]
 
 
 class Size(NamedTuple):
-    """Of a piece: steps, worlds that take them, and bytes of inputs and recordings of a worker."""
+    """Size of a piece: steps, worlds that take them, and a worker's bytes of inputs and recordings."""
 
     nstep: int = 0
     number: int = 0
@@ -23,14 +23,14 @@ class Size(NamedTuple):
 
 
 class Piece:
-    """Orders that some workers get at once.
+    """Orders that are sent to several workers at once.
 
     Attributes:
-        call: number of the call that they are from.
-        size: how large it is.
-        take: what to do with the result of each worker.
-        requests: to each worker, and its part of the worlds.
-        is_done: have all workers answered without an error?  One assignment completes the piece in all of them.
+        call: number of the call.
+        size: size of the piece.
+        take: function that receives each worker's result.
+        requests: the request of each worker, and its part of the worlds.
+        is_done: whether all workers have answered without an error; one assignment completes the piece for all.
     """
 
     __slots__ = ("call", "is_done", "requests", "size", "take")
@@ -41,7 +41,7 @@ class Piece:
 
 
 class Checkpoints(Piece):
-    """A piece that makes workers keep checkpoints of their worlds."""
+    """A piece in which workers make checkpoints of their worlds."""
 
     __slots__ = ()
 
@@ -50,12 +50,12 @@ class Request:
     """Orders that were sent to a worker together.
 
     Attributes:
-        piece: to which it belongs; None while its orders wait.
-        orders, arrays: as of `NodeWorlds.do`; large arrays are references.
-        calls: of the first orders, which were posted: the numbers of the calls that did.
-        changes: has it to be repeated when the worker is lost?
-        stays: may its result stay where it is?
-        nbytes: of the arrays.
+        piece: its piece; None while its orders wait.
+        orders, arrays: as in `NodeWorlds.do`; large arrays are references.
+        calls: numbers of the calls that queued the first orders.
+        changes: whether it must be repeated if the worker is lost.
+        stays: whether its result may stay on the node.
+        nbytes: size of the arrays.
         report, result: references, until the piece is done.
     """
 
@@ -72,28 +72,28 @@ class Request:
 
     @property
     def is_done(self) -> bool:
-        """Was it answered, as were the other requests of its piece?"""
+        """Returns whether all requests of its piece have been answered."""
         return self.piece is not None and self.piece.is_done
 
     def is_from(self, call: int) -> bool:
-        """Is it unanswered, and from a call of this number or a later one?"""
+        """Returns whether it is unanswered, and from this call or a later one."""
         return self.piece is not None and not self.piece.is_done and self.piece.call >= call
 
     def add(self, orders: Sequence[Order], ray: Any) -> None:
-        """More orders, with arrays among their arguments."""
+        """Adds orders, whose arguments can contain arrays."""
         for name, arguments in orders:
             given = []
             for a in arguments:
                 if isinstance(a, np.ndarray):
                     self.nbytes += a.nbytes
-                    # copies: whoever gave it may write to it before it is needed again
+                    # copies, because the caller may overwrite an array before a repetition
                     self.arrays.append(ray.put(a) if a.nbytes > LARGE else a.copy())
                     a = Place(len(self.arrays) - 1)
                 given.append(a)
             self.orders.append((name, tuple(given)))
 
     def posted(self, before: int) -> Request:
-        """Only the orders that were posted by calls before one; of no piece yet."""
+        """Returns only the orders that were queued by calls before one, without a piece."""
         rest = Request()
         rest.calls = [call for call in self.calls if call < before]
         rest.orders = self.orders[: len(rest.calls)]
@@ -103,7 +103,7 @@ class Request:
         return rest
 
     def posted_alone(self, before: int) -> list[Request]:
-        """The orders that were posted by calls before one, as a request that was answered; none if there are none."""
+        """Returns a list with an answered request of the orders queued by calls before one; empty without any."""
         rest = self.posted(before)
         rest.changes, rest.piece = True, Piece(0, Size())
         rest.piece.is_done = True

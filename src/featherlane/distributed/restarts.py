@@ -1,7 +1,7 @@
-"""How often a worker may be lost, and how long its next restart waits.
+"""Limits the restarts of a worker, with exponential backoff.
 
-A loss in a burst (a node that fails, a program that kills processes, replacements that are killed while they start)
-ends sooner than the restarts do.  A request that kills its worker each time ends in an error.
+Losses in a burst (a failing node, a program that kills processes, replacements that are killed while they start) end
+before the restarts are used up.  A request that kills its worker each time ends in an error.
 Source: Erlang/OTP, `supervisor`, restart intensity and period; the delays are those of exponential backoff.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 
-MOST = 8  # restarts; another loss ends the call
-WINDOW = 30.0  # [s] after which a loss does not count any more, once the worker has answered
-DELAY = 0.25  # [s] of the second restart, doubled with each loss that counts: all of them together exceed the window
+MOST = 8  # largest number of restarts; another loss ends the call
+WINDOW = 30.0  # [s] after which a loss no longer counts, if the worker has answered
+DELAY = 0.25  # [s] before the second restart, doubled for each counted loss: their sum exceeds the window
 
 
 class Restarts:
-    """Losses of a worker that count.
+    """The counted losses of a worker.
 
-    Losses without an answer between them count however long ago they were, since a request may take long to kill its
+    Losses without an answer between them count without a time limit, since a request may take long to kill its
     worker.
     """
 
@@ -28,7 +28,7 @@ class Restarts:
         """Counts a loss.
 
         Returns:
-            Seconds that the next restart has to wait; None after too many losses, which are forgotten then.
+            Seconds to wait before the next restart; None after too many losses, which also clears the count.
         """
         self._losses = [*self._losses, time.monotonic()]
         number = len(self._losses)
@@ -38,17 +38,17 @@ class Restarts:
         return DELAY * 2.0 ** (number - 2) if number > 1 else 0.0
 
     def answered(self) -> None:
-        """Forgets losses before the window: the worker has answered."""
+        """Discards losses before the window, because the worker has answered."""
         if self._losses:
             start = time.monotonic() - WINDOW
             self._losses = [moment for moment in self._losses if moment > start]
 
     @property
     def is_second_half(self) -> bool:
-        """Were more than half of the restarts used?"""
+        """Returns whether more than half of the restarts are used."""
         return len(self._losses) > MOST // 2
 
     @property
     def limit(self) -> str:
-        """How many losses are too many, for messages."""
+        """Returns the limit of losses as text for messages."""
         return f"{MOST + 1} times within {WINDOW:g} s, or without an answer between"

@@ -1,7 +1,7 @@
-"""Things on their way to other processes: models, kernels, functions.
+"""Serializes models, kernels and functions for other processes.
 
-Python pickles a function by the name of its module, which another machine need not have.  A kernel of the user travels
-whole, with the text that it is compiled from; plain functions as Ray ships them, those of the main program whole.
+Python pickles a function by the name of its module, which another machine may lack.  User kernels are serialized by
+value, with their source text; plain functions as Ray does, those of the main program by value.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ OURS = "featherlane."
 
 
 def packed(what: str, thing: Any) -> bytes:
-    """A thing as bytes.
+    """Serializes an object.
 
     Args:
-        what: its name, for messages.
+        what: name of the object, for messages.
         thing: a model, a kernel, a function, ...
 
     Raises:
-        ModelError: it cannot be shipped.
+        ModelError: the object cannot be serialized.
     """
     cloudpickle = importlib.import_module("ray.cloudpickle")
 
@@ -39,7 +39,7 @@ def packed(what: str, thing: Any) -> bytes:
     buffer = io.BytesIO()
     try:
         Packer(buffer, protocol=5).dump(thing)
-    except Exception as error:  # whatever the parts of a thing raise when they are pickled
+    except Exception as error:  # pickling can raise any error of the object's parts
         raise ModelError(
             f"{what}: {thing!r} cannot be shipped to other processes ({type(error).__name__}: {error}); allowed is "
             "what can be pickled, and functions of nothing else"
@@ -48,10 +48,10 @@ def packed(what: str, thing: Any) -> bytes:
 
 
 def unpacked(what: str, packet: bytes) -> Any:
-    """What was packed.
+    """Deserializes an object.
 
     Raises:
-        ModelError: this process lacks something that it needs.
+        ModelError: this process lacks a module that the object needs.
     """
     try:
         return pickle.loads(packet)
@@ -67,8 +67,8 @@ def _text(file: str) -> tuple[str, str]:
 
 
 def _kernel(function, file: str, text: str) -> Kernel:
-    """A kernel whose file another machine may lack, or have in another version."""
+    """Rebuilds a kernel whose file another machine may lack or have in another version."""
     if linecache.getlines(file) != text.splitlines(keepends=True):
-        # without a time of change it is not looked for on the disk again
+        # without a modification time, linecache does not look for the file on disk
         linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
     return Kernel(function)

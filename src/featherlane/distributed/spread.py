@@ -1,4 +1,4 @@
-"""Which worlds are where: consecutive ones together, as many as a worker has threads for."""
+"""Assigns consecutive worlds to workers, in proportion to their threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 
 class Part(NamedTuple):
-    """What a worker has of some worlds.
+    """The part of some worlds that one worker has.
 
     Attributes:
-        worker: its number.
-        ids: numbers of the worlds there; None for all of its own, in order.
-        at: where they stand among the worlds that were asked for: a slice, or numbers.
+        worker: number of the worker.
+        ids: numbers of the worlds on the worker; None for all, in order.
+        at: positions among the requested worlds: a slice, or indices.
     """
 
     worker: int
@@ -23,15 +23,15 @@ class Part(NamedTuple):
 
 
 class Spread:
-    """Worlds over workers.
+    """Distribution of worlds over workers.
 
     Args:
-        nworld: worlds.
-        threads: of each worker; those for which no world is left have none.
-        width: worlds of a tile: a worker's number is a multiple, where that leaves none without.
+        nworld: number of worlds.
+        threads: threads of each worker; a surplus worker gets no worlds.
+        width: worlds per tile; a worker's number of worlds is a multiple, unless a worker would have none.
 
     Attributes:
-        starts: (nworker + 1,) the first world of each, and nworld.
+        starts: (nworker + 1,) the first world of each worker, then nworld.
     """
 
     def __init__(self, nworld: int, threads: Sequence[int], width: int):
@@ -42,16 +42,16 @@ class Spread:
             self.starts = np.minimum(ends, nworld)
             if (np.diff(self.starts) > 0).all():
                 return
-        # few worlds: one for each at least, as far as they go
+        # few worlds: one per worker, as far as possible
         self.starts = np.minimum(np.maximum(self.starts, each), np.maximum(nworld - each[::-1], 0))
         self.starts[-1] = nworld
 
     def number(self, worker: int) -> int:
-        """How many worlds a worker has."""
+        """Returns the number of worlds of a worker."""
         return int(self.starts[worker + 1] - self.starts[worker])
 
     def parts(self, chosen: np.ndarray) -> Iterator[Part]:
-        """Who has some of these worlds, (n,) each once."""
+        """Yields the workers that have some of these unique worlds, (n,), and their parts."""
         if len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all():
             for k in range(len(self.starts) - 1):
                 if self.number(k):

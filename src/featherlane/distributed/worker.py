@@ -1,10 +1,10 @@
-"""A worker: an actor of Ray's with some of the worlds, and what it takes to make it again.
+"""A worker: a Ray actor with some of the worlds, and the data to restore it after a loss.
 
-Requests since the last checkpoint are kept, with their inputs.  When a worker is lost, another is started, takes over
-the checkpoint and gets the same requests, in the same order: its worlds come to the same bits.
+Requests since the last checkpoint are kept with their inputs.  If a worker is lost, another actor is started, restores
+the checkpoint and repeats the requests in order: its worlds reach a bitwise identical state.
 
-The checkpoint, the requests since then and the waiting orders determine all else.  Each changes by one assignment: an
-exception at any bytecode leaves a state from which `undo` recovers.
+The checkpoint, the requests since then and the queued orders determine everything else.  Each changes by one
+assignment: an exception at any bytecode leaves a state from which `undo` recovers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Restart = Callable[[bool], tuple[Any, tuple[int, ...]]]
 
 
 class Left(NamedTuple):
-    """A result that stays where it is.
+    """A result that stays on its node.
 
     Attributes:
-        reference: Ray's.
-        replay: how to come to it again where it is lost.
+        reference: Ray's reference.
+        replay: recipe to recompute it after a loss.
     """
 
     reference: Any
@@ -36,12 +36,12 @@ class Left(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What a worker has done.
+    """History of a worker.
 
     Attributes:
-        base: reference or name of the last checkpoint; None: worlds as the model starts them.
-        number: of checkpoints so far.
-        log: requests since then.
+        base: reference or name of the last checkpoint; None for the model's initial state.
+        number: number of checkpoints so far.
+        log: requests since the last checkpoint.
     """
 
     base: Any
@@ -50,7 +50,7 @@ class Past(NamedTuple):
 
 
 class InProcess:
-    """The same without Ray: requests are carried out when they are made."""
+    """A worker without Ray, which executes requests immediately."""
 
     def __init__(self, spec: Spec, model):
         self.spec, self.worlds, self.losses = spec, NodeWorlds(False), 0
@@ -68,7 +68,7 @@ class InProcess:
         return Report(*report), result
 
     def answered(self, request) -> None:
-        """Nothing is kept of a request."""
+        """Does nothing: no request is kept."""
 
 
 class Worker:
@@ -76,13 +76,13 @@ class Worker:
 
     Args:
         ray: the module.
-        actor: with `NodeWorlds`, that have not been made.
-        restart: starts another such actor, in the worker's place or anywhere, and returns the cores for it.
-        model: reference of the model, packed.
-        spec: of the worlds.
+        actor: actor with a new `NodeWorlds`, without worlds.
+        restart: function that starts a replacement, in the worker's place or anywhere, and returns it with its cores.
+        model: reference to the packed model.
+        spec: settings of the worlds.
 
     Attributes:
-        losses: how often its process was lost.
+        losses: number of losses of its process.
         steps, nbytes: steps and bytes of inputs since the last checkpoint.
     """
 
@@ -90,7 +90,7 @@ class Worker:
         self.ray, self.actor, self._restart, self._model, self.spec = ray, actor, restart, model, spec
         self.losses, self.steps, self.nbytes, self._restarts = 0, 0, 0, Restarts()
         self._past = Past(None, 0, [])
-        self._waiting = Request()  # orders that go with the next request
+        self._waiting = Request()  # queued orders, which the next request sends
         errors = ray.exceptions
         self._lost = (
             errors.RayActorError,
@@ -99,24 +99,24 @@ class Worker:
             errors.ObjectLostError,
             errors.OutOfMemoryError,
         )
-        self._is_repeated = True  # has the actor got all requests of the past?
-        # answers that nobody waits for, but for their errors: of an actor that begins, and of repeated requests
+        self._is_repeated = True  # whether the actor has received all logged requests
+        # answers of which only errors matter: of a starting actor, and of repeated requests
         self._before: list[Any] = [self._begin()]
 
-    # ---- asking ------------------------------------------------------------------------------------------------------
+    # ---- requests ----------------------------------------------------------------------------------------------------
     def submit(self, piece: Piece, orders: Sequence[Order], changes: bool = True, stays: bool = False) -> Request:
-        """Asks, and goes on.
+        """Sends a request without waiting.
 
         Args:
-            piece: to which the request belongs.
-            orders: as of `NodeWorlds.do`, with arrays among their arguments.
-            changes: do they change anything that lasts?
-            stays: the result is wanted as a reference.
+            piece: piece of the request.
+            orders: as in `NodeWorlds.do`, with arrays among their arguments.
+            changes: whether the orders change persistent state.
+            stays: whether the result is returned as a reference.
         """
         request = self._waiting
         already = request.nbytes
         request.piece, request.changes, request.stays = piece, changes, stays
-        self._past.log.append(request)  # before anything is sent, so that what was sent can be undone
+        self._past.log.append(request)  # before sending, so that a sent request can always be undone
         self._waiting = Request()
         request.add(orders, self.ray)
         self.nbytes += request.nbytes - already
@@ -124,7 +124,7 @@ class Worker:
         return request
 
     def post(self, orders: Sequence[Order], call: int) -> int:
-        """Orders of a call that go with the next request; how many there are by now."""
+        """Queues orders of a call for the next request and returns their total number."""
         waiting = self._waiting
         already = waiting.nbytes
         waiting.add(orders, self.ray)
@@ -134,16 +134,16 @@ class Worker:
 
     @property
     def nposted(self) -> int:
-        """Orders that wait for the next request."""
+        """Returns the number of queued orders."""
         return len(self._waiting.orders)
 
     @property
     def requests(self) -> int:
-        """How many requests would be repeated."""
+        """Returns the number of requests that a restart would repeat."""
         return len(self._past.log)
 
     def _send(self, request: Request) -> None:
-        """Hands a request to the actor; one that was answered before is repeated, and its result dropped."""
+        """Sends a request to the actor; an already answered request is repeated, and its result dropped."""
         if request.is_done:
             self._before.append(self.actor.do.remote([*request.orders, ("nothing", ())], *request.arrays))
         elif request.stays:
@@ -154,23 +154,23 @@ class Worker:
 
     # ---- answers -----------------------------------------------------------------------------------------------------
     def begun(self) -> None:
-        """Waits until its worlds are there.
+        """Waits until its worlds exist.
 
         Raises:
-            ModelError: as `NodeWorlds.order_make` does.
-            RuntimeError: the worker was lost again and again.
+            ModelError: as `NodeWorlds.order_make`.
+            RuntimeError: the worker was lost too often.
         """
         self._got(lambda: None)
 
     def collect(self, request: Request) -> tuple[Report, Any]:
-        """Waits for the answer; a second call returns the same one.
+        """Waits for the answer; a second call returns the same answer.
 
         Returns:
-            The report, and the result, or a `Left` where it may stay.
+            The report, and the result, or a `Left` if it may stay.
 
         Raises:
-            ModelError: what it gives cannot be shipped.
-            RuntimeError: the worker was lost again and again.
+            ModelError: the result cannot be serialized.
+            RuntimeError: the worker was lost too often.
         """
 
         def get():
@@ -186,16 +186,16 @@ class Worker:
         return report, Left(result, self._replay(request)) if request.stays else result
 
     def answered(self, request: Request) -> None:
-        """Forgets the answer of a request whose piece is done, and the request if it changed nothing."""
+        """Drops the answer of a request whose piece is done, and the request if it changed nothing."""
         request.report = request.result = None
         if not request.changes:
             log = self._past.log
             at = log.index(request)
-            # what was posted with it has to be repeated
+            # orders that were sent with it must be repeated
             log[at : at + 1] = request.posted_alone(request.calls[-1] + 1) if request.calls else []
 
     def _replay(self, request: Request) -> Replay | None:
-        """How to come to a request's result again; None where checkpoints are files, which are written over."""
+        """Returns the recipe to recompute a request's result; None if checkpoints are files, which get overwritten."""
         base, _, log = self._past
         if isinstance(base, str):
             return None
@@ -203,7 +203,7 @@ class Worker:
         return Replay(self._model, base, self.spec, asked)
 
     def _got(self, get: Callable[[], Any]) -> Any:
-        """What comes, from another actor where this one is lost."""
+        """Returns a result, from a replacement if this actor is lost."""
         while True:
             try:
                 for told, _ in self.ray.get(self._before) if self._before else ():
@@ -215,28 +215,28 @@ class Worker:
             except self._lost as error:
                 self._replace(error)
             except self.ray.exceptions.RayTaskError as error:
-                # what worlds raise comes as a report
+                # errors of worlds are part of the report
                 raise ModelError(
                     f"what the worker with the worlds from {self.spec.first} on was asked, or what it gives, cannot "
                     f"travel between processes ({last_line(error)}); allowed is what can be pickled"
                 ) from None
 
-    # ---- keeping -----------------------------------------------------------------------------------------------------
+    # ---- checkpoints -------------------------------------------------------------------------------------------------
     def keep(self, piece: Piece, folder: str | None, name: str) -> Request:
-        """Asks for a checkpoint; `kept` has to follow."""
-        # never over the last one, which is needed until this one is there
+        """Requests a checkpoint; `kept` must follow."""
+        # not over the last checkpoint, which is needed until this one exists
         return self.submit(piece, [("keep", (folder, f"{name}-{self.spec.first}-{self._past.number % 2}.batch"))])
 
     def kept(self, request: Request, packet: Any, in_folder: bool) -> None:
-        """Takes over the checkpoint that a request gave, and forgets the requests before it."""
+        """Stores the checkpoint of a request, and discards the requests before it."""
         past = self._past
-        # a copy that lies where this process is: the worker's own goes with its node
+        # a copy in this process's store, because the worker's copy is lost with its node
         base = packet if in_folder else self.ray.put(packet)
         self._past = Past(base, past.number + 1, past.log[past.log.index(request) + 1 :])
         self.steps, self.nbytes = 0, sum(other.nbytes for other in (*self._past.log, self._waiting))
 
     def undo(self, call: int) -> None:
-        """Takes back unanswered requests and waiting orders of a call and of later ones; an interrupt may repeat it."""
+        """Undoes unanswered requests and queued orders of a call and later ones; repeatable after an interrupt."""
         past = self._past
         for request in past.log:
             if request.is_done:
@@ -246,20 +246,20 @@ class Worker:
             self._waiting = self._waiting.posted(call)
         else:
             self._is_repeated = False
-            self._waiting = Request()  # later than the first request that is taken back
+            self._waiting = Request()  # later than the first undone request
             self._past = past._replace(log=past.log[:at] + past.log[at].posted_alone(call))
         if not self._is_repeated:
             self._repeat()
 
-    # ---- losing ------------------------------------------------------------------------------------------------------
+    # ---- losses ------------------------------------------------------------------------------------------------------
     def _begin(self) -> Any:
-        """The worlds as they were last kept, or as the model starts them, in the actor that is there."""
+        """Creates the worlds in the present actor, from the last checkpoint or the model's initial state."""
         if self._past.base is None:
             return self.actor.do.remote([("make", (Place(0), self.spec))], self._model)
         return self.actor.do.remote([("take", (self.spec, Place(0)))], self._past.base)
 
     def _repeat(self) -> None:
-        """Lets the actor begin again, and repeats the requests."""
+        """Restarts the actor's worlds and repeats the requests."""
         self._is_repeated = False
         self._before = [self._begin()]
         for request in self._past.log:
@@ -267,7 +267,7 @@ class Worker:
         self._is_repeated = True
 
     def _replace(self, error: Exception) -> None:
-        """Starts another actor in place of one that was lost, and again if that is lost while it starts."""
+        """Starts a replacement for a lost actor, repeatedly if it is lost while it starts."""
         self._is_repeated = False
         while True:
             self._wait_after(error)

@@ -1,11 +1,11 @@
-"""A look at a model as an experienced colleague would take it: what cannot be, what blows up, what does nothing.
+"""Diagnoses a model: invalid parameters, instabilities, elements without effect, slow settings.
 
     for finding in featherlane.diagnose(featherlane.load("robot.xml")):
         print(finding)
 
-A check is a small function of a `Patient` (patient.py) whose docstring states the physics and the threshold; it stands
-in one registry (registry.py), in the file of its subject, and yields a `Sign` for each element that shows it.  Sick are
-models at their start: in qpos0 and in each keyframe, with the controls that stand there.
+A check is a small function of a `Patient` (patient.py) whose docstring states the physics and the threshold.  It is
+registered (registry.py) in the module of its subject and yields a `Sign` for each affected element.  Models are checked
+in qpos0 and in each keyframe, with the controls of that state.
 """
 
 from featherlane.doctor.diagnose import diagnose

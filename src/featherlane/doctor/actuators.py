@@ -1,4 +1,4 @@
-"""Actuators that do nothing, and those that do too much."""
+"""Checks for actuators without effect, and for actuators that are too strong."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from featherlane.model.enums import (
     TRN_JOINTINPARENT,
 )
 
-LEAP = 0.1  # of the bodies' mean size, or rad, in one step from rest
+LEAP = 0.1  # in mean body sizes, or rad, in one step from rest
 
 
 @check("actuator-idle", WARNING, "its control has no effect, in training either")
@@ -36,7 +36,7 @@ def idle(patient: Patient) -> Iterator[Sign]:
 
 
 def _idle_reason(patient: Patient, i: int) -> str:
-    """Why an actuator gives no force, or cannot be steered; empty if it can."""
+    """Returns why an actuator gives no force or has no control; empty if it works."""
     m = patient.model
     o, u = int(m.actuator_outadr[i]), int(m.actuator_ctrladr[i])
     gain, bias = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i])
@@ -56,7 +56,7 @@ def _idle_reason(patient: Patient, i: int) -> str:
 
 
 def _moves_nothing(patient: Patient, i: int) -> bool:
-    """Is every moment zero?  Those through contacts exist only while bodies touch."""
+    """Returns whether every moment is zero, except moments through contacts, which exist only while bodies touch."""
     if patient.model.actuator_trntype[i] == TRN_BODY:
         return False
     return not any(row.any() for start in patient.starts for row in moments(patient, start, i))
@@ -102,13 +102,13 @@ def violent(patient: Patient) -> Iterator[Sign]:
 
 
 def full_force(patient: Patient, i: int) -> float:
-    """Largest force of a motor at rest, within its ranges; inf: it depends on the length, or is not known."""
+    """Computes the largest force of a motor at rest, within its ranges; inf if it depends on length or is unknown."""
     m = patient.model
     constant = m.actuator_biastype[i] == BIAS_NONE or not m.actuator_biasprm[i, 1:3].any()
     if m.actuator_gaintype[i] != GAIN_FIXED or m.actuator_biastype[i] not in (BIAS_NONE, BIAS_AFFINE) or not constant:
         return np.inf
     ends = drives(patient, patient.start, i)
-    ends = ends if len(ends) > 1 else (*ends, -1.0, 1.0)  # no range: environments take -1 to 1
+    ends = ends if len(ends) > 1 else (*ends, -1.0, 1.0)  # no range: environments use -1 to 1
     bias = m.actuator_biasprm[i, 0] * (m.actuator_biastype[i] == BIAS_AFFINE)
     force = max(abs(float(m.actuator_gainprm[i, 0] * u + bias)) for u in ends)
     if m.actuator_dyntype[i] in (DYN_FILTER, DYN_FILTEREXACT, DYN_MUSCLE):

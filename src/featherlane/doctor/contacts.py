@@ -1,4 +1,4 @@
-"""Contacts that never come, and those that hold badly."""
+"""Checks for contacts that never occur, and for contacts with poor parameters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import ENABLE_OVERRIDE, LCP, PLANE, PYRAMIDAL, Disable
 
-RUNG = 1.0  # m/s: what falls 5 cm
+RUNG = 1.0  # m/s: speed after a fall of 5 cm
 HARD = 100.0  # ratio of the stiffnesses of friction and normal rows
 ROUGH = 10.0  # friction coefficient
-UNYIELDING = 1e-10  # 1/kg: less than any body that a push moves
+UNYIELDING = 1e-10  # 1/kg: less than for any body that a push moves
 PHYSICS = Disable.CONSTRAINT | Disable.EQUALITY | Disable.FRICTIONLOSS | Disable.LIMIT | Disable.CONTACT
 PHYSICS |= Disable.SPRING | Disable.DAMPER | Disable.GRAVITY | Disable.ACTUATION
 

@@ -1,4 +1,4 @@
-"""What makes a model slow."""
+"""Checks for slow models."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from featherlane.model.integrator import accelerations
 from featherlane.model.pair import CONVEX, HEIGHTS
 from featherlane.tree import branch_counts
 
-LISTED = 5000  # pairs: 15 us a step at 3 ns each, a sixth of a humanoid's step
+LISTED = 5000  # pairs: 15 us per step at 3 ns each, a sixth of a humanoid's step
 FEW_CONVEX = 100  # pairs of convex shapes
 DETAILED = 1000  # vertices of a hull
 LARGE = 100  # dofs
-DENSE = 0.5  # of M's entries
+DENSE = 0.5  # fraction of nonzero entries of M
 FEW_HEIGHTS = 50
-FEWEST = 10  # iterations of Newton: the default is 100, and 3 are usual
+FEWEST = 10  # iterations of Newton: the default is 100, and 3 are typical
 
 
 def pairs_by(patient: Patient, function: int) -> int:
-    """How many pairs of geoms this function of the narrow phase takes."""
+    """Counts the pairs of geoms that use this function of the narrow phase."""
     m = patient.model
     types = np.sort(m.geom_type[patient.pairs], axis=1).reshape(-1, 2)
     return int((m.pair_function[types[:, 0], types[:, 1]] == function).sum())

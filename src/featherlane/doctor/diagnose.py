@@ -1,4 +1,4 @@
-"""`diagnose`: all checks on a model, the worst findings first."""
+"""`diagnose`: runs all checks on a model and sorts the findings by severity."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ NAMES = "are names of checks"
 
 
 def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
-    """Look at a model in qpos0 and in each keyframe, and say what is wrong with it.
+    """Checks a model in qpos0 and in each keyframe, and returns the findings.
 
-    Nothing of the model is changed.  Beside looks there is a trial: a second, or 500 steps, from each start.
+    The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.
 
     Args:
-        source: a Model, with its edits, or whatever `load` takes.
-        checks: names of checks; none: all of docs/diagnostics.md.
+        source: a Model, with its edits, or any source that `load` accepts.
+        checks: names of checks; empty for all checks of docs/diagnostics.md.
 
     Returns:
-        Findings, errors first, then warnings, then notes.  A model that is refused has errors for the reasons alone.
+        Findings: errors first, then warnings, then notes.  A rejected model has only errors, which give the reasons.
 
     Raises:
-        ModelError: the source cannot be found, read or compiled; no such check.
+        ModelError: the source cannot be found, read or compiled, or a check does not exist.
     """
     wanted = _wanted(checks)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what URDF drops is a finding
+            warnings.simplefilter("ignore")  # elements that the URDF reader drops become findings
             model = source if isinstance(source, Model) else load_unchecked(source)
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
@@ -54,7 +54,7 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
 
 
 def all_checks() -> dict[str, Check]:
-    """Every check by name, in the order in which they are listed."""
+    """Returns every check by name, in list order."""
     from featherlane.doctor import (
         actuators,
         contacts,
@@ -88,10 +88,10 @@ def _wanted(names: Iterable[str]) -> list[Check]:
 
 
 def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
-    """What one check finds."""
+    """Yields the findings of one check."""
     signs: list[Sign] = []
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow is a finding
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
             signs.extend(each.look(patient))
     except (np.linalg.LinAlgError, OverflowError) as error:
         own, advice = CHECKS["numbers-overflow"], "a model in SI units, whose numbers are far from 1e300"
@@ -102,7 +102,7 @@ def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
 
 
 def _missing(line: str) -> Finding:
-    """A function that is not registered, `actuator 'a': gain`."""
+    """Returns the finding for an unregistered function, `actuator 'a': gain`."""
     element, _, what = line.partition(": ")
     own = CHECKS["function-missing"]
     seen = f"{what} is the user's, and there is no function"
@@ -110,7 +110,7 @@ def _missing(line: str) -> Finding:
 
 
 def _refused(feature: str) -> Finding:
-    """A feature that is not computed, `equality 'pull': flex`."""
+    """Returns the finding for an unsupported feature, `equality 'pull': flex`."""
     element, _, what = feature.partition(": ")
     kind = element.split()[0]
     own, advice = CHECKS["not-computed"], "remove the element, or simulate this model with MuJoCo"
@@ -118,7 +118,7 @@ def _refused(feature: str) -> Finding:
 
 
 def _impossible(message: str) -> Finding:
-    """A number of an edited model that no field can hold, `body_mass of body 'a': got -1, allowed are ...`."""
+    """Returns the finding for an out-of-range value of an edited model, `body_mass of body 'a': got -1, ...`."""
     element, _, what = message.partition(": ")
     own = CHECKS["impossible-number"]
     return Finding(own.name, own.severity, "model", -1, element, what, own.why, "write a number that is allowed")

@@ -1,4 +1,4 @@
-"""What differs from MuJoCo, or from the text that was read."""
+"""Checks for differences from MuJoCo, or from the source text."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from featherlane.model.enums import Disable, Enable
 @check("not-computed", ERROR, "Featherlane would ignore it, so it refuses the model")
 def not_computed(patient: Patient) -> Iterator[Sign]:
     """Lists unsupported features that would change the motion.  No other check runs then."""
-    del patient  # a model that loads has none
+    del patient  # a loaded model has no unsupported feature
     yield from ()
 
 
 @check("impossible-number", ERROR, "every call that computes something refuses the model")
 def impossible_number(patient: Patient) -> Iterator[Sign]:
     """Finds an out-of-range value in an edited model.  No other check runs then."""
-    del patient  # one that can be computed has none
+    del patient  # a valid model has none
     yield from ()
 
 
 @check("numbers-overflow", WARNING, "the check has no result, and steps may produce non-finite states")
 def numbers_overflow(patient: Patient) -> Iterator[Sign]:
     """Finds values near 1e300 (time step, stiffness, mass) that overflow float64 in a check."""
-    del patient  # `diagnose` reports it of the other checks
+    del patient  # `diagnose` reports overflow in the other checks
     yield from ()
 
 
 @check("function-missing", ERROR, "every call that computes actuator forces refuses the model")
 def function_missing(patient: Patient) -> Iterator[Sign]:
     """Finds actuators of type `user` without a registered function.  No other check runs then."""
-    del patient  # one that can be computed has none
+    del patient  # a valid model has none
     yield from ()
 
 

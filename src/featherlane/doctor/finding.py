@@ -1,24 +1,24 @@
-"""What a check finds: an element, what was seen there, why it matters and what to try."""
+"""A finding of a check: an element, the observation, the reason why it matters, and advice."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-ERROR = "error"  # the model cannot be computed, or its numbers turn bad as it stands
-WARNING = "warning"  # it runs, and hardly moves as its author meant
-NOTE = "note"  # worth knowing; many good models have some
+ERROR = "error"  # the model cannot be computed, or its state becomes non-finite
+WARNING = "warning"  # the model runs, but probably not as intended
+NOTE = "note"  # useful to know; many good models have some
 SEVERITIES = (ERROR, WARNING, NOTE)
 
 
 class Sign(NamedTuple):
-    """One element that shows what a check looks for.
+    """An element that a check reports.
 
     Attributes:
-        kind: of the element, as `Model.names` has it (`body`, `joint`, ...), `equality`, `option` or `model`.
+        kind: kind of the element as in `Model.names` (`body`, `joint`, ...), or `equality`, `option`, `model`.
         id: number of the element; name of an option; -1 for the model.
-        seen: what was found there, with units.
-        advice: what to try.
+        seen: observation, with units.
+        advice: suggested change.
     """
 
     kind: str
@@ -29,17 +29,17 @@ class Sign(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or worth knowing.
+    """An error, warning or note about one element.
 
     Attributes:
-        check: name of the check, as docs/diagnostics.md lists them.
+        check: name of the check, as in docs/diagnostics.md.
         severity: `error`, `warning` or `note`.
-        kind: of the element: `body`, `joint`, `geom`, ..., `option` or `model`.
+        kind: kind of the element: `body`, `joint`, `geom`, ..., `option` or `model`.
         id: number of the element among its kind; name of an option; -1 for the model.
-        element: the element as messages name it: `body 'torso'`, `geom #3 of body 'torso'`.
-        seen: what was found there, with units.
+        element: the element in the format of messages: `body 'torso'`, `geom #3 of body 'torso'`.
+        seen: observation, with units.
         why: why it matters.
-        advice: what to try.
+        advice: suggested change.
     """
 
     check: str
@@ -52,7 +52,7 @@ class Finding:
     advice: str
 
     def plain(self) -> dict[str, Any]:
-        """The attributes by name."""
+        """Returns the attributes by name."""
         return asdict(self)
 
     def __str__(self) -> str:

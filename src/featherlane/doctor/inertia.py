@@ -1,4 +1,4 @@
-"""Masses and inertias that no body has.
+"""Checks for physically impossible or implausible masses and inertias.
 
 For a body of mass m, principal moments A <= B <= C and centre of mass c, with r the distance from c:
 
@@ -19,13 +19,13 @@ from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_WELD, MESH
 from featherlane.model.geom import SHAPES
 
-MINVAL = 1e-15  # kg, kg m^2: below it MuJoCo's compiler takes an inertia for none
-ROUNDING = 1e-6  # of the largest moment: what text and compilers round
+MINVAL = 1e-15  # kg, kg m^2: MuJoCo's compiler treats smaller inertias as zero
+ROUNDING = 1e-6  # relative to the largest moment: rounding by text and compilers
 DENSEST, LIGHTEST = 25_000.0, 1.0  # kg/m^3: osmium has 22,590, the lightest aerogels and air about 1
-COMPACT = 100.0  # a uniform body's radius of gyration is at least half of its radius; a hundredth is a slip
-OUTSIDE = 2.0  # geoms are often simpler than what they stand for
-RATIO = 1e3  # of masses that lean on each other
-ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of a double's digits
+COMPACT = 100.0  # a uniform body's radius of gyration is at least half of its radius; a hundredth is a mistake
+OUTSIDE = 2.0  # geoms are often simpler than the real part
+RATIO = 1e3  # of masses that support each other
+ALIKE = 1e-8  # least eigenvalue of M scaled to a unit diagonal: half of the digits of float64
 
 
 @check("massless", ERROR, "its acceleration is a force divided by zero: infinite or NaN")
@@ -81,7 +81,7 @@ def concentrated(patient: Patient) -> Iterator[Sign]:
 
 
 def _gyrations(patient: Patient) -> Iterator[tuple[int, float, float]]:
-    """(body, radius of gyration [m], farthest point of its geoms [m]) of each moving body with mass and geoms."""
+    """Yields (body, radius of gyration [m], farthest point of geoms [m]) of moving bodies with mass and geoms."""
     m, d = patient.model, patient.start.data
     for b in np.flatnonzero(patient.moving & (m.body_mass > MINVAL)):
         geoms = _matter(patient, int(m.body_weldid[b]))
@@ -91,7 +91,7 @@ def _gyrations(patient: Patient) -> Iterator[tuple[int, float, float]]:
 
 
 def _matter(patient: Patient, weld: int) -> np.ndarray:
-    """Bounded geoms of the bodies that are welded together."""
+    """Returns the bounded geoms of the bodies that are welded together."""
     m = patient.model
     return np.flatnonzero((m.body_weldid[m.geom_bodyid] == weld) & (m.geom_rbound > 0))
 
@@ -115,7 +115,7 @@ def density(patient: Patient) -> Iterator[Sign]:
 
 
 def _volumes(patient: Patient, geoms: np.ndarray) -> tuple[float, float]:
-    """(at most, at least) the volume of the union of some geoms [m^3]; a mesh fills at most its box."""
+    """Computes bounds (upper, lower) of the volume of the union of geoms [m^3]; a mesh is bounded by its box."""
     m, most, least = patient.model, 0.0, 0.0
     for g in geoms:
         kind, (a, b, c) = m.geom_type[g], m.geom_size[g]
@@ -156,7 +156,7 @@ def mass_ratio(patient: Patient) -> Iterator[Sign]:
 
 
 def _joined(patient: Patient) -> Iterator[tuple[int, int]]:
-    """Bodies that touch at a start, and those that active equalities of bodies or sites join."""
+    """Yields pairs of bodies that touch at a start, and pairs that active equalities of bodies or sites join."""
     m = patient.model
     for start in patient.starts:
         yield from ((m.geom_bodyid[g], m.geom_bodyid[h]) for g, h in start.contact.geom if min(g, h) >= 0)

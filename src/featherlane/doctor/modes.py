@@ -1,9 +1,9 @@
-"""Springs, dampers and servos as one linear system, and what a time step makes of its modes.
+"""Analyses springs, dampers and servos as one linear system, and the stability of its modes under the time step.
 
-About a start at rest M x'' = -D x' - K x, with K = sum of k J^T J and D = sum of d J^T J over what pulls along J:
-springs and dampers of joints (J: one dof) and of tendons (their Jacobian), actuators (their moment).  Gravity, contacts
-and muscles are left out; forces count as if no limit clamped them.  The step, with Di and Ki the implicit parts of D
-and K,
+Near a start at rest M x'' = -D x' - K x, with K = sum of k J^T J and D = sum of d J^T J over elements with direction J:
+springs and dampers of joints (J: one DoF) and of tendons (their Jacobian), actuators (their moment).  Gravity, contacts
+and muscles are left out, and forces are not clamped by limits.  The step, with Di and Ki the implicit parts of D and
+K,
 
     (M + h Di + h^2 Ki) (v' - v) = -h (K x + D v + h Ki v),    x' = x + h v'
 
@@ -40,21 +40,21 @@ from featherlane.model.joint import DOFS, is_scalar
 from featherlane.model.solver import takes_couplings
 from featherlane.tree import sparsity
 
-MOST_DOFS = 400  # of a system whose modes are sought: its matrix has twice as many rows
+MOST_DOFS = 400  # largest system whose modes are computed: its matrix has twice as many rows
 MOST_STARTS = 8
-PIVOT = 1e-6  # least root of a pivot of M, scaled to a unit diagonal
+PIVOT = 1e-6  # smallest root of a pivot of M, scaled to a unit diagonal
 
 
 class Term(NamedTuple):
-    """What pulls along one direction of joint space.
+    """A spring, damper or servo along one direction of joint space.
 
     Attributes:
         kind: `joint`, `tendon` or `actuator`.
-        id: its number.
+        id: number of the element.
         J: (nv,) direction.
         k: stiffness [N/m, N m/rad].
         d: damping [N s/m, N m s/rad].
-        by_joint: the damper is of a joint: implicit under Euler.
+        by_joint: whether the damper belongs to a joint: implicit under Euler.
     """
 
     kind: str
@@ -67,13 +67,13 @@ class Term(NamedTuple):
 
 @dataclass
 class Mode:
-    """One root of the step.
+    """One eigenvalue of the step.
 
     Attributes:
-        factor: what a step multiplies it by, in size.
-        root: of the continuous system [1/s], the one that a step means, as well as can be told.
-        term: what pulls most in it.
-        share: its part of the pull.
+        factor: magnitude of the factor per step.
+        root: corresponding root of the continuous system [1/s], as far as it can be determined.
+        term: term with the largest contribution.
+        share: its part of the contributions.
     """
 
     factor: float
@@ -84,16 +84,16 @@ class Mode:
 
 @dataclass
 class System:
-    """The linear system of dofs that terms couple.
+    """The linear system of DoFs that are coupled by terms.
 
     Attributes:
         h: time step [s].
         M: (n, n) inertia.
-        terms: what pulls, with J over these n dofs.
-        integrator: which step is taken.
-        dampers: whose dampers are implicit: `none`, `joint`, `all`.
-        springs: whose springs are: `none`, `joint`, `all`.
-        pattern: (n, n) entries that M may have: implicit dampers have no others, but under `discrete`.
+        terms: springs, dampers and servos, with J over these n DoFs.
+        integrator: integrator of the step.
+        dampers: which dampers are implicit: `none`, `joint`, `all`.
+        springs: which springs are implicit: `none`, `joint`, `all`.
+        pattern: (n, n) possible nonzeros of M; implicit dampers have no others, except under `discrete`.
     """
 
     h: float
@@ -105,7 +105,7 @@ class System:
     pattern: np.ndarray
 
     def sum(self, coefficient: str, which: str = "all") -> np.ndarray:
-        """Sum of coefficient J^T J."""
+        """Computes the sum of coefficient J^T J."""
         result = np.zeros_like(self.M)
         for term in self.terms:
             if which == "all" or (which == "joint" and term.by_joint):
@@ -114,14 +114,14 @@ class System:
 
     @cached_property
     def continuous(self) -> np.ndarray:
-        """(2 n, 2 n) of (x, v)' = A (x, v)."""
+        """Returns A (2 n, 2 n) of (x, v)' = A (x, v)."""
         n = len(self.M)
         pull = np.linalg.solve(self.M, np.hstack([self.sum("k"), self.sum("d")]))
         return np.block([[np.zeros((n, n)), np.eye(n)], [-pull]])
 
     @cached_property
     def step(self) -> np.ndarray:
-        """(2 n, 2 n) of (x, v) to the next."""
+        """Returns the matrix (2 n, 2 n) from (x, v) to the next (x, v)."""
         h, n = self.h, len(self.M)
         one = np.eye(2 * n)
         if self.integrator == RK4:
@@ -136,23 +136,23 @@ class System:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """(2 n,) what a step multiplies each mode by, in size; without the modes, which take four times as long."""
+        """Computes (2 n,) magnitudes of the factors of a step, without eigenvectors, which take four times as long."""
         return np.abs(np.linalg.eigvals(self.step))
 
     @cached_property
     def roots(self) -> np.ndarray:
-        """(2 n,) roots of the continuous system [1/s]."""
+        """Computes (2 n,) roots of the continuous system [1/s]."""
         return np.linalg.eigvals(self.continuous).astype(complex)
 
     def discrete_modes(self) -> Iterator[Mode]:
-        """Modes of the step."""
+        """Yields the modes of the step."""
         values, vectors = np.linalg.eig(self.step)
         with np.errstate(divide="ignore"):
             roots = np.log(values.astype(complex)) / self.h
         yield from self._modes(np.abs(values), roots, vectors)
 
     def continuous_modes(self) -> Iterator[Mode]:
-        """Modes of the continuous system; their factors are those of exact steps."""
+        """Yields the modes of the continuous system; their factors are those of exact steps."""
         roots, vectors = np.linalg.eig(self.continuous)
         yield from self._modes(np.exp(self.h * np.real(roots)), roots.astype(complex), vectors)
 
@@ -168,7 +168,7 @@ class System:
 
 
 def systems(patient: Patient) -> list[tuple[Start, System]]:
-    """The coupled systems of each start; one whose inertia is singular, or that is too large, is left out."""
+    """Returns the coupled systems of each start, except those that are too large or have singular inertia."""
     if not patient.systems:
         patient.systems += _systems(patient)
     return patient.systems
@@ -189,7 +189,7 @@ def _systems(patient: Patient) -> Iterator[tuple[Start, System]]:
 
 
 def _is_regular(M: np.ndarray) -> bool:
-    """Is the inertia positive definite, with half of its digits to spare?"""
+    """Returns whether the inertia is positive definite, with a margin of half of the digits."""
     if not (np.isfinite(M).all() and (M.diagonal() > 0).all()):
         return False
     D = np.sqrt(M.diagonal())
@@ -200,7 +200,7 @@ def _is_regular(M: np.ndarray) -> bool:
 
 
 def implicit_parts(patient: Patient) -> tuple[str, str]:
-    """Whose dampers, and whose springs, a step takes at its end: `none`, `joint` or `all`."""
+    """Returns which dampers and which springs a step treats implicitly: `none`, `joint` or `all`."""
     m = patient.model
     if has_metric(m):
         return ("joint", "joint") if not takes_couplings(m) else ("all", "all")
@@ -212,7 +212,7 @@ def implicit_parts(patient: Patient) -> tuple[str, str]:
 
 
 def terms(patient: Patient, start: Start) -> list[Term]:
-    """What pulls at a start, disabled parts left out."""
+    """Returns the springs, dampers and servos at a start, without disabled ones."""
     m, off = patient.model, Disable(patient.model.opt_disableflags)
     found: list[Term] = []
     spring, damper = Disable.SPRING not in off, Disable.DAMPER not in off
@@ -231,7 +231,7 @@ def terms(patient: Patient, start: Start) -> list[Term]:
 
 
 def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
-    """Springs and dampers of joints, with what actuators add to dampers."""
+    """Yields springs and dampers of joints; actuators can add to the dampers."""
     m, unit = patient.model, np.eye(patient.model.nv)
     added = np.zeros(m.njnt)
     for i in np.flatnonzero(m.actuator_trntype <= TRN_JOINTINPARENT):
@@ -243,7 +243,7 @@ def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
 
 
 def moments(patient: Patient, start: Start, i: int) -> Iterator[np.ndarray]:
-    """(nv,) moment of each output of an actuator."""
+    """Yields the moment (nv,) of each output of an actuator."""
     m = patient.model
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         at, row = slice(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]), np.zeros(m.nv)
@@ -252,13 +252,13 @@ def moments(patient: Patient, start: Start, i: int) -> Iterator[np.ndarray]:
 
 
 def is_off(patient: Patient, i: int) -> bool:
-    """Is the actuator's group switched off?"""
+    """Returns whether the actuator's group is disabled."""
     group = int(patient.model.actuator_group[i])
     return 0 <= group < 31 and bool(patient.model.opt.disableactuator >> group & 1)
 
 
 def servo_rates(patient: Patient, start: Start, i: int) -> tuple[float, float]:
-    """(stiffness, damping) of an actuator along its length: what its force loses by length, and by velocity."""
+    """Computes (stiffness, damping) of an actuator: minus the derivatives of its force by length and by velocity."""
     m = patient.model
     gain, bias, prm = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i]), m.actuator_gainprm[i]
     k = d = 0.0
@@ -276,7 +276,7 @@ def servo_rates(patient: Patient, start: Start, i: int) -> tuple[float, float]:
 
 
 def drives(patient: Patient, start: Start, i: int) -> tuple[float, ...]:
-    """What an actuator's gain may be multiplied by: control or activation at the start, and the ends of its range."""
+    """Returns the possible multipliers of an actuator's gain: control or activation at the start, and range limits."""
     m, u = patient.model, int(patient.model.actuator_ctrladr[i])
     if m.actuator_actnum[i]:
         own = float(start.data["act"][m.actuator_actadr[i] + m.actuator_actnum[i] - 1])
@@ -288,7 +288,7 @@ def drives(patient: Patient, start: Start, i: int) -> tuple[float, ...]:
 
 
 def _coupled(patient: Patient, found: list[Term]) -> list[np.ndarray]:
-    """Dofs of trees that terms pull at, those of trees that one term joins together."""
+    """Returns the DoFs of trees with terms, grouping trees that one term couples."""
     m = patient.model
     group = np.arange(m.ntree)
     pulled = np.zeros(m.ntree, bool)

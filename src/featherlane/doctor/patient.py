@@ -1,4 +1,4 @@
-"""The model under examination: its elements by name, and its starts, computed once for all checks."""
+"""The model under examination: labels of its elements, and its start states, computed once for all checks."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from featherlane.simulation.stages import crb, frames
 from featherlane.simulation.steps import forward
 from featherlane.simulation.world.data import Data
 
-MOST_KEYFRAMES = 32  # a model of a hundred recorded poses is looked at in the first ones
-SECONDS, MOST_STEPS = 1.0, 500  # of a trial: whichever is less
-MOST_WORK = 50_000  # steps times dofs of a trial, and at least 50 steps: seconds on one core
-PARTS = 10  # of the trial, to tell when
+MOST_KEYFRAMES = 32  # of a model with a hundred recorded poses, only the first ones are examined
+SECONDS, MOST_STEPS = 1.0, 500  # of a trial: the smaller of both
+MOST_WORK = 50_000  # steps times DoFs of a trial, with at least 50 steps: seconds on one core
+PARTS = 10  # number of parts of the trial, to report the time of a failure
 
 
 @dataclass
 class Start:
-    """A state that the model starts from, after `forward`.
+    """An initial state, after `forward`.
 
     Attributes:
-        name: `qpos0`, or the keyframe as messages name it.
-        keyframe: its number, -1: none.
+        name: `qpos0`, or the keyframe in the format of messages.
+        keyframe: number of the keyframe, -1 for none.
         data: copies of fields of `fl.Data` by name.
-        contact: its contacts, as `data.contact`.
-        loops: (row's equality, position error [m, rad]) of the rows of equalities.
+        contact: contacts, as `data.contact`.
+        loops: (equality, position error [m, rad]) of each constraint row of an equality.
         M: (nv, nv) inertia [kg, kg m, kg m^2].
     """
 
@@ -55,13 +55,13 @@ KEPT = (
 
 
 class Patient:
-    """A model and what checks ask of it.
+    """A model with the derived quantities that checks use.
 
     Attributes:
-        model: a copy of the model, without the flag `sleep`: who sleeps shows nothing.
-        original: the model as it was given.
+        model: a copy of the model, without the flag `sleep`, because sleeping trees would hide defects.
+        original: the unchanged model.
         h: time step [s].
-        systems: linear systems of the starts, once modes.py has made them.
+        systems: linear systems of the starts, after modes.py has created them.
     """
 
     def __init__(self, model: Model):
@@ -73,13 +73,13 @@ class Patient:
 
     # ---- elements ----------------------------------------------------------------------------------------------------
     def name(self, kind: str, ident: int) -> str:
-        """Name of an element, or nothing."""
+        """Returns the name of an element, or an empty text."""
         if kind == "equality":
             return self.model.mj_model.eq(ident).name
         return self.model.names(kind)[ident] if kind in KINDS else ""
 
     def label(self, kind: str, ident: int | str) -> str:
-        """An element as messages name it; one without a name by its number and its body."""
+        """Returns the label of an element for messages; an unnamed element has its number and its body."""
         if isinstance(ident, str):
             return f"{kind} {ident}"
         if kind == "model":
@@ -94,13 +94,13 @@ class Patient:
     # ---- starts ------------------------------------------------------------------------------------------------------
     @cached_property
     def starts(self) -> list[Start]:
-        """qpos0 and the keyframes."""
+        """Computes qpos0 and the keyframes."""
         data = Data(self.model)
         return [self._start(data, k) for k in range(-1, min(self.model.nkey, MOST_KEYFRAMES))]
 
     @property
     def start(self) -> Start:
-        """qpos0."""
+        """Returns qpos0."""
         return self.starts[0]
 
     def _start(self, data: Data, keyframe: int) -> Start:
@@ -124,13 +124,13 @@ class Patient:
     # ---- trials ------------------------------------------------------------------------------------------------------
     @property
     def trial_steps(self) -> int:
-        """Steps of a trial."""
+        """Returns the number of steps of a trial."""
         affordable = max(MOST_STEPS // 10, MOST_WORK // max(self.model.nv, 1))
         return max(1, min(MOST_STEPS, affordable, round(SECONDS / self.h)))
 
     @cached_property
     def trials(self) -> list[tuple[str, dict[str, int], float]]:
-        """(start, counts of status, seconds after which numbers had turned bad) of each start, a second from it."""
+        """Runs a trial from each start: (start, status counts, seconds until non-finite or out-of-range values)."""
         batch, done = Batch(self.model, len(self.starts), nthread=1), 0
         batch.reset(keyframe=np.array([start.keyframe for start in self.starts]))
         when = np.full(batch.nworld, np.inf)
@@ -144,19 +144,19 @@ class Patient:
         counts = [{name: int(of[w]) for name, of in batch.status.items()} for w in range(batch.nworld)]
         return [(start.name, counts[w], float(when[w])) for w, start in enumerate(self.starts)]
 
-    # ---- what several checks ask -------------------------------------------------------------------------------------
+    # ---- shared by several checks ------------------------------------------------------------------------------------
     @property
     def uses_erp(self) -> bool:
-        """Are rows those of the lcp, soft by ERP and CFM?"""
+        """Returns whether constraint rows are those of the LCP contact model, with softness by ERP and CFM."""
         return self.model.opt_contact_model == LCP and int(self.model.opt.softness) == 0
 
     @cached_property
     def moving(self) -> np.ndarray:
-        """(nbody,) whether any dof moves the body."""
+        """Returns (nbody,) whether any DoF moves the body."""
         return self.model.body_lastdof >= 0
 
     def subtree_sum(self, values: np.ndarray) -> np.ndarray:
-        """(nbody,) values of the bodies and all below them, summed."""
+        """Computes (nbody,) sums of the values over the subtree of each body."""
         result = np.array(values, float)
         for b in range(self.model.nbody - 1, 0, -1):
             result[self.model.body_parentid[b]] += result[b]
@@ -164,21 +164,21 @@ class Patient:
 
     @cached_property
     def subtree_mass(self) -> np.ndarray:
-        """(nbody,) mass of the bodies and all below them [kg], as the masses are now."""
+        """Computes (nbody,) subtree masses [kg] from the present masses."""
         return self.subtree_sum(self.model.body_mass)
 
     @cached_property
     def size(self) -> float:
-        """Mean size of the bodies [m]."""
+        """Computes the mean size of the bodies [m]."""
         return float(self.model.stat.meansize) or 1.0
 
     @cached_property
     def half_width(self) -> np.ndarray:
-        """(ngeom,) smallest half side of each bounding box [m]; 0: unbounded."""
+        """Computes (ngeom,) smallest half side of each bounding box [m]; 0 for unbounded geoms."""
         return np.where(self.model.geom_rbound > 0, self.model.geom_aabb[:, 3:].min(axis=1, initial=np.inf), 0.0)
 
     def bodies_of_equality(self, e: int) -> tuple[int, int]:
-        """The bodies that a connect or a weld joins."""
+        """Returns the bodies that a connect or a weld joins."""
         m = self.model
         first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         if m.eq_objtype[e] == OBJ_SITE:
@@ -187,41 +187,41 @@ class Patient:
 
     @cached_property
     def pairs(self) -> np.ndarray:
-        """(n, 2) geoms that may touch, of a crowd, too; none where the flags switch contacts off."""
+        """Returns (n, 2) geoms that may collide, including those of the tree; none if flags disable contacts."""
         if Disable(self.model.opt_disableflags) & (Disable.CONTACT | Disable.CONSTRAINT):
             return np.zeros((0, 2), int)
         return self.candidates
 
     @cached_property
     def candidates(self) -> np.ndarray:
-        """(n, 2) geoms that may touch, whatever the flags say."""
+        """Returns (n, 2) geoms that may collide, independent of the flags."""
         if not self.model.ncrowd:
             return np.stack([self.model.cand_geom1, self.model.cand_geom2], axis=1)
         found = candidate_pairs(self.model.mj_model)
         return np.stack([found["cand_geom1"], found["cand_geom2"]], axis=1)
 
     def dofs_of_tree(self, tree: int) -> slice:
-        """The dofs of a kinematic tree."""
+        """Returns the DoFs of a kinematic tree."""
         first = int(self.model.tree_dofadr[tree])
         return slice(first, first + int(self.model.tree_dofnum[tree]))
 
     def unit(self, dof: int) -> str:
-        """Unit of a dof's inertia."""
+        """Returns the unit of a DoF's inertia."""
         return "kg" if self.is_linear(dof) else "kg m^2"
 
     def is_linear(self, dof: int) -> bool:
-        """Does the dof slide?"""
+        """Returns whether the DoF is translational."""
         j = int(self.model.dof_jntid[dof])
         kind, place = int(self.model.jnt_type[j]), dof - int(self.model.jnt_dofadr[j])
         return is_translation(kind, place)
 
     @cached_property
     def inverse_inertia(self) -> np.ndarray:
-        """(nv, nv) M^-1 in qpos0 [1/kg, 1/(kg m^2)]; zero along what has no inertia."""
+        """Computes (nv, nv) M^-1 in qpos0 [1/kg, 1/(kg m^2)]; zero in directions without inertia."""
         return self.inverse_of(self.start.M)
 
     def inverse_of(self, M: np.ndarray) -> np.ndarray:
-        """Inverse of an inertia, tree by tree; zero along what has none."""
+        """Inverts an inertia tree by tree; zero in directions without inertia."""
         result = np.zeros_like(M)
         for tree in range(self.model.ntree):
             at = self.dofs_of_tree(tree)

@@ -1,4 +1,4 @@
-"""What single precision loses, and units that are not SI."""
+"""Checks for loss of accuracy in single precision, and for units other than SI."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from featherlane.doctor.finding import NOTE, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 
-SPACING = float(np.finfo(np.float32).eps)  # of a float32, relative
-PART = 1e-3  # of a geom's half side: the depth of a contact that matters
+SPACING = float(np.finfo(np.float32).eps)  # relative spacing of float32 numbers
+PART = 1e-3  # of a geom's half side: a relevant contact depth
 HEAVIEST = 100.0  # m/s^2
 
 

@@ -1,4 +1,4 @@
-"""The registry of checks: each under its name, with its severity and why it matters."""
+"""The registry of checks: each has a name, a severity and a reason why it matters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Look = Callable[["Patient"], Iterable[Sign]]
 
 
 class Check(NamedTuple):
-    """One check.
+    """A registered check.
 
     Attributes:
-        name: in lower case with hyphens.
-        severity: of all its findings.
-        why: why what it finds matters: one sentence.
-        look: yields a `Sign` for each element that shows it.
+        name: name in lower case with hyphens.
+        severity: severity of all its findings.
+        why: one sentence on why its findings matter.
+        look: function that yields a `Sign` for each affected element.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Check(NamedTuple):
 
     @property
     def physics(self) -> str:
-        """What the check looks for, and the threshold: its docstring in one line."""
+        """Returns the physics and the threshold of the check: its docstring in one line."""
         return " ".join((inspect.getdoc(self.look) or "").split())
 
     @property
     def subject(self) -> str:
-        """The file that it stands in."""
+        """Returns the name of the check's module."""
         return self.look.__module__.rpartition(".")[2]
 
 
@@ -45,7 +45,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(name: str, severity: str, why: str) -> Callable[[Look], Look]:
-    """Register a check under a name."""
+    """Registers a check under a name."""
     if name in CHECKS or severity not in SEVERITIES:
         raise FeatherlaneError(f"check {name!r}: a second one of this name, or no severity {severity!r}")
 

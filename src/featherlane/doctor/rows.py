@@ -1,13 +1,13 @@
-"""Stiffness of constraint rows, held against the time step.
+"""Checks the stiffness of constraint rows against the time step.
 
-A row at full impedance makes its error r obey r'' = -B r' - K r, whatever masses it joins:
+A row at full impedance makes its error r obey r'' = -B r' - K r, independent of the masses:
 
     solref = (T, z) > 0:   B = 2 / T,  K = 1 / (T z)^2          solref < 0:   K = -solref[0],  B = -solref[1]
 
-Semi-implicit Euler's step of that equation has the determinant 1 - h B and the trace 2 - h B - h^2 K; both roots lie in
-the unit circle where 0 <= h B < 2 and h^2 K < 4 - 2 h B.  Runge-Kutta's is its polynomial at the roots of
-s^2 + B s + K.  `refsafe` takes T for at least 2 h.  Rows of the integrator discrete are implicit; those of the lcp have
-ERP and CFM.
+A step of semi-implicit Euler has the determinant 1 - h B and the trace 2 - h B - h^2 K; both roots lie in the unit
+circle if 0 <= h B < 2 and h^2 K < 4 - 2 h B.  A step of Runge-Kutta is its polynomial at the roots of s^2 + B s + K.
+`refsafe` raises T to at least 2 h.  The integrator `discrete` treats rows implicitly; rows of the LCP contact model
+have ERP and CFM.
 Source: MuJoCo, chapter Computation, "Reference"; Jury's criterion.
 """
 
@@ -24,14 +24,14 @@ from featherlane.doctor.registry import check
 from featherlane.model.enums import ENABLE_OVERRIDE, RK4, Disable
 from featherlane.model.integrator import has_metric
 
-SAFE = 2.0  # time constants that refsafe allows, in steps
-SLACK = 1e-9  # of the step: time constants of two steps exactly are the usual choice
+SAFE = 2.0  # smallest time constant that refsafe allows, in steps
+SLACK = 1e-9  # relative to the step: time constants of exactly two steps are common
 
 Row = tuple[str, int | str, str, np.ndarray, np.ndarray]  # kind, id, attribute, solref, solimp
 
 
 def rows(patient: Patient) -> Iterator[Row]:
-    """What can have rows: colliding geoms, pairs, limits, friction losses, equalities."""
+    """Yields elements that can have rows: colliding geoms, pairs, limits, friction losses, equalities."""
     m, off = patient.model, Disable(patient.model.opt_disableflags)
     geoms = np.unique(patient.pairs) if not m.opt_enableflags & ENABLE_OVERRIDE else []
     yield from (("geom", int(g), "solref", m.geom_solref[g], m.geom_solimp[g]) for g in geoms)
@@ -45,7 +45,7 @@ def rows(patient: Patient) -> Iterator[Row]:
     for j in range(m.njnt):
         if limits and m.jnt_limited[j]:
             yield "joint", j, "solreflimit", m.jnt_solref[j], m.jnt_solimp[j]
-        first = int(m.jnt_dofadr[j])  # all dofs of a joint have one friction loss
+        first = int(m.jnt_dofadr[j])  # all DoFs of a joint have the same friction loss
         if losses and m.dof_frictionloss[first]:
             yield "joint", j, "solreffriction", m.dof_solref[first], m.dof_solimp[first]
     for t in range(m.ntendon):
@@ -58,13 +58,13 @@ def rows(patient: Patient) -> Iterator[Row]:
 
 
 def _relevant(patient: Patient) -> Iterator[Row]:
-    """Rows that solref makes stiff in an explicit step."""
+    """Yields rows whose solref is stiff in an explicit step."""
     if not patient.uses_erp and not has_metric(patient.model):
         yield from rows(patient)
 
 
 def stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[float, float]:
-    """(K [1/s^2], B [1/s]) of a row at full impedance; rows of friction loss have no stiffness."""
+    """Computes (K [1/s^2], B [1/s]) of a row at full impedance; friction loss rows have no stiffness."""
     first, second = map(float, solref)
     if (first > 0) != (second > 0):
         first, second = DEFAULT_TIMECONST, DEFAULT_DAMPRATIO
@@ -76,7 +76,7 @@ def stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[flo
 
 
 def growth(patient: Patient, K: float, B: float) -> float:
-    """Largest factor by which a step multiplies r, r' where r'' = -B r' - K r."""
+    """Computes the largest factor by which a step multiplies (r, r') if r'' = -B r' - K r."""
     h = patient.h
     if patient.model.opt_integrator == RK4:
         z = h * np.roots([1.0, B, K]).astype(complex)

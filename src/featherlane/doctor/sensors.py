@@ -1,4 +1,4 @@
-"""Sensors that say nothing."""
+"""Checks for sensors without information."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def idle(patient: Patient) -> Iterator[Sign]:
 
 
 def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
-    """(what is seen, what to try) of a sensor that says nothing."""
+    """Returns (observation, advice) for a sensor without information."""
     m = patient.model
     kind, obj = int(m.sensor_type[i]), int(m.sensor_objid[i])
     if kind == enums.SENS_TOUCH and not _touchable(patient)[m.site_bodyid[obj]]:
@@ -47,14 +47,14 @@ def _idle_reason(patient: Patient, i: int) -> tuple[str, str] | None:
 
 
 def _touchable(patient: Patient) -> np.ndarray:
-    """(nbody,) whether a geom of the body, or of a body that a touch sensor on it may count, is in a pair."""
+    """Returns (nbody,) whether a geom of the body, or of a body counted by its touch sensors, is in a pair."""
     m, found = patient.model, np.zeros(patient.model.nbody, bool)
     found[m.geom_bodyid[np.unique(patient.pairs)]] = True
     return found
 
 
 def _stands(patient: Patient, i: int) -> bool:
-    """Is the sensor's object on a body that neither dofs nor a mocap pose move?"""
+    """Returns whether the sensor's object is on a body that neither DoFs nor a mocap pose move."""
     m = patient.model
     kind, obj = int(m.sensor_objtype[i]), int(m.sensor_objid[i])
     body = int(getattr(m, OWNERS[kind])[obj]) if kind in OWNERS else obj

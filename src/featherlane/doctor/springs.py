@@ -1,4 +1,4 @@
-"""Springs, dampers and gains, held against the inertia that they move and the time step."""
+"""Checks springs, dampers and gains against the inertia that they move and the time step."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from featherlane.doctor.registry import check
 from featherlane.model.enums import GAIN_FIXED, GAIN_PID
 from featherlane.model.integrator import has_metric
 
-GROWS = 1e-3  # of a step: beyond what the continuous system does
-COARSE = 1.0  # rad of a period that one step covers: about six steps for a period
-RINGS = 0.1  # damping ratio below which a servo swings three times and more
+GROWS = 1e-3  # growth per step in excess of the continuous system
+COARSE = 1.0  # rad of a period per step: about six steps per period
+RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 
 
 @check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit clips it")
@@ -39,16 +39,16 @@ def unstable(patient: Patient) -> Iterator[Sign]:
 
 
 def _alone(patient: Patient, start: Start, mode: Mode) -> tuple[float, float, float]:
-    """(effective inertia, natural frequency [rad/s], rate of decay [1/s]) along what pulls most, all else free."""
+    """Computes (effective inertia, natural frequency [rad/s], decay rate [1/s]) along the main term of a mode."""
     term = next(t for t in terms(patient, start) if (t.kind, t.id) == (mode.term.kind, mode.term.id))
     inverse = float(term.J @ np.linalg.solve(start.M, term.J))
     return 1 / inverse, float(np.sqrt(abs(term.k) * inverse)), term.d * inverse
 
 
 def _remedy(patient: Patient, mode: Mode, by_damper: bool) -> str:
-    """A smaller step, an implicit integrator, or less of what pulls.
+    """Suggests a smaller step, an implicit integrator, or a smaller coefficient.
 
-    A damper of rate r has the factor h r - 1: h / (1 + factor) is 1 / r, and well within what springs allow.
+    A damper of rate r has the factor h r - 1, so that h / (1 + factor) is 1 / r, far below the limit of springs.
     """
     what = {"joint": "stiffness", "tendon": "stiffness", "actuator": "kp"}[mode.term.kind]
     if by_damper:
@@ -101,7 +101,7 @@ def ringing(patient: Patient) -> Iterator[Sign]:
 
 
 def _has_friction(patient: Patient, a: np.ndarray) -> bool:
-    """Does dry friction act on a dof that the actuator moves?"""
+    """Returns whether dry friction acts on a DoF that the actuator moves."""
     return bool(patient.model.dof_frictionloss[np.flatnonzero(a)].any())
 
 

@@ -1,6 +1,6 @@
-"""How the model starts: what overlaps, stands open, lies beyond its range or jumps at the first step.
+"""Checks initial states: overlaps, open loops, values beyond ranges, and jumps at the first step.
 
-A row that is released at an error r, critically damped with the time constant T, reaches the speed r / (e T).
+A row with initial error r, critically damped with the time constant T, reaches the speed r / (e T).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from featherlane.model.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, Disable
 from featherlane.model.joint import is_angle, is_ball, is_free, is_scalar
 from featherlane.simulation.step.health import LARGEST
 
-DEEP = 0.1  # of the smaller half side of two geoms
-OPEN = 0.01  # of the mean size of bodies, or rad
-BEYOND = 0.05  # of the width of a range: what limits give way to a load, and poses are rounded to
-JUMP = 0.1  # of the mean size of bodies, or rad, in the first step
+DEEP = 0.1  # relative to the smaller half side of two geoms
+OPEN = 0.01  # relative to the mean body size, or rad
+BEYOND = 0.05  # relative to the width of a range: limits yield to a load, and poses are rounded
+JUMP = 0.1  # relative to the mean body size, or rad, in the first step
 TURNS = 4 * np.pi  # rad: two turns
-RADIANS = np.radians(2 * np.pi)  # rad: what a turn in radians, read as degrees, becomes
+RADIANS = np.radians(2 * np.pi)  # rad: a full turn in radians, converted as if it were in degrees
 TINY = 1e-9
 
 
@@ -88,7 +88,7 @@ def open_loops(patient: Patient) -> Iterator[Sign]:
 
 
 def _unit_of_equality(patient: Patient, e: int) -> str:
-    """Unit of an equality's error; of a weld it is that of the worst of its six rows."""
+    """Returns the unit of an equality's error; for a weld, that of the worst of its six rows."""
     m = patient.model
     if m.eq_type[e] == EQ_JOINT:
         return "rad" if is_angle(m.jnt_type[m.eq_obj1id[e]]) else "m"
@@ -106,7 +106,7 @@ def beyond_range(patient: Patient) -> Iterator[Sign]:
 
 
 def _position(patient: Patient, start: Start, j: int) -> float:
-    """Coordinate of a slide or hinge, angle of a ball [m, rad]."""
+    """Returns the coordinate of a slide or hinge, or the angle of a ball [m, rad]."""
     m, a = patient.model, int(patient.model.jnt_qposadr[j])
     if is_ball(m.jnt_type[j]):
         w, *vector = start.data["qpos"][a : a + 4]
@@ -189,7 +189,7 @@ def falling(patient: Patient) -> Iterator[Sign]:
 
 
 def _joined(patient: Patient, off: Disable) -> list[tuple[int, int]]:
-    """Bodies that may touch, or that equalities, tendons or links join."""
+    """Returns pairs of bodies that may touch, or that equalities, tendons or links connect."""
     m = patient.model
     touching = m.geom_bodyid[patient.pairs].reshape(-1, 2)
     found = [*np.unique(touching, axis=0), *m.link_body]

@@ -1,4 +1,4 @@
-"""A trial: what becomes of each start under its own controls."""
+"""Checks by trial simulation: each start is simulated with its controls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from featherlane.doctor.finding import ERROR, WARNING, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 
-OFTEN = 0.01  # of the steps
+OFTEN = 0.01  # fraction of the steps
 
 
 @check("trial-bad", ERROR, "the world is reset to the model's defaults again and again")

@@ -19,16 +19,16 @@ from featherlane.model.enums import BY_SOLREF, LCP
 from featherlane.model.fields import DEFAULTS
 from featherlane.model.limits import KINDS
 
-# of these every contact model reads
+# fields that every contact model reads
 SHARED = {"opt_forward_dynamics", "opt_contact_model", "opt_gyroscopic", "opt_rotation", "body_gyroscopic"}
 LCP_ONLY = {name: default for name, default in DEFAULTS.items() if name not in SHARED}
-BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # of the softness erp
+BY_ERP = ("geom_erp", "geom_cfm", "jnt_stop_erp", "jnt_stop_cfm", "eq_erp", "eq_cfm")  # fields of the softness erp
 CONVEX_OPTIONS = "solver iterations tolerance ls_iterations ls_tolerance cone impratio noslip_tolerance".split()
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
 def changed(patient: Patient, names) -> Iterator[tuple[str, int | str, str]]:
-    """(kind, id, what is there) of each element with fields of the LCP, of these names, that are not the default."""
+    """Yields (kind, id, value) of each element whose LCP fields of these names differ from the default."""
     found: dict[tuple[str, int | str], list[str]] = defaultdict(list)
     for name in names:
         prefix, _, option = name.partition("_")
@@ -78,5 +78,5 @@ def unused_by_lcp(patient: Patient) -> Iterator[Sign]:
 
 
 def shown(numbers: np.ndarray) -> str:
-    """Numbers with spaces between."""
+    """Formats numbers separated by spaces."""
     return " ".join(f"{x:g}" for x in numbers)

@@ -1,1 +1,1 @@
-"""What is measured of models and of the engine: races, times of stages, how well solvers and contact models do."""
+"""Measurements of models and of the engine: benchmarks, stage times, comparisons of solvers and contact models."""

@@ -1,4 +1,4 @@
-"""All races of a model against MuJoCo, the times of its stages, and the pairs that collision tests, as plain values."""
+"""Runs all benchmarks of a model against MuJoCo, stage times and collision counts; returns plain values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from featherlane.model.load import load
 
 
 def refuse_unsupported(source: str) -> None:
-    """Fail early: MuJoCo's options that the race sets anyway do not count.
+    """Raises an error for an unsupported model early, except for options that the benchmark sets anyway.
 
     Raises:
         ModelError: the model cannot be loaded.
-        UnsupportedFeatureError: it has features that are not computed.
+        UnsupportedFeatureError: the model has unsupported features.
     """
     try:
         load(source)
@@ -28,13 +28,13 @@ def refuse_unsupported(source: str) -> None:
 
 
 def bench_model(source: str, course: Course, stages: bool, told: Callable[[str, int, int], None]) -> dict[str, Any]:
-    """All races of one model.
+    """Runs all benchmarks of one model.
 
     Args:
-        source: what `load` takes.
-        course: how they are run.
-        stages: time each stage, too, if the worlds fill a tile, and count the pairs that reach each test of collision.
-        told: called with what is under way, and how much of how much of it is done.
+        source: model source, as for `load`.
+        course: settings of the benchmark.
+        stages: whether to time each stage, if the worlds fill a tile, and to count the pairs per collision test.
+        told: called with the name of the measurement, the amount done and the total, to report progress.
     """
     rounds, done = 2 * (course.rounds + WARM_ROUNDS), 0
 

@@ -1,9 +1,9 @@
-"""The same motion under each contact model and solver, side by side.
+"""Compares the same motion under each contact model and solver.
 
-All start from one state with the same controls and take the same steps.  What a step leaves is measured in the same way
-for all: the solver's own residual, how deep bodies overlap, how fast contacts that press slide at the end of the step,
-how far equality constraints are off, the energy, the time of a step.  Options that do not go with the lcp are changed
-for it, and named.
+All runs start from one state and take the same steps with the same controls.  The same quantities are measured for all:
+the solver's residual, the depth of overlap, the sliding speed of loaded contacts at the end of the step, the error of
+equality constraints, the energy, and the time of a step.  Options that conflict with the LCP contact model are changed
+for it and reported.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from featherlane.simulation.world.data import Data, step
 SOLVERS = {"convex": CONVEX_SOLVERS, "lcp": ("dantzig", "pgs", "apgd")}
 OPTION = {"convex": "solver", "lcp": "lcp_solver"}
 SETTLE = 0.25  # simulated time before the common state [s]
-Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # of a contact model and a solver, by what they show: (steps,)
-PRESSING = 1e-6  # of the model's weight: a contact with less normal force does not press
+Curves = dict[tuple[str, str], dict[str, np.ndarray]]  # per contact model and solver, by quantity: (steps,)
+PRESSING = 1e-6  # relative to the model's weight: a contact with a smaller normal force is unloaded
 
 
 @dataclass
 class Contest:
-    """What the user asked for.
+    """Arguments of the comparison.
 
     Attributes:
         source: the model.
         contacts: names of contact models.
-        solvers: names of solvers; each runs under every contact model that has it.
-        steps: of the common motion.
-        iterations: most iterations of each solver; None: the model's own.
-        seed: of the random controls.
+        solvers: names of solvers; each runs under every contact model that supports it.
+        steps: number of steps.
+        iterations: iteration limit of each solver; None for the model's.
+        seed: seed of the random controls.
     """
 
     source: str
@@ -57,7 +57,7 @@ class Contest:
     seed: int = 0
 
     def check(self) -> None:
-        """Raise ModelError for what cannot be."""
+        """Raises ModelError for invalid arguments."""
         every = tuple(dict.fromkeys(name for names in SOLVERS.values() for name in names))
         check_names("contact", self.contacts, SOLVERS)
         check_names("solvers", self.solvers, every)
@@ -67,13 +67,13 @@ class Contest:
         counts(self, {"steps": 1, "iterations": 1})
 
     def entries(self) -> list[tuple[str, str]]:
-        """(contact model, solver) of each run."""
+        """Returns (contact model, solver) of each run."""
         return [(c, s) for c in self.contacts for s in SOLVERS[c] if s in self.solvers]
 
 
 @dataclass
 class Trace:
-    """One run: a number for each step."""
+    """Measurements of one run, one number per step."""
 
     residual: list[float] = field(default_factory=list)
     penetration: list[float] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Trace:
     resets: int = 0
 
     def plain(self) -> dict[str, Any]:
-        """Medians and largest values; energy at the end less that at the start."""
+        """Returns medians and largest values, and the change of energy from start to end."""
         return {
             "residual": {"median": np.median(self.residual), "max": max(self.residual)},
             "penetration": {"median": np.median(self.penetration), "max": max(self.penetration)},
@@ -100,18 +100,18 @@ class Trace:
 
 
 def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter) -> tuple[dict[str, Any], Curves]:
-    """Step one state under each contact model by each of its solvers.
+    """Steps one state under each contact model with each of its solvers.
 
     Args:
-        request: checked.
-        through: from the pairs of contact model and solver to what goes through them, and may say how far it is.
+        request: checked arguments.
+        through: wraps the iterable of (contact model, solver), for example to report progress.
 
     Returns:
-        What was measured, as plain values; and of each run what changed in time, to be drawn.
+        The measurements as plain values, and curves over time of each run.
 
     Raises:
         ModelError: the model cannot be loaded.
-        UnsupportedFeatureError: it has features that are not computed.
+        UnsupportedFeatureError: the model has unsupported features.
     """
     loaded = load(request.source)
     models, changed = {}, {}
@@ -132,7 +132,7 @@ def compare_motions(request: Contest, through: Callable[[list], Iterable] = iter
 
 
 def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
-    """A copy of the model under a contact model, and which options had to change for it."""
+    """Returns a copy of the model under a contact model, and the options that were changed for it."""
     copied, changed = copy.copy(model), []
     opt = copied.opt
     if contact == "lcp":
@@ -151,7 +151,7 @@ def _prepared(model: Model, contact: str) -> tuple[Model, list[str]]:
 
 
 def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
-    """The common state: some time under random control, with the first contact model."""
+    """Computes the common state: some time under random control with the first contact model."""
     data, controls = Data(model), Random(model, request.seed, model.opt.timestep)
     for k in range(round(SETTLE / model.opt.timestep)):
         controls.steer(data, k)
@@ -160,7 +160,7 @@ def _settled(model: Model, request: Contest) -> dict[str, np.ndarray]:
 
 
 def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Trace:
-    """All steps under one contact model by one solver."""
+    """Takes all steps under one contact model with one solver."""
     setattr(model.opt, OPTION[contact], solver)
     if request.iterations is not None:
         setattr(model.opt, "iterations" if contact == "convex" else "lcp_iterations", request.iterations)
@@ -180,7 +180,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         trace.penetration.append(depth)
         trace.slip.append(slip)
         trace.drift.append(loop_error(data))
-        forward_position(model, data)  # the step's frames are those of the position before it
+        forward_position(model, data)  # the step's contact frames belong to the position before it
         energy(model, data)
         trace.energy.append(float(data.energy.sum()))
     trace.resets = int(data.nbad)
@@ -188,12 +188,12 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
 
 
 def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float]:
-    """Deepest overlap [m], and the mean speed [m/s] at which contacts that press slide after the step.
+    """Computes the deepest overlap [m], and the mean sliding speed [m/s] of loaded contacts after the step.
 
     Args:
         model: the model.
-        data: the world after a step: contacts and forces of the step, velocities at its end.
-        moves: (nbody, nv) which dofs move a body.
+        data: the world after a step, with contacts and forces of the step, and velocities at its end.
+        moves: (nbody, nv) whether a DoF moves a body.
     """
     view = data.workspace.view
     slots = np.flatnonzero(view("con_present")[: int(view("ncon_slot")[0])] > 0.0)
@@ -202,7 +202,7 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
     pressing = slots[view("con_force")[slots, 0] > PRESSING * weight]
     if not len(pressing):
         return depth, 0.0
-    motion = moves @ (data.cdof * data.qvel[:, None])  # of the bodies, at their trees' centres of mass
+    motion = moves @ (data.cdof * data.qvel[:, None])  # of the bodies, at the centres of mass of their trees
     pos, velocity = view("con_pos")[pressing], np.zeros((len(pressing), 3))
     for sign, bodies in zip((-1.0, 1.0), view("con_carrier")[pressing].T, strict=True):
         arm = pos - data.subtree_com[model.body_rootid[bodies]]
@@ -212,7 +212,7 @@ def _contacts(model: Model, data: Data, moves: np.ndarray) -> tuple[float, float
 
 
 def _moves(model: Model) -> np.ndarray:
-    """(nbody, nv): which dofs move a body."""
+    """Computes (nbody, nv): whether a DoF moves a body."""
     out = np.zeros((model.nbody, model.nv))
     for body, last in enumerate(model.body_lastdof):
         if last >= 0:
@@ -221,7 +221,7 @@ def _moves(model: Model) -> np.ndarray:
 
 
 def loop_error(data: Data) -> float:
-    """Largest error of an equality constraint [m, rad]."""
+    """Computes the largest error of an equality constraint [m, rad]."""
     view = data.workspace.view
     n = int(view("ngenrow")[0])
     equalities = (view("genrow_type")[:n] == EQUALITY) & (view("genrow_present")[:n] > 0.0)
@@ -229,7 +229,7 @@ def loop_error(data: Data) -> float:
 
 
 def _curves(model: Model, traces: dict[tuple[str, str], Trace]) -> Curves:
-    """What is drawn of each run: the coordinate that moves most in the first one, and all that is not 0 everywhere."""
+    """Returns the curves of each run: the coordinate that moves most in the first run, and all nonzero quantities."""
     first = np.array(next(iter(traces.values())).position)
     body, axis = np.unravel_index(np.argmax(np.ptp(first, axis=0)), first.shape[1:])
     name = model.names("body")[body] or f"body {body}"

@@ -1,4 +1,4 @@
-"""Random controls, the same for whoever is measured."""
+"""Random controls that are identical for all compared simulators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ UNLIMITED = 1.0  # bound of random controls of an actuator without a range
 
 
 def control_range(model) -> np.ndarray:
-    """Lower and upper bounds of random controls, (nu, 2); `model` is a Model or an MjModel."""
+    """Returns lower and upper bounds of random controls, (nu, 2); `model` is a Model or an MjModel."""
     bounds = np.tile([-UNLIMITED, UNLIMITED], (model.nu, 1))
     limited = np.asarray(model.actuator_ctrllimited, bool)
     bounds[limited] = np.asarray(model.actuator_ctrlrange)[limited]
@@ -17,9 +17,9 @@ def control_range(model) -> np.ndarray:
 
 
 class Random:
-    """Uniform within the actuators' ranges (-1 to 1 where there is none), new every 0.1 s.
+    """Samples controls uniformly within the actuators' ranges (-1 to 1 without a range), every 0.1 s.
 
-    A world's controls depend on the seed and its number alone, not on how many worlds there are.
+    A world's controls depend only on the seed and the world's number, not on the number of worlds.
     """
 
     nstep = None
@@ -29,17 +29,17 @@ class Random:
         self.hold = max(1, round(HOLD / timestep))
 
     def draw(self, k: int, nworld: int) -> np.ndarray:
-        """The k-th controls of all worlds, (nworld, nu)."""
+        """Samples the k-th controls of all worlds, (nworld, nu)."""
         unit = np.random.default_rng([self.seed, k]).random((nworld, len(self.bounds)))
         return self.bounds[:, 0] + unit * (self.bounds[:, 1] - self.bounds[:, 0])
 
     def steer(self, data, k: int) -> None:
-        """Set the controls of one world before step k, where new ones are due."""
+        """Sets the controls of one world before step k, if new ones are due."""
         if k % self.hold == 0:
             data.ctrl = self.draw(k // self.hold, 1)[0]
 
     def advance(self, batch, start: int, nstep: int) -> None:
-        """Steps start .. start + nstep - 1."""
+        """Takes steps start .. start + nstep - 1."""
         stop = start + nstep
         while start < stop:
             k = start // self.hold

@@ -1,4 +1,4 @@
-"""Where something is measured."""
+"""Describes the machine of a measurement."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from featherlane.simulation.tile.library import library
 
 
 def machine() -> dict[str, Any]:
-    """Where this runs: processor, cores, load, versions, kernels."""
-    import mujoco  # slow
+    """Returns the processor, cores, load, versions and kernels of this process."""
+    import mujoco  # slow to import
 
     configuration = library().configuration()
     return {
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def processor_name() -> str:
-    """The processor's name as the system tells it."""
+    """Returns the processor's name from the system."""
     try:
         with open("/proc/cpuinfo") as file:
             return next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "")

@@ -1,8 +1,8 @@
-"""How many pairs of geoms reach each test of collision, and what the tests take.
+"""Counts the pairs of geoms that reach each collision test, and measures the time of the tests.
 
-Counted are the pairs of one world, whatever its mates, in the settled states of a race: those that lists and trees
-give, those whose bounding spheres are near, those whose turned bounding boxes are, and those that touch.  Timed are
-tiles of the batch, all worlds at once, with the tests from the first up to each: the differences are what they take.
+Pairs are counted per world, independent of the other worlds of the tile, in the settled states of a benchmark: pairs
+from lists and trees, pairs with close bounding spheres, with close oriented bounding boxes, and in contact.  Tiles of
+the batch are timed with the tests up to each one; differences of these times are the times of the tests.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
 
 TINY = 1e-30  # us^2
-REPEATS = 15  # of each test on a tile; the quickest counts
+REPEATS = 15  # repetitions of each test on a tile; the fastest counts
 
 
 class Counts(NamedTuple):
-    """Pairs of geoms of one world.
+    """Numbers of geom pairs of one world.
 
     Attributes:
         listed: candidates of the model.
-        body_boxes: of these those whose bodies' boxes overlap; where no such boxes are tested all.
-        tree: found by the tree of a crowd.
-        spheres: of all these those whose bounding spheres are near.
-        closed_form: of these those that need no search: a formula has their points, in all worlds of a tile at once.
-        searched: of the others those whose turned bounding boxes are near.
-        touching: that have contact points.
-        searched_touching: of these those that were searched.
+        body_boxes: listed pairs whose bodies' boxes overlap; all listed pairs if there are no such boxes.
+        tree: pairs found by the bounding-volume tree.
+        spheres: pairs of both kinds with close bounding spheres.
+        closed_form: of these, pairs without a search: a formula computes their points in all worlds of a tile at once.
+        searched: of the others, pairs with close oriented bounding boxes.
+        touching: pairs with contact points.
+        searched_touching: searched pairs with contact points.
     """
 
     listed: int
@@ -56,16 +56,16 @@ class Counts(NamedTuple):
 
 
 def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, Any]:
-    """How many pairs reach each test, and what it takes; nothing of a model that has no pairs or no contacts.
+    """Counts the pairs that reach each test and measures its time; empty for a model without pairs or contacts.
 
     Returns:
         `pairs`: means of `Counts` over the worlds, in float64.
         `hulls`: `ways_of_hulls`.
-        `microseconds` per world, where the contacts of a tile have room: `listing`, up to the bounding spheres;
-        `turned_boxes`; `points`, all that follows: searches, formulas, and the parameters of contacts.
-        `microseconds_of_a_pair`, of what `points` takes: of a pair that is searched and `apart`, of one that is
-        searched and `touching`, of one with a `closed_form`, by least squares over the tiles; `explained`, which part
-        of the variance among tiles they explain.
+        `microseconds` per world, if the contacts fit the capacity of the tile: `listing`, up to the bounding spheres;
+        `turned_boxes`; `points`, the rest: searches, formulas, and the parameters of contacts.
+        `microseconds_of_a_pair`, parts of `points` per pair: a searched pair `apart`, a searched pair `touching`, a
+        pair with a `closed_form`, by least squares over the tiles; `explained`, the part of the variance among tiles
+        that the fit explains.
     """
     model = lineup.model
     if model.opt_disableflags & (Disable.CONTACT | Disable.CONSTRAINT) or not model.ncand + model.ncrowd:
@@ -85,7 +85,7 @@ def pair_tests(lineup: Lineup, told: Callable[[int], None] = lambda done: None) 
 
 
 def count_pairs(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> np.ndarray:
-    """`Counts` of each of the settled states, (worlds, 8)."""
+    """Returns the `Counts` of each settled state, (worlds, 8)."""
     one, rows = _OneWorld(lineup), []
     for w in range(lineup.course.worlds):
         rows.append(one.counts(w))
@@ -94,15 +94,15 @@ def count_pairs(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
 
 
 def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
-    """Of the pairs of convex shapes that a world searches in a step of the race, how many went which way.
+    """Counts how the searched convex pairs of a world are resolved in a step of the benchmark, by kind.
 
     Returns:
-        `apart_as_before`: a direction that the world remembers parts them; `proved_as_before`: a proof that it
-        remembers says where they are nearest or how deep they are; `searched`; nothing of a model without such pairs.
+        `apart_as_before`: the stored direction still separates them; `proved_as_before`: the stored proof of the
+        nearest points or of the depth still holds; `searched`: by a search.  Empty for a model without such pairs.
     """
     batch = Batch(lineup.model, lineup.course.worlds, nthread=lineup.course.threads, dtype=lineup.course.dtype)
     nstep, before = lineup.course.nstep, np.zeros(HEADER)
-    for _ in range(2):  # the first call fills the memory, as in a race
+    for _ in range(2):  # the first call fills the memory, as in a benchmark
         lineup.put(batch)
         before = batch.pair_memory[:, :HEADER].sum(axis=0)
         batch.step(nstep)
@@ -115,7 +115,7 @@ def ways_of_hulls(lineup: Lineup) -> dict[str, float]:
 
 
 class _OneWorld:
-    """A tile of one world, in which pairs are counted."""
+    """A tile of one world, to count pairs."""
 
     def __init__(self, lineup: Lineup):
         self.lineup, self.model, self.workspace = lineup, lineup.model, Workspace(lineup.model, 1)
@@ -123,7 +123,7 @@ class _OneWorld:
         self.candidates = set(zip(self.model.cand_geom1.tolist(), self.model.cand_geom2.tolist(), strict=True))
 
     def counts(self, w: int) -> Counts:
-        """Of one of the settled states."""
+        """Counts the pairs of one settled state."""
         Tile(self.workspace, np.array([w]), lambda: None).put(self.lineup)
         for stage in (forward_position, collision):
             self.workspace.bound(stage)()
@@ -142,7 +142,7 @@ class _OneWorld:
         )
 
     def pairs(self, last: int) -> list[tuple[int, int]]:
-        """The geoms of the pairs that pass all tests up to one."""
+        """Returns the geoms of the pairs that pass all tests up to one."""
         self.workspace.bound(bounding_tests)(last)
         places = range(self.d.near.count[0])
         if self.model.ncrowd:
@@ -151,12 +151,12 @@ class _OneWorld:
         return list(zip(self.model.cand_geom1[numbers].tolist(), self.model.cand_geom2[numbers].tolist(), strict=True))
 
     def searched(self, pairs: list[tuple[int, int]]) -> int:
-        """How many have no closed form."""
+        """Counts the pairs without a closed form."""
         types = self.model.geom_type[np.array(pairs, int).reshape(-1, 2)]
         return int((self.model.pair_function[types[:, 0], types[:, 1]] >= FIRST_SCALAR).sum())
 
     def boxed(self) -> int:
-        """Candidates whose bodies' boxes overlap, after `bounding_tests`."""
+        """Counts the candidates whose bodies' boxes overlap, after `bounding_tests`."""
         model = self.model
         if not model.ngroup:
             return model.ncand
@@ -166,7 +166,7 @@ class _OneWorld:
 
 
 def _seconds(lineup: Lineup, tile: Tile) -> dict[str, float]:
-    """Of a tile in its settled states, with all tests up to each; nothing where its contacts have no room."""
+    """Times a tile in its settled states with all tests up to each; empty if its contacts exceed the capacity."""
     run, whole = tile.workspace.bound, LeastTimes(tile.nothing)
     bounds = LeastTimes(_test_nothing(tile.workspace.width, tile.workspace.dtype))
     tile.put(lineup)
@@ -183,16 +183,16 @@ def _seconds(lineup: Lineup, tile: Tile) -> dict[str, float]:
 
 @cache
 def _test_nothing(width: int, dtype: np.dtype) -> Callable[[], None]:
-    """The bounding tests of a model without pairs: a call with a number costs more than one without."""
+    """Returns the bounding tests of a model without pairs, with the call overhead of a call with a number."""
     return partial(Workspace(load("<mujoco/>"), width, dtype).bound(bounding_tests), LISTED)
 
 
 def _of_a_pair(counts: list[np.ndarray], micro: np.ndarray) -> dict[str, float]:
-    """What pairs take of the time of their tiles, by least squares; none takes less than nothing.
+    """Fits the time per pair to the times of the tiles, by non-negative least squares.
 
     Args:
-        counts: sums of `Counts` over the worlds of each tile.
-        micro: [us] of each tile.
+        counts: `Counts` of each tile, summed over its worlds.
+        micro: time of each tile [us].
     """
     sums = Counts(*np.array(counts, float).T)
     touching = np.asarray(sums.searched_touching)

@@ -1,8 +1,7 @@
-"""Speed against MuJoCo, measured side by side: the same states, alternated in one process, ratios round by round.
+"""Benchmarks speed against MuJoCo: the same states, alternated in one process, with ratios round by round.
 
-The course: many different states, reached under random control; then each side starts again and again from these
-states.  Sensors are off on both sides, cone and tolerance are the model's own; the solver is set to Newton where a
-model asks otherwise.
+Both sides start repeatedly from the same set of different states, which are reached under random control.  Sensors are
+off on both sides; cone and tolerance are the model's.  The solver is set to Newton if the model selects another.
 """
 
 from __future__ import annotations
@@ -25,24 +24,24 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, step
 
 STATE = ("qpos", "qvel", "act", "qacc_warmstart", "ctrl")
-WARM_ROUNDS = 2  # not measured: memory, threads and kernels come up
+WARM_ROUNDS = 2  # not measured, to warm up memory, threads and kernels
 ONE_WORLD_STATES = 64
-START_SPEED = 0.02  # m/s, rad/s: deviation of the velocities that undriven worlds start with
+START_SPEED = 0.02  # m/s, rad/s: standard deviation of the initial velocities of undriven worlds
 
 
 @dataclass(frozen=True)
 class Course:
-    """How a race is run.
+    """Settings of a benchmark.
 
     Attributes:
-        dtype: of our side; MuJoCo has float64.
-        worlds: states, one to a world.
-        threads: of both sides; 0 for all cores.
-        nstep: steps of a call.
-        rounds: measured rounds.
-        settle: simulated time under random control before [s].
-        seed: of the random controls.
-        smooth: without contacts and constraints on both sides.
+        dtype: dtype of Featherlane; MuJoCo uses float64.
+        worlds: number of states, one per world.
+        threads: number of threads of both sides; 0 for all cores.
+        nstep: steps per call.
+        rounds: number of measured rounds.
+        settle: simulated time under random control before the measurement [s].
+        seed: seed of the random controls.
+        smooth: whether to disable contacts and constraints on both sides.
     """
 
     dtype: str = "float64"
@@ -55,14 +54,14 @@ class Course:
     smooth: bool = False
 
     def check(self) -> None:
-        """Raise ModelError for numbers out of range."""
+        """Raises ModelError for numbers out of range."""
         counts(self, {"worlds": 1, "threads": 0, "nstep": 1, "rounds": 1, "seed": 0})
         bounded("seconds", self.settle, 0.0, LARGEST)
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as fast as the rival: median, least and greatest of the rounds."""
+    """The speedup over the other side: median, minimum and maximum of the rounds."""
 
     median: float
     least: float
@@ -74,34 +73,34 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Pace:
-    """Two sides over the same work: microseconds per step of a world, and the ratio."""
+    """Times of two sides for the same work: microseconds per step of a world, and the ratio."""
 
     ours: float
     theirs: float
     ratio: Ratio
 
     def plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """Returns plain values."""
         return asdict(self)
 
 
 class Lineup:
-    """A model on both sides, and the settled states that the races start from.
+    """A model on both sides, and the settled states from which benchmarks start.
 
     Args:
-        source: what `load` takes.
-        course: how to settle.
+        source: model source, as for `load`.
+        course: settings of the benchmark.
 
     Attributes:
-        model: ours.
-        mj_model: MuJoCo's.
-        states: (worlds, n) arrays by name.
-        changed: what had to be set in the model, and what was switched off.
-        load_seconds: time to load our model.
+        model: Featherlane's model.
+        mj_model: MuJoCo's model.
+        states: arrays (worlds, n) by name.
+        changed: options that were set in the model, and features that were switched off.
+        load_seconds: time to load Featherlane's model [s].
 
     Raises:
         ModelError: the model cannot be loaded.
-        UnsupportedFeatureError: it has features that are not computed.
+        UnsupportedFeatureError: the model has unsupported features.
     """
 
     def __init__(self, source: str, course: Course):
@@ -113,9 +112,9 @@ class Lineup:
         self.states = self._settled()
 
     def _settled(self) -> dict[str, np.ndarray]:
-        """States after some time under random control, by our batch on all cores.
+        """Computes states after some time under random control, with Featherlane's batch on all cores.
 
-        Where nothing is driven, worlds differ by the velocities that they start with.
+        Without actuators, worlds differ by their initial velocities.
         """
         batch = Batch(self.model, self.course.worlds)
         if not self.model.nu:
@@ -125,19 +124,19 @@ class Lineup:
         return {name: np.array(getattr(batch, name)) for name in STATE}
 
     def on(self, **changes) -> Lineup:
-        """The same states on another course; `smooth` is for a lineup of its own."""
+        """Returns the same states with other settings; `smooth` requires a separate lineup."""
         other = copy.copy(self)
         other.course = replace(self.course, **changes)
         return other
 
     def put(self, batch, worlds: int | slice = slice(None)) -> None:
-        """A batch of either side back to the states, or a world or a smaller batch to those of some worlds."""
+        """Sets a batch of either side to the states; or one world or a smaller batch to the states of some worlds."""
         for name, value in self.states.items():
             getattr(batch, name)[:] = value[worlds]
 
 
 def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
-    """Set in a MjModel what the race needs; says what was changed."""
+    """Sets the options of a MjModel for the benchmark and returns the changes."""
     opt, changed = mj.opt, []
     if opt.solver != mujoco.mjtSolver.mjSOL_NEWTON:
         opt.solver = mujoco.mjtSolver.mjSOL_NEWTON
@@ -152,12 +151,12 @@ def _make_comparable(mujoco, mj, smooth: bool) -> list[str]:
 
 
 def alternate(sides: dict[str, Callable[[], float]], rounds: int, told: Callable[[], None]) -> dict[str, np.ndarray]:
-    """Seconds of each side in each round; each round turns the order around.
+    """Measures the seconds of each side in each round; the order alternates between rounds.
 
     Args:
-        sides: by name, a function that runs once and returns its seconds.
+        sides: functions by name, each of which runs once and returns its seconds.
         rounds: measured rounds, after `WARM_ROUNDS`.
-        told: called after each round.
+        told: called after each round, to report progress.
     """
     seconds = {name: [] for name in sides}
     for k in range(WARM_ROUNDS + rounds):
@@ -169,7 +168,7 @@ def alternate(sides: dict[str, Callable[[], float]], rounds: int, told: Callable
 
 
 def ratio(theirs: np.ndarray, ours: np.ndarray) -> Ratio:
-    """Of the seconds of the same rounds."""
+    """Computes the speedup from the seconds of the same rounds."""
     each = theirs / ours
     return Ratio(float(np.median(each)), float(each.min()), float(each.max()))
 
@@ -180,14 +179,14 @@ def _pace(seconds: dict[str, np.ndarray], steps: int) -> Pace:
 
 
 def _ready() -> None:
-    """Nothing to tell."""
+    """Reports no progress."""
 
 
 def their_batch():
-    """The class `mujoco.batch.Batch`.
+    """Returns the class `mujoco.batch.Batch`.
 
     Raises:
-        InstallationError: this MuJoCo has none.
+        InstallationError: this MuJoCo does not have it.
     """
     version = mujoco_module().__version__
     try:
@@ -201,14 +200,14 @@ def their_batch():
 
 
 def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pace, dict[str, Any]]:
-    """Our batch against `mujoco.batch.Batch`.
+    """Compares Featherlane's batch with `mujoco.batch.Batch`.
 
     Returns:
-        The pace, and what the worlds went through: contacts, iterations, and how far the two sides are apart in qvel
+        The pace, and statistics of the worlds: contacts, iterations, and the difference in qvel between the sides
         after the call's steps from the same states.
 
     Raises:
-        InstallationError: this MuJoCo has no batches.
+        InstallationError: this MuJoCo has no `mujoco.batch`.
     """
     Theirs, course = their_batch(), lineup.course
     ours = Batch(lineup.model, course.worlds, nthread=course.threads, dtype=course.dtype)
@@ -230,7 +229,7 @@ def race_batches(lineup: Lineup, told: Callable[[], None] = _ready) -> tuple[Pac
 
 
 def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
-    """One world of ours against `mj_step`, over some of the settled states; float64 on both sides."""
+    """Compares one world with `mj_step`, over some of the settled states; float64 on both sides."""
     mujoco = mujoco_module()
     nstep, chosen = lineup.course.nstep, np.linspace(0, lineup.course.worlds - 1, ONE_WORLD_STATES).astype(int)
     data, mj_data = Data(lineup.model), mujoco.MjData(lineup.mj_model)
@@ -255,16 +254,16 @@ def race_one_world(lineup: Lineup, told: Callable[[], None] = _ready) -> Pace:
 
 
 def race_threads(lineup: Lineup, threads: tuple[int, int] = (1, 2), told: Callable[[], None] = _ready) -> Ratio:
-    """Our batch on the second number of threads over the first."""
+    """Compares the batch on the second number of threads with the first."""
     first, second = (Batch(lineup.model, lineup.course.worlds, nthread=n, dtype=lineup.course.dtype) for n in threads)
     return _race_ours(lineup, first, second, told)
 
 
 def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
-    """What two cores of the machine give: two batches of half the worlds at once, over one after the other.
+    """Measures the throughput gain of two cores: two batches of half the worlds in parallel versus in sequence.
 
-    They share no work, so it bounds what `race_threads` can show: cores that share a cache, memory, or time with other
-    machines give less than 2.  Of one world each has a copy.
+    The batches share no work, so the result bounds that of `race_threads`: cores that share a cache, memory, or time
+    with other virtual machines reach less than 2.  With one world each batch has a copy of it.
     """
     course, middle = lineup.course, lineup.course.worlds // 2
     halves = [slice(0, max(middle, 1)), slice(middle, course.worlds)]
@@ -290,7 +289,7 @@ def race_cores(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
 
 
 def race_precisions(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
-    """Our batch in float32 over float64."""
+    """Compares the batch in float32 with float64."""
     course = lineup.course
     double, single = (
         Batch(lineup.model, course.worlds, nthread=course.threads, dtype=dtype) for dtype in ("float64", "float32")
@@ -299,7 +298,7 @@ def race_precisions(lineup: Lineup, told: Callable[[], None] = _ready) -> Ratio:
 
 
 def _race_ours(lineup: Lineup, first: Batch, second: Batch, told: Callable[[], None]) -> Ratio:
-    """How many times as fast the second is."""
+    """Computes the speedup of the second batch over the first."""
     sides = {
         name: _timed(lambda b=b: lineup.put(b), lambda b=b: b.step(lineup.course.nstep))
         for name, b in (("first", first), ("second", second))

@@ -1,4 +1,4 @@
-"""What is asked for, checked before hours of work."""
+"""Checks the arguments of a comparison before a long computation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from featherlane.model.arguments import one_of
 
 
 def check_names(what: str, names: Iterable[str], allowed: Iterable[str]) -> None:
-    """Raise ModelError where no name is given, one is not allowed, or one is given twice."""
+    """Raises ModelError if no name is given, a name is unknown, or a name is repeated."""
     names, allowed = list(names), list(allowed)
     if not names:
         raise ModelError(f"{what}: none is named, allowed are {', '.join(allowed)}")

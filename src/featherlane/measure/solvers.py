@@ -1,9 +1,9 @@
-"""The same states solved by several solvers, each from a cold start.
+"""Compares several solvers on the same states, each from a cold start.
 
-One motion under random controls gives the states.  Each is solved by Newton at tolerance 0, the reference, and by each
-solver with the model's own tolerance and number of iterations; then by each at tolerance 0, for the curves.  Every
-number is measured in the same way for all: the gradient and the cost are those of the primal problem at the
-acceleration that the solver returns.
+The states come from one motion under random controls.  Newton at tolerance 0 computes the reference.  Each solver runs
+on each state with the model's tolerance and iteration limit, and then at tolerance 0 for curves.  All quantities are
+measured in the same way for all solvers: the gradient and the cost are those of the primal problem at the acceleration
+that the solver returns.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from featherlane.simulation.world.data import Data, step
 SOLVERS = tuple(solver.name for solver in solver_table.SOLVERS.values())
 REFERENCE_ITERATIONS = 200
 SETTLE = 0.25  # simulated time before the first state [s]
-ROUNDING = 1e-15  # of a cost, relative: curves end there
-REPEATS = 5  # of a solve that is timed; the quickest counts
+ROUNDING = 1e-15  # relative rounding error of a cost, at which curves end
+REPEATS = 5  # repetitions of a timed solve; the fastest counts
 
 
 @dataclass
 class Comparison:
-    """What the user asked for.
+    """Arguments of the comparison.
 
     Attributes:
         source: the model.
         solvers: names of SOLVERS.
-        states: how many states of the motion.
-        steps: from one state to the next.
-        iterations: most iterations of each solver; None: the model's own.
-        seed: of the random controls.
+        states: number of states of the motion.
+        steps: steps between states.
+        iterations: iteration limit of each solver; None for the model's.
+        seed: seed of the random controls.
     """
 
     source: str
@@ -55,14 +55,14 @@ class Comparison:
     seed: int = 0
 
     def check(self) -> None:
-        """Raise ModelError for what cannot be."""
+        """Raises ModelError for invalid arguments."""
         check_names("solvers", self.solvers, SOLVERS)
         counts(self, {"states": 1, "steps": 1, "seed": 0, "iterations": 1})
 
 
 @dataclass
 class Trial:
-    """One solver over all states: a number for each, and a curve of (cost above the best, gradient)."""
+    """Results of one solver over all states: a number per state, and a curve of (cost above the best, gradient)."""
 
     iterations: list[float] = field(default_factory=list)
     residual: list[float] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Trial:
     curves: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
-        """Means, medians and largest values."""
+        """Returns means, medians and largest values."""
         return {
             "iterations": {"mean": np.mean(self.iterations), "max": max(self.iterations)},
             "residual": {"median": np.median(self.residual), "max": max(self.residual)},
@@ -85,17 +85,17 @@ class Trial:
 def compare_solvers(
     request: Comparison, through: Callable[[list], Iterable] = iter
 ) -> tuple[dict[str, Any], dict[str, list]]:
-    """Solve the states of a motion by each solver.
+    """Solves the states of a motion with each solver.
 
     Args:
-        request: checked.
-        through: from the states to what goes through them, and may say how far it is.
+        request: checked arguments.
+        through: wraps the iterable of states, for example to report progress.
 
     Returns:
-        What was measured, as plain values; and each solver's curves, one for each state.
+        The measurements as plain values, and each solver's curves, one per state.
 
     Raises:
-        ModelError: the model cannot be loaded; a motion without a single row.
+        ModelError: the model cannot be loaded, or the motion has no constraint rows.
     """
     model = load(request.source)
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
@@ -124,7 +124,7 @@ def compare_solvers(
 
 
 def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.ndarray]]:
-    """States with rows along one motion: qpos, qvel, ctrl."""
+    """Returns states with constraint rows along one motion: qpos, qvel, ctrl."""
     controls = Random(model, request.seed, model.opt.timestep)
     settle, states = round(SETTLE / model.opt.timestep), []
     for k in range(settle + request.states * request.steps):
@@ -138,7 +138,7 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
 
 
 def _solve_all(model: Model, data: Data, options: dict[str, Any], trials: dict[str, Trial]) -> None:
-    """One state: the reference, then each solver with the options, and at tolerance 0 for its curve."""
+    """Solves one state: the reference, then each solver with the options, and at tolerance 0 for its curve."""
     model.opt.solver, model.opt.tolerance, model.opt.iterations = "newton", 0.0, REFERENCE_ITERATIONS
     data.record_solver = True
     forward(model, data)

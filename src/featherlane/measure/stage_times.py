@@ -1,4 +1,4 @@
-"""Where the time of a batch's step goes: its stages one after the other, on the tiles that the batch would make."""
+"""Measures the time of each stage of a batch's step, on the tiles that the batch would form."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from featherlane.simulation.step.early_contacts import early_contacts, forces_ne
 from featherlane.simulation.step.part import SOLVE, solve_in_parts
 from featherlane.simulation.tile.workspace import Workspace
 
-STEPS = 6  # in a row, from the settled states; the first does not count
-TRIALS = 3  # of a tile; of each stage in each step the quickest counts
+STEPS = 6  # consecutive steps from the settled states; the first is not counted
+TRIALS = 3  # trials per tile; the fastest time of each stage and step counts
 SOLVES = "solve_constraint"
-OF_ROWS = ("collision", "make_constraint", SOLVES)  # what a tile without room does in parts
+OF_ROWS = ("collision", "make_constraint", SOLVES)  # stages that a tile at its capacity processes in parts
 
 
 def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
-    """Microseconds per world of each stage of a step of the batch, of the whole step, and of what no stage explains.
+    """Measures microseconds per world of each stage, of the whole step, and of the unexplained rest.
 
-    Tiles are those of the batch (worlds of alike contacts together, piles one by one), and so is what is asked of a
-    step.  Each tile takes some steps stage by stage, each stage timed as it finds the caches there, and the same steps
-    as the batch does; the quickest trial counts, less the cost of a call from Python.  Worlds that do not fill a tile
-    are left out.
+    Tiles and requested outputs are those of the batch (it groups worlds with similar contacts, and piles one by one).
+    Each tile takes some steps stage by stage, each stage timed with the caches as it finds them, and the same steps as
+    the batch takes them.  The fastest trial counts, less the overhead of a call from Python.  Worlds that do not fill a
+    tile are left out.
 
     Returns:
-        Times by the stage's name in the order of the step, then `rest`, which may be a little below 0, and `step`.
+        Times by stage name, in step order, then `rest`, which can be slightly negative, and `step`.
     """
     total: dict[str, float] = {}
     timed = 0
@@ -54,12 +54,12 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
 
 
 class Tile(NamedTuple):
-    """Worlds that a batch puts side by side.
+    """Worlds that a batch processes together.
 
     Attributes:
-        workspace: for them, with what is asked of a step of the batch; that of other tiles, too.
+        workspace: their workspace, with the outputs of the batch's step; other tiles share it.
         worlds: their numbers.
-        nothing: a stage of such tiles that has nothing to do: it costs what a call from Python does.
+        nothing: a stage without work on such tiles, whose time is the overhead of a call from Python.
     """
 
     workspace: Workspace
@@ -67,14 +67,14 @@ class Tile(NamedTuple):
     nothing: Callable[[], None]
 
     def put(self, lineup: Lineup) -> None:
-        """The worlds back to their settled states."""
+        """Sets the worlds to their settled states."""
         for name, value in lineup.states.items():
             self.workspace.arrays[name][: value.shape[1]] = value[self.worlds].T
         self.workspace.arrays["con_overflow"][...] = 0
 
 
 def tiles(lineup: Lineup) -> Iterator[Tile]:
-    """The tiles that the batch would make of the settled states, but for one that is not full."""
+    """Yields the tiles that the batch would form from the settled states, except an incomplete one."""
     course = lineup.course
     counter = Batch(lineup.model, course.worlds, nthread=1, dtype=course.dtype)
     lineup.put(counter)
@@ -90,7 +90,7 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
 
 
 def _tile_times(lineup: Lineup, tile: Tile) -> dict[str, float]:
-    """Seconds of each stage that a step runs on a tile, one after the other as there, and of the step."""
+    """Measures the seconds of each stage of a step on a tile, in step order, and of the whole step."""
     workspace, least = tile.workspace, LeastTimes(tile.nothing)
     chain = [(stage.name, workspace.bound(stage)) for stage in stages_of_step(lineup.model, workspace)]
     in_parts, step = workspace.bound(solve_in_parts), workspace.bound(forward.step)
@@ -113,10 +113,10 @@ def _tile_times(lineup: Lineup, tile: Tile) -> dict[str, float]:
 
 
 class LeastTimes:
-    """The least seconds of what runs again and again, by its name and the number of the step.
+    """The least seconds of repeated runs, by name and step number.
 
     Args:
-        nothing: runs before each; its time is what a call costs where caches are as they are then, and is taken off.
+        nothing: runs before each measurement; its time, the call overhead with the present caches, is subtracted.
     """
 
     def __init__(self, nothing: Callable[[], None]):
@@ -125,7 +125,7 @@ class LeastTimes:
         self._runs: dict[str, dict[int, float]] = {}
 
     def time(self, name: str, k: int, run: Callable[..., None], *numbers: int) -> None:
-        """Run something in step k."""
+        """Runs and times a function in step k."""
         self._nothing()
         start = time.perf_counter()
         self._nothing()
@@ -137,7 +137,7 @@ class LeastTimes:
             steps[k] = min(steps.get(k, seconds), seconds)
 
     def seconds(self) -> dict[str, dict[int, float]]:
-        """By name, then by the number of the step."""
+        """Returns seconds by name, then by step number."""
         return {
             name: {k: seconds - self._calls[name][k] for k, seconds in steps.items()}
             for name, steps in self._runs.items()
@@ -145,7 +145,7 @@ class LeastTimes:
 
 
 def stages_of_step(model, workspace) -> list:
-    """The stages that a step of this model runs, in their order: without checks of numbers, sensors and sleep."""
+    """Returns the stages of a step of this model in order, without checks of values, sensors and sleep."""
     m, d = python_record(workspace.rows.record), python_record(workspace.record)
     every, early = bool(d.want_all), forces_need_contacts(model)
     chain = [
@@ -174,7 +174,7 @@ def stages_of_step(model, workspace) -> list:
 
 
 def _last_stage(model):
-    """The stage that takes the step of this model's integrator."""
+    """Returns the stage that advances the state with this model's integrator."""
     scheme = SCHEMES[int(model.opt.integrator)]
     if scheme.accelerations > 1:
         return forward.runge_kutta

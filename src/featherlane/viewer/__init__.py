@@ -1,5 +1,5 @@
-"""The viewer in the browser: what is drawn of worlds, their time, and the page that shows both.
+"""The browser viewer: it draws worlds, controls their time and serves a page that shows both.
 
-`session`, `history` and `hand` know time and need no browser; `shapes`, `frame` and `scene` draw; `page` and `door` put
-both into a page.  viser, which serves it, and trimesh, which it brings, are imported by what needs them alone.
+`session`, `history` and `hand` simulate and do not depend on the browser; `shapes`, `frame` and `scene` draw; `page`
+and `door` build the page.  Only the modules that use viser (the server) and trimesh (its dependency) import them.
 """

@@ -1,4 +1,4 @@
-"""Frames of bodies: x red, y green, z blue."""
+"""Draws the frames of bodies: x red, y green, z blue."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from featherlane.viewer.marks import STEPS, Marks
 from featherlane.viewer.shapes import tube
 
 AXES = np.eye(3)
-LENGTH, RADIUS = 0.8, 0.04  # in mean sizes of bodies
+LENGTH, RADIUS = 0.8, 0.04  # in mean body sizes
 
 
 class Bodies(Marks):
-    """Frames of bodies, the world's left out."""
+    """Draws the frames of all bodies except the world body."""
 
     def __init__(self, server, model: Model, size: float):
         super().__init__(server, "bodies", {"axis": tube(STEPS)})
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         half, quat = LENGTH * self.size / 2, frame.quat[:, 1:, None]
         at = (frame.pos + offsets[:, None])[:, 1:, None] + to_world(quat, half * AXES)
         radius = RADIUS * self.size

@@ -1,7 +1,7 @@
-"""States in files: what the page saves, and takes up again.
+"""Saves states to files and restores them.
 
-A file holds the vector of `fl.get_state` (`state`, with its bits), which `fl.set_state` takes, and beside it the arrays
-of a recording of one frame, so that `featherlane view` plays it.
+A file holds the vector of `fl.get_state` (`state`, bitwise exact), which `fl.set_state` accepts.  It also holds the
+arrays of a recording with one frame, so that `featherlane view` can play it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from featherlane.simulation.tile.fields import STATUS
 from featherlane.viewer.session import Session
 
 BITS = int(State.INTEGRATION)
-HEADER = 4096  # bytes of an array in a file that are not its values, at most
+HEADER = 4096  # largest size of an array in a file without its values [bytes]
 REFUSAL = "is no saved state"
 FRAME = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 
 
 def written(session: Session) -> bytes:
-    """The present state of a session, as a .npz file."""
+    """Returns the present state of a session as the content of a .npz file."""
     held: dict[str, Any] = {name: session.rows(name)[:, None] for name in FRAME}
     status = [part.batch.status for part in session.parts]
     counts = [np.concatenate([s[name] for s in status]) for name in STATUS]
@@ -38,15 +38,15 @@ def written(session: Session) -> bytes:
 
 
 def take_up(session: Session, content: bytes, source: str = "file") -> None:
-    """Put a session into the state of a file; what was before can be gone back to.
+    """Sets a session to the state in a file; the history keeps the state before.
 
     Args:
         session: the worlds.
-        content: of the file; a state of one world goes into all of them.
-        source: what errors call it.
+        content: content of the file; the state of one world is copied to all worlds.
+        source: name of the file in error messages.
 
     Raises:
-        ModelError: it is no such file, or of another model or number of worlds.
+        ModelError: the file is not a bookmark, or it is of another model or number of worlds.
     """
     bits = read_member(io.BytesIO(content), source, REFUSAL, "state_bits", HEADER)
     if bits.shape != () or bits.dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-"""Contacts: a disc at each, across its normal, and its force as an arrow."""
+"""Draws contacts: a disc perpendicular to the normal and an arrow for the force."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from featherlane.viewer.frame import Frame
 from featherlane.viewer.marks import STEPS, Marks, arrow
 from featherlane.viewer.shapes import cylinder
 
-PUSHING, IDLE = (0.95, 0.5, 0.1), (0.6, 0.6, 0.65)  # with force and without
+PUSHING, IDLE = (0.95, 0.5, 0.1), (0.6, 0.6, 0.65)  # colours with and without a force
 FORCE = (0.2, 0.75, 0.35)
-RADIUS, HALF = 0.15, 0.03  # of a disc, in mean sizes of bodies
-WEIGHT = 1.0  # the whole model's weight as an arrow, in extents
-STANDARD_GRAVITY = 9.81  # where the model has none
+RADIUS, HALF = 0.15, 0.03  # of a disc, in mean body sizes
+WEIGHT = 1.0  # length of an arrow for the weight of the whole model, in extents
+STANDARD_GRAVITY = 9.81  # used if the model has no gravity
 
 
 class Contacts(Marks):
-    """Where geoms touch."""
+    """Draws contact points."""
 
     def __init__(self, server, model: Model, size: float):
         super().__init__(server, "contacts", {"disc": cylinder(STEPS)})
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         touches = frame.touches
         if touches is None:
             return
@@ -36,7 +36,7 @@ class Contacts(Marks):
 
 
 class Forces(Marks):
-    """Forces of contacts, on the second body."""
+    """Draws contact forces on the second body."""
 
     def __init__(self, server, model: Model, size: float, extent: float):
         super().__init__(server, "forces", arrow())
@@ -45,7 +45,7 @@ class Forces(Marks):
         self.per_newton, self.radius = (WEIGHT * extent / weight if weight else 0.0), 0.05 * size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         touches = frame.touches
         if touches is None:
             return

@@ -1,4 +1,4 @@
-"""`fl.view`: a page in the browser for a model, worlds, an environment or recorded frames."""
+"""`fl.view` opens a browser page for a model, worlds, an environment or recorded frames."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from featherlane.viewer.worker import Worker
 
 PORT = 8080
 HOST = "127.0.0.1"
-WAIT = 0.1  # between two looks for the end of a page [s]
-IDLE = 0.1  # between two looks for visitors [s]
-CLOSING = 10.0  # longest wait for the end of the page's thread [s]
+WAIT = 0.1  # interval between checks whether the page has ended [s]
+IDLE = 0.1  # interval between checks for visitors [s]
+CLOSING = 10.0  # longest wait for the page's thread to end [s]
 HEIGHT = 600  # of the page in a notebook [pixels]
 TOKEN = re.compile(r"[A-Za-z0-9_-]{8,}")
 
 
 class View:
-    """A page that is being served; a context that closes it.
+    """A served page; as a context manager it closes the page on exit.
 
-    In a notebook it shows itself.  It is served as long as the program runs: `wait` is for one that has nothing else
-    to do.
+    A notebook displays the page.  The page is served while the program runs; `wait` keeps a program alive that has
+    nothing else to do.
 
     Attributes:
-        url: its address, with the token where one is needed.
-        host, port: where it is served.
+        url: address of the page, with the token if there is one.
+        host, port: address and port of the server.
     """
 
     def __init__(self, host: str, port: int, token: str | Literal[False] | None):
@@ -57,7 +57,7 @@ class View:
 
     @property
     def url(self) -> str:
-        """The address of the page, with its token, as seen from this machine."""
+        """Returns the address of the page on this machine, with its token."""
         return self._url(framed=False)
 
     def _url(self, framed: bool) -> str:
@@ -67,11 +67,11 @@ class View:
 
     @property
     def visitors(self) -> int:
-        """How many browsers look at it."""
+        """Returns the number of browsers that have the page open."""
         return 0 if self.closed else self._visitors
 
     def show(self, source, drawn: int | None = None) -> None:
-        """Shows worlds; the arguments are those of `Page`."""
+        """Shows worlds; the arguments are the same as those of `Page`."""
 
         def make():
             from featherlane.viewer.page import Page
@@ -81,12 +81,12 @@ class View:
         self.worker.ask(make)
 
     def close(self) -> None:
-        """Ends the page; worlds of others are stepped as if nobody had looked."""
+        """Closes the page and stops observing worlds that the caller steps."""
         self.closed = True
         self.worker.end(self._stop, CLOSING)
 
     def wait(self) -> None:
-        """Keeps a program alive until the page is closed, or Ctrl-C, which is raised."""
+        """Blocks until the page is closed or until Ctrl-C, which raises KeyboardInterrupt."""
         while not self.closed:
             time.sleep(WAIT)
 
@@ -109,9 +109,9 @@ class View:
         if self.server is not None:
             stop(self.server)
 
-    # ---- where it is -------------------------------------------------------------------------------------------------
+    # ---- address -----------------------------------------------------------------------------------------------------
     def open_browser(self) -> bool:
-        """Show the page in a browser of this machine; whether one was found."""
+        """Opens the page in a browser of this machine and returns whether one was found."""
         import webbrowser  # slow to import
 
         return webbrowser.open(self.url)
@@ -126,7 +126,7 @@ class View:
         return f"View({self.url!r}{', closed' * self.closed})"
 
     def _repr_html_(self) -> str:
-        """Returns HTML that shows the page in a notebook: its address there is another one, which may be embedded."""
+        """Returns HTML that embeds the page in a notebook, by its second address, which permits embedding."""
         if self.closed:
             return f"<p>{html.escape(self.url)} is closed.</p>"
         url = html.escape(self._url(framed=True))
@@ -145,39 +145,39 @@ def view(
     paused: bool = False,
     browser: bool = False,
 ) -> View:
-    """Open a page in the browser that shows worlds, and return at once.
+    """Opens a browser page that shows worlds, and returns immediately.
 
-    A model, or what `featherlane.load` makes one of, is run by the page: its own copy, in `nworld` worlds.  A batch, a
-    data or an environment is looked at while its owner goes on stepping it: no bit of it changes, and where nobody
-    looks it is as fast as ever; from there a copy can be run on.  A failure, or recorded frames, are played.
+    The page copies and runs a model, or anything that `featherlane.load` accepts, in `nworld` worlds.  It observes a
+    batch, a `Data` or an environment that the caller steps: results stay bitwise identical, and speed is unaffected if
+    no browser shows the page; a copy can be continued from any state.  It plays back a failure or recorded frames.
 
-        fl.view(model)                                  a page that runs it
-        fl.view(batch); ppo.learn(1_000_000)            a page that watches
+        fl.view(model)                                  the page runs the model
+        fl.view(batch); ppo.learn(1_000_000)            the page observes the batch
         fl.view(model, frames=batch.rollout(100, record=("time", "qpos")))
 
     Args:
-        what: a `Model`, or a path, MJCF or a name; a `Batch` or a `Data`; an environment with a `batch`; a `Failure`.
-        frames: arrays (nworld, nframe, ...) by name to be played: `time` and `qpos`, and what there is of `qvel`,
-            `act`, `ctrl`, `mocap_pos`, `mocap_quat`, `status`; as `featherlane simulate --out` records.
-        nworld: worlds that the page runs, of a model.
-        port: where it is served; None for 8080, or where that is in use any that is free; 0 for any that is free.
-        host: the address that it is bound to.  The default is this machine's own; beyond it (`0.0.0.0`) the page opens
-            with the same token, and what goes over the wire is not encrypted: prefer a tunnel,
+        what: a `Model`, a path, MJCF text or a name; a `Batch` or `Data`; an environment with a `batch`; a `Failure`.
+        frames: arrays (nworld, nframe, ...) by name to play back: `time` and `qpos`, optionally `qvel`, `act`,
+            `ctrl`, `mocap_pos`, `mocap_quat` and `status`; `featherlane simulate --out` records them.
+        nworld: number of worlds, if the page runs a model.
+        port: port of the server; None for 8080, or a free port if that is in use; 0 for any free port.
+        host: address to bind to.  The default is reachable from this machine only.  With any other (`0.0.0.0`) the page
+            uses the same token, but the traffic is not encrypted; prefer a tunnel,
             `ssh -L 8080:localhost:8080 machine`.
-        token: the word in the address without which no request is answered: at least 8 letters, digits, `-` and `_`.
-            None for a random one; False for none, on loopback only: then every user of this machine can open the page.
-        worlds: how many worlds are drawn at first, of a model, a batch or frames; None: up to 64.
-        paused: whether a page that runs or plays worlds waits for its button; else they move as soon as somebody looks.
-        browser: whether a browser of this machine opens it.
+        token: secret part of the address; requests without it are refused: at least 8 letters, digits, `-` and `_`.
+            None for a random token; False for no token, on loopback only: every user of this machine can open the page.
+        worlds: number of worlds drawn initially, of a model, a batch or frames; None for up to 64.
+        paused: whether the simulation or playback waits for its button; otherwise it starts with the first visitor.
+        browser: whether to open the page in a browser of this machine.
 
     Returns:
-        The `View`: `url`, `close()`; a context; a notebook shows it.
+        The `View`, with `url` and `close()`; it is a context manager, and a notebook displays it.
 
     Raises:
         InstallationError: viser is not installed (`pip install 'featherlane[view]'`).
-        UnsupportedFeatureError: the model has features that are not supported.
-        ModelError: a model that cannot be loaded, frames that are not of the model, a number out of range, a port that
-            is in use, an address that is none of this machine's.
+        UnsupportedFeatureError: the model has unsupported features.
+        ModelError: the model cannot be loaded, the frames do not fit the model, a number is out of range, the port is
+            in use, or the address does not belong to this machine.
     """
     _check(worlds, token)
     return open_page(source_of(what, frames, nworld), port, host, token, worlds, paused, browser)
@@ -192,7 +192,7 @@ def open_page(
     paused: bool = False,
     browser: bool = False,
 ) -> View:
-    """A page for a session, a watch or a playback; arguments and errors are those of `view`."""
+    """Opens a page for a session, a watch or a playback; arguments and errors are those of `view`."""
     from featherlane.viewer.watch import Watch
 
     opened = _served(host, port, token)
@@ -216,10 +216,10 @@ def view_error(
     token: str | Literal[False] | None = None,
     browser: bool = False,
 ) -> View:
-    """A page that says why a model cannot be shown: its unsupported features, each with its element.
+    """Opens a page that explains why a model cannot be shown: its unsupported features and their elements.
 
     Args:
-        error: what loading it raised.
+        error: error that loading the model raised.
         port, host, token, browser: as in `view`.
     """
     opened = _served(host, port, token)
@@ -239,7 +239,7 @@ def explanation(error: FeatherlaneError) -> tuple[str, ...]:
 
 
 def _served(host: str, port: int | None, token: str | Literal[False] | None) -> View:
-    """A server without a page."""
+    """Starts a server without a page."""
     if not isinstance(host, str) or not host:
         raise ModelError(f"host: got {host!r}, allowed is an address of this machine, as in {HOST!r}")
     from featherlane.viewer.lock import PortInUse
@@ -260,7 +260,7 @@ def _check(worlds, token) -> None:
 
 
 def source_of(what, frames, nworld: int):
-    """What is shown: a session, a watch or a playback."""
+    """Returns the source to show: a session, a watch or a playback."""
     from featherlane.viewer.playback import Playback
     from featherlane.viewer.session import Session
     from featherlane.viewer.watch import Watch
@@ -279,7 +279,7 @@ def source_of(what, frames, nworld: int):
 
 
 def _states(failure: Failure) -> dict[str, np.ndarray]:
-    """The states that a failure kept, as frames of one world."""
+    """Returns the states that a failure kept, as frames of one world."""
     states = dict(failure.states)
     states["time"] = states["time"].reshape(-1)
     return {name: rows for name, rows in states.items() if name != "warning"}

@@ -1,7 +1,7 @@
-"""`Frame`: what a picture shows of some worlds at one moment, as plain arrays.
+"""`Frame`: plain arrays with everything that is drawn of some worlds at one time.
 
-Poses of all bodies are found together, in the tiles of a batch, by kinematics alone; what needs rows (contacts, their
-forces, islands) is found world by world in a data of the viewer's own.  The worlds that are looked at stay as they are.
+Kinematics computes the poses of all bodies together, in the tiles of a batch.  Quantities that need constraint rows
+(contacts, their forces, islands) are computed per world in the viewer's `Data`.  The source's worlds do not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from featherlane.simulation.world.data import Data, run
 from featherlane.solver.island import islands
 from featherlane.viewer.paths import Paths, paths
 
-# every layer that can be drawn, and what it needs beside poses of bodies
+# every layer and what it needs in addition to the poses of bodies
 LAYERS = {
     "geoms": (),
     "hulls": (),
@@ -46,20 +46,20 @@ FIELDS = {
     "joints": ("xanchor", "xaxis"),
     "masses": ("xipos",),
     "paths": ("site_xpos", "geom_xpos", "geom_xmat"),
-}  # of kinematics, by need
-MOST_DETAILED = 64  # worlds whose contacts and islands are found, the first: each is a forward pass by itself
+}  # fields of kinematics by need
+MOST_DETAILED = 64  # number of worlds (the first) with contacts and islands: each takes a separate forward pass
 
 
 @dataclass
 class Touches:
-    """Contacts of the drawn worlds, one after the other.
+    """Contacts of the drawn worlds, concatenated.
 
     Attributes:
-        world: (k,) place of the world among the drawn ones.
+        world: (k,) index of the world among the drawn worlds.
         geom: (k, 2) the two geoms.
         pos: (k, 3) [m].
         normal: (k, 3) from the first geom to the second.
-        force: (k, 3) on the second geom's body, in world axes [N]; zero where the contact has no rows.
+        force: (k,) force on the second geom's body, in world axes [N]; zero if the contact has no rows.
     """
 
     world: np.ndarray
@@ -71,7 +71,7 @@ class Touches:
 
 @dataclass
 class Masses:
-    """Masses of bodies, which may differ by world.
+    """Masses of bodies, which can differ between worlds.
 
     Attributes:
         centre: (n, nbody, 3) centres of mass [m].
@@ -86,20 +86,20 @@ class Masses:
 
 @dataclass
 class Frame:
-    """What is drawn of n worlds; in world axes, of each world about its own origin.
+    """Data to draw n worlds, in world axes, relative to each world's origin.
 
     Attributes:
-        worlds: (n,) their numbers.
+        worlds: (n,) numbers of the worlds.
         time: (n,) [s].
         pos: (n, nbody, 3) positions of bodies [m].
-        quat: (n, nbody, 4) their orientations.
-        anchor: (n, njnt, 3) anchors of joints [m], or None where nobody wants them; so are all below.
+        quat: (n, nbody, 4) orientations of bodies.
+        anchor: (n, njnt, 3) anchors of joints [m]; None if no layer needs it, like all fields below.
         axis: (n, njnt, 3) axes of joints.
-        masses: of bodies.
-        asleep: (n, ntree) trees that sleep.
-        island: (n, ntree) constraint island of each tree, -1: none; -1 in worlds beyond the first 64.
+        masses: masses of bodies.
+        asleep: (n, ntree) whether each tree sleeps.
+        island: (n, ntree) constraint island of each tree, -1 for none; -1 in worlds after the first 64.
         touches: contacts of the first 64 worlds.
-        paths: ways of spatial tendons.
+        paths: paths of spatial tendons.
     """
 
     worlds: np.ndarray
@@ -118,18 +118,18 @@ class Frame:
     def of(
         cls, model: Model, source: Data | Batch, worlds: ArrayLike | None = None, wanted: Iterable[str] = ()
     ) -> Frame:
-        """The present states of some worlds.
+        """Computes the frame of the present states of some worlds.
 
         Args:
             model: the model.
-            source: one world, or a batch, of this model; neither is changed.
-            worlds: numbers of the worlds, or a mask; None for all.
-            wanted: names of the layers that are drawn (`LAYERS`); nothing is computed for the others.
+            source: a `Data` or a `Batch` of this model; it is not changed.
+            worlds: numbers of the worlds, or a mask; None for all worlds.
+            wanted: names of the drawn layers (`LAYERS`); data for other layers is not computed.
 
         Raises:
-            TypeError: no Model, neither a Data nor a Batch.
-            ModelError: a model that is not the source's, a world that is not there, an unknown layer.
-            RuntimeError: another thread is in a call of the source.
+            TypeError: `model` is not a `Model`, or `source` is neither a `Data` nor a `Batch`.
+            ModelError: the source has another model, a world does not exist, or a layer is unknown.
+            RuntimeError: another thread is executing a call of the source.
         """
         check_model(model)
         instance("source", source, Data | Batch, "a Data or a Batch", ArgumentTypeError)
@@ -160,7 +160,7 @@ def _needs(layer: str) -> tuple[str, ...]:
 
 
 def _chosen(source: Data | Batch, worlds: ArrayLike | None) -> np.ndarray:
-    """Numbers of the worlds."""
+    """Returns the numbers of the worlds."""
     if isinstance(source, Batch):
         return chosen_worlds(worlds, source.nworld)
     given = np.atleast_1d(np.zeros(1, int) if worlds is None else np.asarray(worlds))
@@ -174,7 +174,7 @@ def _times(source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
 
 
 def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> dict[str, np.ndarray]:
-    """Fields of kinematics, (n, ...)."""
+    """Returns fields of kinematics, (n, ...)."""
     if isinstance(source, Batch):
         return source.query(Poses(source.model, len(chosen), source.dtype, fields), chosen)
     data = _beside(source).data(source, 0, ("qpos", *MOCAP))
@@ -184,14 +184,14 @@ def _poses(source: Data | Batch, chosen: np.ndarray, fields: Iterable[str]) -> d
 
 
 def _per_world(source: Data | Batch, name: str, chosen: np.ndarray) -> np.ndarray:
-    """A field of the model: (n, ...) where worlds have their own, else (1, ...)."""
+    """Returns a field of the model: (n, ...) if it differs between worlds, else (1, ...)."""
     own = source.expanded_fields.get(name) if isinstance(source, Batch) else None
     return source.model.__dict__[name][None].copy() if own is None else own[chosen]
 
 
-# ---- beside the source -------------------------------------------------------------------------------------
+# ---- the viewer's copies -----------------------------------------------------------------------------------
 class _Beside:
-    """Worlds of the viewer's own, into which states are copied; kept as long as the source is."""
+    """The viewer's own worlds, into which states are copied; kept as long as the source exists."""
 
     def __init__(self, model: Model, given: int):
         self.model, self.given = model, given
@@ -199,7 +199,7 @@ class _Beside:
         self._data: Data | None = None
 
     def batch(self, source: Data) -> Batch:
-        """The positions of a data, as a batch of one."""
+        """Returns the positions of a `Data` as a batch of one world."""
         if self._batch is None:
             self._batch = Batch(self.model, 1, nthread=1)
         for name in ("qpos", *MOCAP):
@@ -207,7 +207,7 @@ class _Beside:
         return self._batch
 
     def data(self, source: Data | Batch, world: int, fields: Iterable[str] = LASTING) -> Data:
-        """The state of one world, or these fields of it, as a data."""
+        """Returns a `Data` with the state of one world, or with these fields of it."""
         data = self._data
         if data is None:
             data = self._data = Data(self.model, self.given)
@@ -220,7 +220,7 @@ class _Beside:
             elif name in source.rows:
                 row = source.rows[name][world]
                 arrays[name][: row.size, 0] = row.reshape(-1)
-        arrays["tree_settled"][...] = 0  # what stands there is of another state
+        arrays["tree_settled"][...] = 0  # its value belongs to another state
         return data
 
 
@@ -235,7 +235,7 @@ def _beside(source: Data | Batch) -> _Beside:
 
 
 def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarray:
-    """Which trees sleep, (n, ntree)."""
+    """Returns whether each tree sleeps, (n, ntree)."""
     if isinstance(source, Data):
         return source.tree_asleep[None] >= 0
     if "tree_asleep" not in source.rows:
@@ -244,7 +244,7 @@ def _asleep(model: Model, source: Data | Batch, chosen: np.ndarray) -> np.ndarra
 
 
 def _rows(model: Model, source: Data | Batch, chosen: np.ndarray) -> tuple[Touches, np.ndarray]:
-    """Contacts with their forces, and islands."""
+    """Returns contacts with their forces, and islands."""
     found, island = [], np.full((len(chosen), model.ntree), -1, np.int64)
     for k, world in enumerate(chosen[:MOST_DETAILED]):
         data = _beside(source).data(source, int(world))

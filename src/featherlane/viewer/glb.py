@@ -24,10 +24,10 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
     """Returns a mesh with its texture as a file.
 
     Args:
-        mesh: triangles with places in the picture.
-        rgba: a colour by which the picture is multiplied.
+        mesh: triangles with texture coordinates.
+        rgba: colour that multiplies the picture.
         look: the material.
-        picture: (height, width, 1, 3 or 4) uint8, the first row above.
+        picture: (height, width, 1, 3 or 4) uint8, the top row first.
     """
     assert mesh.uv is not None
 
@@ -44,6 +44,6 @@ def glb(mesh: Mesh, rgba: Sequence[float], look: Look, picture: np.ndarray) -> b
         roughnessFactor=look.roughness,
         alphaMode="BLEND" if rgba[3] < 1 else None,
     )
-    visual = TextureVisuals(mesh.uv * (1.0, -1.0) + (0.0, 1.0), material=material)  # from below
+    visual = TextureVisuals(mesh.uv * (1.0, -1.0) + (0.0, 1.0), material=material)  # v from below
     whole = trimesh.Trimesh(mesh.vertices, mesh.faces, vertex_normals=normals(mesh), visual=visual, process=False)
     return export_glb(trimesh.Scene(whole), include_normals=True, tree_postprocessor=set_factors)

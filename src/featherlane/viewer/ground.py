@@ -1,4 +1,4 @@
-"""Level planes of the world: all drawn worlds stand on the same ones, with their texture or a grid of metres."""
+"""Draws level planes of the world, which all drawn worlds share, with their texture or a metre grid."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from featherlane.viewer.pieces import Kind, Solid
 from featherlane.viewer.shapes import Mesh, rectangle
 from featherlane.viewer.solids import ground_groups, textured_file
 
-LINES = 0.75  # brightness of a grid's lines to that of its plane
-FAR = 40.0  # where the ground ends, in extents
-TILES = 400  # repetitions of a texture on a plane without end, at most: beyond, they are one colour
+LINES = 0.75  # brightness of grid lines relative to the plane
+FAR = 40.0  # distance at which the ground ends, in extents
+TILES = 400  # most repetitions of a texture on an infinite plane; beyond this it has one colour
 
 
 class Ground:
     """The level planes of a model.
 
     Args:
-        server: where they are drawn.
+        server: server to draw on.
         model: the model.
         looks: colours and textures.
-        extent: size of what stands on them [m].
+        extent: size of the model on the planes [m].
     """
 
     def __init__(self, server, model: Model, looks: Looks, extent: float):
@@ -33,7 +33,7 @@ class Ground:
         self._drawn: tuple = ()
 
     def show(self, offsets: np.ndarray) -> None:
-        """Draw the planes under all worlds."""
+        """Draws the planes under all worlds."""
         reach = np.abs(offsets[:, :2]).max(0, initial=0.0)
         drawn = (*reach, *(group for group, on in self.on.items() if on))
         if drawn == self._drawn:
@@ -46,18 +46,18 @@ class Ground:
             self._handles.append(draw(f"/ground/{k}", plane, reach))
 
     def _half(self, plane: Solid, reach: np.ndarray) -> np.ndarray:
-        """Half sides of what is drawn [m]."""
+        """Computes the half sides of the drawn plane [m]."""
         endless = FAR * self.extent + 2 * np.linalg.norm(reach)
         return np.where(plane.size[:2] > 0, plane.size[:2] + reach, endless)
 
     def _tiles(self, name: str, plane: Solid, reach: np.ndarray):
-        """A plane with its texture."""
+        """Draws a plane with its texture."""
         half, size, repeat = self._half(plane, reach), plane.size[:2], np.array(plane.look.repeat)
         if not plane.look.per_metre:
             repeat = repeat / np.where(size > 0, size, 1.0)
         half, flat = np.where(repeat > 0, np.minimum(half, TILES / np.maximum(repeat, 1e-9)), half), rectangle()
         vertices = (flat.vertices * (*half, 1.0)).astype(np.float32)
-        # twice a metre is one picture; the first begins at the upper left corner of the plane as its file has it
+        # per_metre repeats a picture over 2 m; the first one starts at the upper left corner of the plane in its file
         uv = (vertices[:, :2] * (1, -1) + size) * repeat / 2
         mesh = Mesh(vertices, flat.faces, uv.astype(np.float32))
         kind = Kind("rectangle", True, bool(plane.rgba[3] < 1), plane.look, tuple(map(float, plane.rgba)))
@@ -66,7 +66,7 @@ class Ground:
         )
 
     def _grid(self, name: str, plane: Solid, reach: np.ndarray):
-        """A plane of one colour with lines, ten by ten."""
+        """Draws a plane of one colour with a grid of ten by ten lines."""
         colour, half = 255 * np.clip(plane.rgba[:3], 0.0, 1.0), self._half(plane, reach)
         cell = 10.0 ** np.round(np.log10(max(self.extent, 1e-3) / 2))
         return self.server.scene.add_grid(
@@ -87,12 +87,12 @@ class Ground:
         )
 
     def rebuild(self) -> None:
-        """Make all anew, when shown next: the model has changed."""
+        """Rebuilds all planes at the next `show`, after a change of the model."""
         self.remove()
         self.planes = ground_groups(self.model, self.looks)
 
     def remove(self) -> None:
-        """Take the planes off the page."""
+        """Removes the planes from the page."""
         for handle in self._handles:
             handle.remove()
         self._handles, self._drawn = [], ()

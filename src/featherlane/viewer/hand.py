@@ -1,7 +1,7 @@
-"""The hand in the page: a spring that drags a body, and pushes; both through `xfrc_applied`.
+"""The mouse drags bodies by a spring and pushes them; both act through `xfrc_applied`.
 
-A spring of natural frequency w pulls the point that was grabbed to the pointer, critically damped:
-f = m (w^2 (target - p) - 2 w v), with m the mass that the body shows at its centre in qpos0, 1 / body_invweight0.
+A critically damped spring of natural frequency w pulls the grabbed point to the pointer:
+f = m (w^2 (target - p) - 2 w v), where m is the effective mass at the body's centre in qpos0, 1 / body_invweight0.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from featherlane.simulation.stages import com_pos, com_vel
 from featherlane.simulation.steps import kinematics
 from featherlane.simulation.world.data import Data
 
-FREQUENCY = 16.0  # of the spring [rad/s]
-STIFFEST = 0.3  # of the spring: w h at most, so that the explicit force is stable
+FREQUENCY = 16.0  # natural frequency of the spring [rad/s]
+STIFFEST = 0.3  # upper limit of w h, which keeps the explicit spring force stable
 PUSH_SECONDS = 0.05
 
 
 @dataclass
 class Grab:
-    """What the spring holds: a point of a body, in its own axes [m], and where that is to go, in the world's."""
+    """A spring that holds a point of a body (body axes) [m] and pulls it to a target (world axes) [m]."""
 
     world: int
     body: int
@@ -34,7 +34,7 @@ class Grab:
 
 @dataclass
 class Push:
-    """A force [N] on the centre of mass of a body for some more steps."""
+    """A force [N] on the centre of mass of a body for a remaining number of steps."""
 
     world: int
     body: int
@@ -43,7 +43,7 @@ class Push:
 
 
 class Hand:
-    """What the mouse does to worlds of a model.
+    """Forces that the mouse applies to worlds of a model.
 
     Args:
         model: the model.
@@ -59,10 +59,10 @@ class Hand:
         return self.grabbed is not None or bool(self.pushes)
 
     def grab(self, world: int, body: int, point, qpos: np.ndarray, mocap=()) -> None:
-        """Take hold of a body at a point of the world [m], with the world at qpos.
+        """Attaches the spring to a body at a point in world axes [m], with the world at qpos.
 
         Raises:
-            ModelError: the body does not move, or the point is no point.
+            ModelError: the body does not move, or the point is not three finite numbers.
         """
         if self.model.body_weldid[body] == 0:
             name = self.model.names("body")[body]
@@ -73,26 +73,26 @@ class Hand:
         self.grabbed = Grab(world, body, local, point)
 
     def move(self, target) -> None:
-        """Move the pointer to a point of the world [m]; nothing where nothing is held."""
+        """Moves the target of the spring to a point in world axes [m]; no effect if no body is held."""
         target = _point(target)
         if self.grabbed is not None:
             self.grabbed.target = target
 
     def release(self) -> None:
-        """Let go."""
+        """Removes the spring."""
         self.grabbed = None
 
     def push(self, world: int, body: int, impulse, seconds: float = PUSH_SECONDS) -> None:
-        """Push a body with an impulse (3,) [N s], spread over some time."""
+        """Pushes a body with an impulse (3,) [N s], spread over some time."""
         h = self.model.opt.timestep
         steps = max(1, round(seconds / h))
         self.pushes.append(Push(world, body, _point(impulse) / (steps * h), steps))
 
     def wrenches(self, rows) -> dict[tuple[int, int], np.ndarray]:
-        """Wrenches (6,) [N, N m] on the centres of mass in the next step, by world and body; pushes get shorter.
+        """Returns wrenches (6,) [N, N m] on centres of mass in the next step, by world and body, and advances pushes.
 
         Args:
-            rows: function of a world to its qpos, qvel and poses of mocap bodies.
+            rows: function from a world to its qpos, qvel and poses of mocap bodies.
         """
         out: dict[tuple[int, int], np.ndarray] = {}
         if self.grabbed is not None:
@@ -106,7 +106,7 @@ class Hand:
         return out
 
     def anchor(self, rows) -> tuple[np.ndarray, np.ndarray] | None:
-        """Both ends of the spring in the world's axes: where it holds, and where it pulls to."""
+        """Returns both ends of the spring in world axes: the held point and its target."""
         if self.grabbed is None:
             return None
         self._look(*rows(self.grabbed.world))
@@ -124,7 +124,7 @@ class Hand:
         return np.concatenate([force, np.cross(p - centre, force)])
 
     def _mass(self, body: int) -> float:
-        """The mass that the body shows at its centre [kg]."""
+        """Computes the effective mass at the body's centre [kg]."""
         inverse = float(self.model.__dict__["body_invweight0"][body, 0])
         return 1.0 / inverse if inverse > 0.0 else float(self.model.__dict__["body_mass"][body])
 
@@ -139,7 +139,7 @@ class Hand:
 
 
 def _point(value) -> np.ndarray:
-    """Three finite numbers."""
+    """Checks and returns three finite numbers."""
     try:
         point = np.asarray(value, float)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""The last seconds of some worlds: states as they were before pieces of steps, and what acted within the pieces.
+"""History of the last seconds: the state of the worlds before each piece of steps, and the inputs within it.
 
-A state replays to the same bits, so a state for each piece, some steps long, holds every step of it.
+Replaying from a state is bitwise identical, so one state per piece of several steps is enough to restore every step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kept = dict[str, np.ndarray]
 
 @dataclass
 class Pull:
-    """A wrench that the hand applied in one step: force and torque (6,) [N, N m] on the centre of mass of a body."""
+    """A wrench that the mouse applied in one step: force and torque (6,) [N, N m] on the centre of mass of a body."""
 
     world: int
     body: int
@@ -29,15 +29,15 @@ class Pull:
 
 @dataclass
 class Moment:
-    """Worlds before a piece of steps.
+    """State of the worlds before a piece of steps.
 
     Attributes:
-        kept: all that lasts of each batch, without fields of the model.
-        clock: seconds that the session had run.
-        epoch: how often the model had been edited: steps replay to the same bits under the same model.
-        steps: of the piece; 0 while it has not begun.
-        fresh: the worlds were set anew: they do not follow from the moment before.
-        pulls: wrenches of the hand, a list for each step, or nothing where it was idle.
+        kept: the persistent state of each batch, without fields of the model.
+        clock: clock of the session [s].
+        epoch: number of model edits so far; a replay is bitwise identical only under the same model.
+        steps: number of steps in the piece; 0 before it begins.
+        fresh: whether the worlds were set, so that they do not follow from the previous moment.
+        pulls: wrenches of the mouse, a list per step; empty if there were none.
     """
 
     kept: tuple[Kept, ...]
@@ -52,22 +52,22 @@ class Moment:
         return sum(array.nbytes for kept in self.kept for array in kept.values())
 
     def cut(self, steps: int) -> None:
-        """Forget what came after these steps."""
+        """Discards everything after these steps."""
         self.steps, self.pulls = steps, self.pulls[:steps]
 
 
 class History:
-    """Moments, oldest first; those fall out that are older than `seconds`, or do not fit into `most_bytes`.
+    """Moments, oldest first; those older than `seconds` or beyond `most_bytes` are discarded.
 
     Args:
-        seconds: of the session's clock.
-        most_bytes: of all states.
+        seconds: longest age on the session's clock.
+        most_bytes: limit for the size of all states.
     """
 
     def __init__(self, seconds: float = SECONDS, most_bytes: int = MOST_BYTES):
         self.seconds, self.most_bytes = seconds, most_bytes
         self._moments: list[Moment] = []
-        self._first = 0  # moments before it have fallen out
+        self._first = 0  # number of discarded moments
         self._nbytes = 0
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class History:
         return islice(self._moments, self._first, None)
 
     def add(self, moment: Moment) -> None:
-        """Keep a moment, the newest; the newest stays, however large it is."""
+        """Appends a moment; the newest one is kept, whatever its size."""
         self._moments.append(moment)
         self._nbytes += moment.nbytes
         while len(self) > 1 and (moment.clock - self[0].clock > self.seconds or self._nbytes > self.most_bytes):
@@ -94,17 +94,17 @@ class History:
             self._first = 0
 
     def drop_from(self, k: int) -> None:
-        """Forget moment k and all that came after it."""
+        """Discards moment k and all later ones."""
         for moment in self._moments[self._first + k :]:
             self._nbytes -= moment.nbytes
         del self._moments[self._first + k :]
 
     def clear(self) -> None:
-        """Forget all."""
+        """Discards all moments."""
         self._moments, self._first, self._nbytes = [], 0, 0
 
     def since(self, clock: float) -> list[Moment]:
-        """The newest moments, from the last one that began no later than `clock` on."""
+        """Returns the newest moments, starting with the last one that began no later than `clock`."""
         moments = list(self)
         begun = [k for k, moment in enumerate(moments) if moment.clock <= clock]
         return moments[begun[-1] if begun else 0 :]

@@ -1,4 +1,4 @@
-"""A world that turned bad: its last good second, kept by the history, replayed step by step to the same bits."""
+"""Replays the last second of a world before it became non-finite; the replay from the history is bitwise identical."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from featherlane.viewer.history import History, Kept, Pull
 SECONDS = 1.0
 BAD = ("bad_number", "bad_control")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
-SET = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # by the user, from outside
+SET = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # inputs that the user sets
 
 
 @dataclass
 class Piece:
-    """A world before some steps, and what pulled at it in them."""
+    """The state of a world before some steps, and the wrenches of the mouse during them."""
 
     kept: Kept
     steps: int
@@ -29,14 +29,14 @@ class Piece:
 
 @dataclass
 class Incident:
-    """The last second of a world before its numbers turned bad.
+    """The last second of a world before it became non-finite or out of range.
 
     Attributes:
         world: number of the world.
-        clock: of the session, when the piece began in which it turned bad [s].
-        model: the world's own, as it was.
-        pieces: what led there, the last one with the bad step.
-        dtype: of the batch.
+        clock: session clock at the start of the piece with the failure [s].
+        model: the model of this world at that time.
+        pieces: pieces up to the failure; the last one contains it.
+        dtype: dtype of the batch.
     """
 
     world: int
@@ -46,11 +46,11 @@ class Incident:
     dtype: np.dtype
 
     def replay(self) -> tuple[dict[str, np.ndarray], Failure | None]:
-        """All steps of the second, up to the state that the bad one met.
+        """Replays all steps of the second, up to the state before the failed step.
 
         Returns:
-            Frames (1, nframe, ...) by name, as a recording has them, and what the step that went wrong left: a
-            `Failure`, which can be saved.
+            Frames (1, nframe, ...) by name, in the format of a recording, and a `Failure` from the failed step, which
+            can be saved.
         """
         total = sum(piece.steps for piece in self.pieces)
         batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_bad=max(total, 1))
@@ -70,15 +70,15 @@ class Incident:
 
 
 def incident_of(batch: Batch, part: int, row: int, world: int, history: History, epoch: int) -> Incident:
-    """What the history holds of a world that turned bad in its newest moment.
+    """Collects the history of a world that failed in the newest moment.
 
     Args:
-        batch: the world's.
-        part: which of a session's batches it is.
-        row: the world in the batch.
-        world: its number in the session.
-        history: states of all.
-        epoch: edits of the model so far; what was before the last one is left out.
+        batch: batch that contains the world.
+        part: index of the batch in the session.
+        row: row of the world in the batch.
+        world: number of the world in the session.
+        history: states of all worlds.
+        epoch: number of model edits so far; moments before the last edit are left out.
     """
     newest = history[-1]
     moments = [moment for moment in history.since(newest.clock - SECONDS) if moment.epoch == epoch and moment.steps]
@@ -87,13 +87,13 @@ def incident_of(batch: Batch, part: int, row: int, world: int, history: History,
         kept = {name: array[row : row + 1].copy() for name, array in moment.kept[part].items()}
         pulls = [[Pull(0, pull.body, pull.wrench) for pull in step if pull.world == world] for step in moment.pulls]
         if moment.fresh:
-            pieces.clear()  # what was before does not lead here
+            pieces.clear()  # earlier pieces do not lead to this state
         pieces.append(Piece(kept, moment.steps, pulls))
     return Incident(world, newest.clock, batch.get_model(row), pieces, batch.dtype)
 
 
 def _set(batch: Batch, kept: Kept, names: frozenset[str] | None) -> None:
-    """Take over the state, or only what a user sets between steps, where it differs."""
+    """Restores the whole state, or, given names, only those of these fields that differ."""
     if names is None:
         batch.restore(kept)
         return

@@ -1,4 +1,4 @@
-"""Messages of clients: viser lets each of them set every attribute of a control, not its value alone."""
+"""Filters messages of clients: viser lets a client set every attribute of a control, not only its value."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def keep_controls(viser, server) -> None:
-    """Drop messages that change more of a control than its value, or give it a value that it does not offer.
+    """Drops messages that change more of a control than its value, or set a value that it does not offer.
 
-    A browser sends none of these.  `{"removed": True}` from another client would end a control for all visitors.
+    A browser sends no such message.  `{"removed": True}` from another client would remove a control for all visitors.
     """
     kind, gui, messages = viser._messages.GuiUpdateMessage, server.gui, server._websock_server
     messages.unregister_handler(kind, gui._handle_gui_updates)
@@ -24,7 +24,7 @@ def keep_controls(viser, server) -> None:
 
 
 def is_offered(handle, updates: dict[str, Any]) -> bool:
-    """Is it a value, and one of the control's options if it has options?"""
+    """Returns whether an update sets only the value, and whether the options, if any, contain it."""
     if updates.keys() != {"value"}:
         return False
     options = getattr(handle, "options", None)

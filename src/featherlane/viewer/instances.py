@@ -1,4 +1,4 @@
-"""One mesh, drawn many times: what shares a shape is one node of the page, whatever the number of worlds."""
+"""Draws one mesh many times: all instances of a shape are one node of the page, for any number of worlds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from featherlane.viewer.frame import Frame
 from featherlane.viewer.node import Drag, Node
 from featherlane.viewer.shapes import Mesh
 
-GLASS = 0.35  # opacity of what light goes through
+GLASS = 0.35  # opacity of transparent parts
 
 
 class Part(NamedTuple):
-    """One piece of each world, carried by a body.
+    """An instance of a mesh in each world, attached to a body.
 
     Attributes:
-        body: the body.
+        body: the body that carries it.
         pos: offset from the body's frame [m].
-        quat: rotation from it.
-        scale: sizes of the piece, times those of its mesh.
+        quat: rotation relative to the body's frame.
+        scale: factors for the size of the mesh.
         rgba: colour.
     """
 
@@ -34,10 +34,10 @@ class Part(NamedTuple):
 
 
 class Carried:
-    """Poses of many parts at once, from those of the bodies that carry them.
+    """Computes the poses of many parts at once from the poses of their bodies.
 
     Args:
-        groups: lists of parts; each list is asked for by itself.
+        groups: lists of parts; `poses` yields one result for each list.
     """
 
     def __init__(self, groups: Sequence[Sequence[Part]]):
@@ -48,7 +48,7 @@ class Carried:
         self.quat = np.array([part.quat for part in parts], np.float32).reshape(-1, 4)
 
     def poses(self, frame: Frame, offsets: np.ndarray) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-        """Of each list, positions (n, k, 3) and orientations (n, k, 4) in n worlds that are drawn at `offsets`."""
+        """Yields positions (n, k, 3) and orientations (n, k, 4) of each list in n worlds drawn at `offsets`."""
         quat = frame.quat.astype(np.float32)[:, self.bodies]
         at = (frame.pos + offsets[:, None]).astype(np.float32)[:, self.bodies] + to_world(quat, self.pos)
         split = (np.split(values, self.ends, axis=1) for values in (at, product(quat, self.quat)))
@@ -56,10 +56,10 @@ class Carried:
 
 
 class Paint(NamedTuple):
-    """Colours of bodies in place of those of their shapes.
+    """Colours of bodies that replace those of their shapes.
 
     Attributes:
-        bodies: (n, nbody) which are painted.
+        bodies: (n, nbody) whether each body is painted.
         colours: (n, nbody, 3) from 0 to 1.
     """
 
@@ -68,16 +68,16 @@ class Paint(NamedTuple):
 
 
 class Instances:
-    """A mesh that bodies carry: of each world k parts, the worlds one after the other.
+    """A mesh with k instances per world, ordered by world.
 
     Args:
-        server: where it is drawn.
-        name: its place in the tree of nodes.
+        server: server to draw on.
+        name: path in the tree of nodes.
         mesh: the triangles.
-        parts: the pieces of a world, all of them opaque or none.
-        hold: called with the world's place among the drawn ones, the body and how, when somebody drags it.
-        glb: the mesh with its texture, as a file; it is drawn while nothing is painted.
-        fixed: the parts do not move.
+        parts: instances in one world, either all opaque or all transparent.
+        hold: called with the index among the drawn worlds, the body and a `Drag` when a visitor drags an instance.
+        glb: the mesh with its texture, as a file; drawn while no paint is set.
+        fixed: whether the parts are static.
     """
 
     def __init__(
@@ -102,13 +102,13 @@ class Instances:
         self._painted = False
 
     def place(self, at: np.ndarray, quat: np.ndarray, paint: Paint | None = None, glass: bool = False) -> None:
-        """Move the parts; what has not moved is not sent.
+        """Moves the parts; unchanged poses are not sent.
 
         Args:
-            at: (n, k, 3) where the parts of the n worlds are drawn [m].
-            quat: (n, k, 4) their orientations.
-            paint: other colours.
-            glass: light goes through them.
+            at: (n, k, 3) positions of the parts of the n worlds [m].
+            quat: (n, k, 4) orientations of the parts.
+            paint: replacement colours.
+            glass: whether to draw the parts transparent.
         """
         if paint is not None and not paint.bodies[:, self.bodies].any():
             paint = None
@@ -120,13 +120,13 @@ class Instances:
         self._painted = paint is not None
 
     def _choose(self, node: Node) -> None:
-        """Draw with this node, and no longer with the other."""
+        """Draws with this node and hides the other."""
         if node is not self._node:
             self._node.remove()
             self._node = node
 
     def _send(self, n: int, at: np.ndarray, quat: np.ndarray) -> None:
-        """Poses of all parts of n worlds."""
+        """Sends the poses of all parts of n worlds."""
         if n and self._node.count == len(at):
             self._node.move(at, quat)
             return
@@ -137,14 +137,14 @@ class Instances:
         self._node.draw(at, quat, np.tile(self.scale, (n, 1)), self._colours(n, None), opacities)
 
     def _colours(self, n: int, paint: Paint | None) -> np.ndarray:
-        """Colours of all parts of all worlds, (n k, 3)."""
+        """Returns the colours of all parts of all worlds, (n k, 3)."""
         if paint is None:
             return np.tile(self.colours, (n, 1))
         own = np.where(paint.bodies[:, self.bodies, None], paint.colours[:, self.bodies], self.colours)
         return own.reshape(-1, 3)
 
     def switch(self, on: bool) -> None:
-        """Show the parts, or hide them."""
+        """Shows or hides the parts."""
         self.plain.switch(on)
         self.textured.switch(on)
 
@@ -154,6 +154,6 @@ class Instances:
             self.hold(world, int(self.bodies[part]), drag)
 
     def remove(self) -> None:
-        """Take the parts off the page."""
+        """Removes the parts from the page."""
         self._node.remove()
         self._painted = False

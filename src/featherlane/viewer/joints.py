@@ -1,4 +1,4 @@
-"""Joints: an arrow along the axis of a hinge or a slide, a ball at a ball joint, a cube at a free one."""
+"""Draws joints: an arrow along the axis of a hinge or slide joint, a ball at a ball joint, a cube at a free joint."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from featherlane.viewer.marks import IDENTITY, STEPS, Marks, arrow
 from featherlane.viewer.shapes import box, sphere
 
 COLOUR = (0.15, 0.45, 0.95)
-LENGTH, RADIUS, BLOB = 0.7, 0.04, 0.2  # in mean sizes of bodies
+LENGTH, RADIUS, BLOB = 0.7, 0.04, 0.2  # in mean body sizes
 
 
 class Joints(Marks):
-    """Frames of joints."""
+    """Draws the frames of joints."""
 
     def __init__(self, server, model: Model, size: float):
         super().__init__(server, "joints", {**arrow(), "ball": sphere(STEPS), "free": box()})
@@ -25,7 +25,7 @@ class Joints(Marks):
         self.size = size
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.anchor is None or frame.axis is None:
             return
         at = frame.anchor + offsets[:, None]

@@ -1,4 +1,4 @@
-"""Light of a page: a sky, a sun with shadows, and nothing that comes from elsewhere."""
+"""Sets the lights of a page: a sky and a sun with shadows, without external resources."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ UP, SUNWARDS = (0.0, 0.0, 1.0), (-1.0, -2.0, 4.0)
 
 
 def illuminate(server) -> None:
-    """Give the page light of its own, in place of viser's and of its panorama."""
+    """Adds lights to the page, in place of viser's lights and its panorama."""
     scene = server.scene
     scene.configure_environment_map(hdri=None)
     scene.configure_default_lights(enabled=False)

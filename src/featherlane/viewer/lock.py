@@ -1,15 +1,15 @@
 """Access control of the page: a viser server that answers only requests with the token in their path.
 
-viser checks nobody.  Its web server goes through `websockets.asyncio.server.serve`, whose `process_request` receives
-every request before it is answered, plain ones and those that open the socket.  Here the lock is called first.  If a
-release of viser starts its server in another way, no server is started.
+viser has no access control.  Its web server starts through `websockets.asyncio.server.serve`, whose `process_request`
+receives every request before the answer, both plain requests and those that open the socket.  Here it calls the lock
+first.  If a release of viser starts its server by another function, no server is started.
 
-* The path `/TOKEN/...` is answered, whatever the host and the origin.  Other users of this machine, other machines and
-  other sites that are open in the browser do not know the token.
-* Without a token (`--no-token`, only on loopback) a request must name this machine as its host and this page as its
-  origin.
+* The path `/TOKEN/...` is answered, for any host and origin.  Other users of this machine, other machines and other
+  sites that are open in the browser do not have the token.
+* Without a token (`--no-token`, only on loopback) the host of a request must be this machine and its origin must be
+  this page.
 * No other page may embed this one, except by a second path that only a notebook's cell contains.
-* The page may load nothing from elsewhere: the content security policy makes the browser refuse it.
+* The page can load no external resource: the content security policy makes the browser refuse it.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from featherlane.viewer.incoming import keep_controls
 
 INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")
-HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; others are covered by 'self' alone
-# viser's page is one inline script, which unpacks itself by WebAssembly, and workers made of blobs.
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")  # hosts that a policy can name; 'self' covers all others
+# viser's page is one inline script, which unpacks itself with WebAssembly, and workers made from blobs.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'unsafe-inline'; worker-src blob:; "
     "img-src 'self' data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
@@ -44,10 +44,10 @@ _STARTING = threading.Lock()
 
 
 def viser_module():
-    """viser.
+    """Imports and returns viser.
 
     Raises:
-        InstallationError: it is not installed.
+        InstallationError: viser is not installed.
     """
     try:
         return importlib.import_module("viser")
@@ -56,22 +56,22 @@ def viser_module():
 
 
 class PortInUse(ModelError):
-    """Somebody else is served at this port."""
+    """The port is in use."""
 
 
 class Lock:
     """Decides which requests a page answers.
 
     Args:
-        host: the address that the page is bound to.
-        token: the word that opens it; None for a random one of 128 bits; False for none.
+        host: address that the page is bound to.
+        token: the token; None for a random one of 128 bits; False for none.
 
     Attributes:
-        open: whether browsers of this machine need no token.
-        frame_token: a second random word, whose page a notebook may embed.
+        open: whether browsers of this machine can open the page without a token.
+        frame_token: a second random token; a notebook may embed the page under it.
 
     Raises:
-        ModelError: no token, and the address can be reached from other machines.
+        ModelError: there is no token, and other machines can reach the address.
     """
 
     def __init__(self, host: str, token: str | Literal[False] | None = None):
@@ -83,7 +83,7 @@ class Lock:
         self.refused = 0
 
     def path(self, framed: bool = False) -> str:
-        """Returns the path of the page, or of the one that may be embedded."""
+        """Returns the path of the page, or of the page for embedding."""
         if framed:
             return f"/{self.frame_token}/"
         return "/" if self.open else f"/{self.token}/"
@@ -92,9 +92,9 @@ class Lock:
         """Returns the path without its token; None if the request is refused.
 
         Args:
-            path: of the request, with the token or without.
-            host: its header `Host`.
-            origin: its header `Origin`, which browsers send where a page opens a socket.
+            path: path of the request, with or without the token.
+            host: header `Host` of the request.
+            origin: header `Origin`, which browsers send when a page opens a socket.
         """
         first, slash, rest = path.removeprefix("/").partition("/")
         word, question, query = first.partition("?")
@@ -105,11 +105,11 @@ class Lock:
         return path if origin is None or urlsplit(origin).netloc == host else None
 
     def framed(self, path: str) -> bool:
-        """Returns whether a request is for the page that may be embedded."""
+        """Returns whether a request is for the page for embedding."""
         return hmac.compare_digest(re.split("[/?]", path.removeprefix("/"))[0].encode(), self.frame_token.encode())
 
     def headers(self, path: str, host: str) -> dict[str, str]:
-        """Returns the security headers of an answer; the path and the host are those of the request."""
+        """Returns the security headers of an answer; path and host are those of the request."""
         sockets = f" ws://{host} wss://{host}" * bool(HOST.fullmatch(host))
         ancestors = "" if self.framed(path) else "; frame-ancestors 'none'"
         policy = f"{POLICY}; connect-src 'self'{sockets} data: blob:{ancestors}"
@@ -123,7 +123,7 @@ class Lock:
         """Refuses a request, or removes the token from its path; for `process_request`.
 
         Returns:
-            The request as viser is to see it, or a response.
+            The request for viser, or a response.
         """
         from websockets.http11 import Response
 
@@ -138,7 +138,7 @@ class Lock:
 
 
 def is_local(host: str) -> bool:
-    """Is it a name or an address of this machine that no other machine can reach?"""
+    """Returns whether the host is a name or address of this machine that no other machine can reach."""
     name = host.strip("[]").lower()
     if name in LOCAL or name.endswith(".localhost"):
         return True
@@ -149,7 +149,7 @@ def is_local(host: str) -> bool:
 
 
 def _name(url: str) -> str:
-    """The host of an address, without its port."""
+    """Returns the host of an address, without its port."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -157,20 +157,20 @@ def _name(url: str) -> str:
 
 
 def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
-    """A viser server behind a lock, which prints nothing.
+    """Starts a viser server behind a lock; it prints nothing.
 
     Args:
-        host, port: where it listens; port 0: any that is free.
-        lock: who may look.
-        label: of the page.
+        host, port: address and port to listen on; port 0 for any free port.
+        lock: access control.
+        label: title of the page.
 
     Returns:
         The `viser.ViserServer`.
 
     Raises:
-        InstallationError: viser is not installed, or a release that starts its server otherwise.
-        PortInUse: the port is taken.
-        ModelError: the address is none of this machine's.
+        InstallationError: viser is not installed, or this release starts its server by another function.
+        PortInUse: the port is in use.
+        ModelError: the address does not belong to this machine.
     """
     viser = viser_module()
     _check_free(host, port)
@@ -193,13 +193,13 @@ def start(host: str, port: int, lock: Lock, label: str = "Featherlane"):
 
 
 def stop(server) -> None:
-    """Stop a server that `start` gave."""
+    """Stops a server that `start` returned."""
     with _quiet():
         server.stop()
 
 
 def _check_free(host: str, port: int) -> None:
-    count("port", port, 0, 65535)  # 0: any that is free
+    count("port", port, 0, 65535)  # 0: any free port
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -221,7 +221,7 @@ def _taken(host: str, port: int) -> str:
 
 @contextlib.contextmanager
 def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
-    """While it holds, a web server that is started at `host` asks the lock first."""
+    """Makes a web server that is started at `host` meanwhile call the lock before it answers."""
     from websockets.asyncio import server as module
 
     plain, seen = module.serve, []
@@ -251,7 +251,7 @@ def _locked(lock: Lock, host: str) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """viser prints addresses and farewells of its own."""
+    """Suppresses the addresses and messages that viser prints."""
     import rich
 
     console = rich.get_console()
@@ -263,7 +263,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _keep_at_home(viser, server) -> None:
-    """No button that asks a server elsewhere for a public address, and nothing that does where a page asks for it."""
+    """Removes the button that requests a public address from an external server, and ignores such requests."""
     messages = viser._messages
     for message in (messages.ShareUrlRequest, messages.ShareUrlDisconnect):
         with contextlib.suppress(AssertionError):

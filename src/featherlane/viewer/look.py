@@ -1,7 +1,7 @@
-"""Colours, materials and textures of geoms, sites and tendons, as MuJoCo's files give them, as far as a page has them.
+"""Colours, materials and textures of geoms, sites and tendons from MuJoCo's model, as far as the page supports them.
 
-A colour is the element's own, else its material's.  Textures of the type `2d` are drawn where they lie on a plane, a
-height field, a mesh with places in it, or from above on a shape of unit size; any other is a colour, its mean.
+The element's colour has precedence over its material's.  Textures of type `2d` are drawn if they lie on a plane, a
+height field or a mesh with texture coordinates, or from above on a shape of unit size; others become their mean colour.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 
 from featherlane.model.enums import MESH
 
-UNSET = (0.5, 0.5, 0.5, 1.0)  # a colour that a material replaces
+UNSET = (0.5, 0.5, 0.5, 1.0)  # default colour, which a material replaces
 FLAT_TEXTURE = 0  # mjTEXTURE_2D
-LARGEST = 1024  # side of a picture; larger ones take seconds to send
-COLOUR_ROLES = (1, 8)  # of textures in a material: RGB, RGBA
+LARGEST = 1024  # largest side of a picture [pixels]; larger ones take seconds to send
+COLOUR_ROLES = (1, 8)  # roles of textures in a material: RGB, RGBA
 
 
 def linear(colours: np.ndarray) -> np.ndarray:
-    """Colours as on a screen, from 0 to 1, as amounts of light, from 0 to 1.
+    """Converts sRGB colours to linear light, both from 0 to 1.
 
     Source: IEC 61966-2-1 (sRGB).
     """
@@ -29,13 +29,13 @@ def linear(colours: np.ndarray) -> np.ndarray:
 
 
 class Look(NamedTuple):
-    """The material of a shape beside its colour.
+    """The surface of a shape, without its colour.
 
     Attributes:
-        texture: number of the texture that is drawn, -1: none.
-        repeat: how often it is repeated along x and y.
-        per_metre: it is so over 2 m, and not over the shape.
-        metallic, roughness, emission: from 0 to 1.
+        texture: number of the drawn texture, -1 for none.
+        repeat: number of repetitions along x and y.
+        per_metre: whether `repeat` is per 2 m instead of per shape.
+        metallic, roughness, emission: material parameters from 0 to 1.
     """
 
     texture: int
@@ -61,9 +61,9 @@ class Looks:
         self._pictures: dict[int, np.ndarray] = {}
 
     def colours(self, kind: str) -> np.ndarray:
-        """Colours (n, 4) of all elements of a kind: "geom", "site" or "tendon"; by the mean of what is not drawn.
+        """Returns colours (n, 4) of all "geom", "site" or "tendon" elements; an undrawn texture counts by its mean.
 
-        Source: MuJoCo's XML reference, `rgba` of a geom: other than its default it takes the place of the material's.
+        Source: MuJoCo's XML reference, `rgba` of a geom: a value other than the default replaces the material's.
         """
         own, material = getattr(self.mj, f"{kind}_rgba"), getattr(self.mj, f"{kind}_matid")
         out = np.array(own, float)
@@ -76,7 +76,7 @@ class Looks:
         return out
 
     def look(self, geom: int) -> Look:
-        """The material of a geom, with its texture where it can be drawn."""
+        """Returns the material of a geom, with its texture if it can be drawn."""
         material = int(self.mj.geom_matid[geom])
         if material < 0:
             return PLAIN
@@ -90,23 +90,23 @@ class Looks:
             (float(self.mj.mat_texrepeat[material, 0]), float(self.mj.mat_texrepeat[material, 1])),
             bool(self.mj.mat_texuniform[material]),
             max(metallic, 0.0),
-            roughness if roughness >= 0 else 1.0 - 0.7 * shininess,  # below 0: not given
+            roughness if roughness >= 0 else 1.0 - 0.7 * shininess,  # below 0: unset
             float(self.mj.mat_emission[material]),
         )
 
     def _texture(self, material: int) -> int:
-        """The texture that gives a material its colours, -1: none."""
+        """Returns the texture that defines a material's colours, -1 for none."""
         if material < 0:
             return -1
         return next((int(t) for t in self.mj.mat_texid[material, COLOUR_ROLES] if t >= 0), -1)
 
     def _has_places(self, geom: int) -> bool:
-        """Can a texture be laid on the geom: has it places in it, or is it of unit size?"""
+        """Returns whether the geom can be textured: it has texture coordinates, or it has unit size."""
         mesh = self.mj.geom_dataid[geom]
         return self.mj.geom_type[geom] != MESH or (mesh >= 0 and self.mj.mesh_texcoordadr[mesh] >= 0)
 
     def picture(self, texture: int) -> np.ndarray:
-        """A texture (height, width, channels) uint8, the first row above; every k-th point of a large one."""
+        """Returns a texture (height, width, channels) uint8, the top row first; a large one is subsampled."""
         if texture not in self._pictures:
             mj, start = self.mj, int(self.mj.tex_adr[texture])
             sides = int(mj.tex_height[texture]), int(mj.tex_width[texture]), int(mj.tex_nchannel[texture])
@@ -116,7 +116,7 @@ class Looks:
         return self._pictures[texture]
 
     def mean(self, texture: int) -> np.ndarray:
-        """Mean colour (3,) of a texture, from 0 to 1."""
+        """Computes the mean colour (3,) of a texture, from 0 to 1."""
         return self._means[texture]
 
     @cached_property

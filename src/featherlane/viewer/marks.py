@@ -1,4 +1,4 @@
-"""Marks: shapes whose number and places follow anew from each frame, such as arrows at contacts."""
+"""Marks are shapes whose number and poses are recomputed for each frame, such as arrows at contacts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from featherlane.viewer.node import Node
 from featherlane.viewer.shapes import Mesh, cone, tube
 
 IDENTITY = (1.0, 0.0, 0.0, 0.0)
-STEPS = 12  # round a mark
-HEAD = 0.25  # part of an arrow that its head is, and how much of that its radius
+STEPS = 12  # segments around a mark
+HEAD = 0.25  # length of the head relative to the arrow, and radius of the head relative to its length
 
 
 class Marks(ABC):
     """A layer of marks.
 
     Args:
-        server: where they are drawn.
-        name: of the layer.
-        meshes: what it is made of, by name.
-        groups: those that there are; none: the layer is one.
+        server: server to draw on.
+        name: name of the layer.
+        meshes: meshes of the marks by name.
+        groups: groups of the layer; empty if the layer has none.
     """
 
     def __init__(self, server, name: str, meshes: dict[str, Mesh], groups: tuple[int, ...] = ()):
@@ -32,17 +32,17 @@ class Marks(ABC):
         self._nodes = {part: Node(server, f"/{name}/{part}", mesh) for part, mesh in meshes.items()}
 
     def switch(self, group: int | None, on: bool) -> None:
-        """Show a group, or hide it."""
+        """Shows or hides a group."""
         self.on[group] = on
         for node in self._nodes.values():
             node.switch(any(self.on.values()))
 
     @abstractmethod
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame, whose worlds are drawn at `offsets` (n, 3) [m]."""
+        """Draws the marks of a frame, whose worlds are drawn at `offsets` (n, 3) [m]."""
 
     def draw(self, part: str, at, quat, scale, colours, opacity: float | None = None) -> None:
-        """Draw a mesh n times; what is given once is given for all."""
+        """Draws a mesh n times; arguments without a leading axis are broadcast."""
         at = np.asarray(at, np.float32).reshape(-1, 3)
         n = len(at)
         quat, scale = (np.array(np.broadcast_to(a, (n, k)), np.float32) for a, k in ((quat, 4), (scale, 3)))
@@ -50,7 +50,7 @@ class Marks(ABC):
         self._nodes[part].draw(at, quat, scale, np.asarray(colours, float), opacities)
 
     def arrows(self, start: np.ndarray, vector: np.ndarray, radius: float, colours) -> None:
-        """Arrows from points (n, 3) along vectors (n, 3), of the meshes "shaft" and "head"."""
+        """Draws arrows from points (n, 3) along vectors (n, 3) with the meshes "shaft" and "head"."""
         quat, length = from_z(vector), np.linalg.norm(vector, axis=-1, keepdims=True)
         head = np.minimum(HEAD * length, 6 * radius)
         direction = vector / np.maximum(length, 1e-12)
@@ -61,5 +61,5 @@ class Marks(ABC):
 
 
 def arrow() -> dict[str, Mesh]:
-    """What arrows are made of."""
+    """Returns the meshes of arrows by name."""
     return {"shaft": tube(STEPS), "head": cone(STEPS)}

@@ -1,4 +1,4 @@
-"""Masses: the centre of each body's and of each tree's, and the box of equal mass and inertia."""
+"""Draws the centres of mass of bodies and trees, and boxes of equal mass and inertia."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from featherlane.viewer.marks import IDENTITY, STEPS, Marks
 from featherlane.viewer.shapes import box, sphere
 
 BODY, TREE, INERTIA = (0.95, 0.75, 0.1), (0.9, 0.15, 0.15), (0.85, 0.3, 0.25)
-SMALL, LARGE = 0.1, 0.2  # radius of a body's and of a tree's centre, in mean sizes of bodies
+SMALL, LARGE = 0.1, 0.2  # radii of the centres of a body and of a tree, in mean body sizes
 CLEAR = 0.5  # opacity of boxes
 
 
 class MassCentres(Marks):
-    """Centres of mass of bodies, and of all that hangs on one child of the world."""
+    """Draws the centres of mass of bodies, and of the subtree of each child of the world."""
 
     def __init__(self, server, model: Model, size: float):
         super().__init__(server, "mass_centres", {"body": sphere(STEPS), "tree": sphere(2 * STEPS)})
@@ -24,7 +24,7 @@ class MassCentres(Marks):
         self.trees = np.unique(model.body_rootid[1:])
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.masses is None:
             return
         centre, mass = frame.masses.centre + offsets[:, None], np.broadcast_to(frame.masses.mass, frame.pos.shape[:2])
@@ -39,14 +39,14 @@ class MassCentres(Marks):
 
 
 class Inertias(Marks):
-    """Boxes of equal mass and inertia, along the principal axes."""
+    """Draws boxes of equal mass and inertia, along the principal axes."""
 
     def __init__(self, server, model: Model, size: float):
         super().__init__(server, "inertias", {"box": box()})
         self.model = model
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.masses is None:
             return
         sides = half_sides(frame.masses)
@@ -57,7 +57,7 @@ class Inertias(Marks):
 
 
 def half_sides(masses: Masses) -> np.ndarray:
-    """Half sides (n or 1, nbody, 3) of the boxes, zeros without mass: I_x = m / 3 (y^2 + z^2)."""
+    """Computes half sides (n or 1, nbody, 3) of the boxes from I_x = m / 3 (y^2 + z^2); zero without mass."""
     moment = masses.inertia / np.where(masses.mass > 0, masses.mass, 1.0)[..., None]
     squares = 1.5 * (moment.sum(-1, keepdims=True) - 2 * moment)
     return np.where(masses.mass[..., None] > 0, np.sqrt(np.maximum(squares, 0.0)), 0.0)

@@ -1,4 +1,4 @@
-"""A node of the page: one mesh in any number of poses."""
+"""A node of the page draws one mesh in any number of poses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from featherlane.viewer.look import linear
 from featherlane.viewer.shapes import Mesh
 
-SHADOWS = 2000  # poses up to which each casts a shadow: a page draws what does so four times
+SHADOWS = 2000  # most poses that cast shadows: the page draws each of these four times
 
-BURIED = (0.0, 0.0, -1e5)  # m, where poses go that are no numbers
+BURIED = (0.0, 0.0, -1e5)  # m, position of non-finite poses, out of view
 
 
 class Drag(NamedTuple):
-    """The mouse holds a pose, with Ctrl.
+    """The mouse drags an instance, with Ctrl.
 
     Attributes:
         phase: "start", "update" or "end".
-        start: where the pose was taken hold of, moved along with it (3,) [m].
-        end: where the pointer is (3,) [m].
+        start: grabbed point, which moves with the instance (3,) [m].
+        end: position of the pointer (3,) [m].
     """
 
     phase: str
@@ -30,14 +30,14 @@ class Drag(NamedTuple):
 
 
 class Node:
-    """One mesh, drawn in many poses; made when it is drawn first, and only what changed is sent.
+    """One mesh, drawn in many poses; it is created at the first draw, and later only changes are sent.
 
     Args:
         server: the viser server.
-        name: place in the page's tree of nodes.
+        name: path in the page's tree of nodes.
         mesh: the triangles.
-        hold: called with the number of the pose that somebody drags, and how.
-        glb: the mesh with its texture, as a file, in place of the triangles.
+        hold: called with the index of the dragged pose and a `Drag`.
+        glb: the mesh with its texture, as a file; replaces the triangles.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Node:
 
     @property
     def count(self) -> int:
-        """Poses that are drawn, or hidden."""
+        """Returns the number of poses, drawn or hidden."""
         return 0 if self._handle is None else len(self._handle.batched_positions)
 
     def draw(
@@ -65,14 +65,14 @@ class Node:
         colours: np.ndarray | None = None,
         opacities: np.ndarray | None = None,
     ) -> None:
-        """Draw it n times.
+        """Draws the mesh n times.
 
         Args:
-            at: (n, 3) [m].
-            quat: (n, 4).
-            scale: (n, 3) times the mesh.
-            colours: (n, 3) or (3,), from 0 to 1, as on a screen; None for those that it has.
-            opacities: (n,), None: opaque.
+            at: (n, 3) positions [m].
+            quat: (n, 4) orientations.
+            scale: (n, 3) factors for the size of the mesh.
+            colours: (n, 3) or (3,) sRGB from 0 to 1; None for those of the mesh.
+            opacities: (n,); None for opaque.
         """
         if len(at) == 0:
             self._show(False)
@@ -110,30 +110,30 @@ class Node:
                 cast_shadow=shadow,
             )
         if self.hold is not None:
-            # no click of its own: hovered, viser's nodes that have one hide which pose is under the pointer
+            # no click callback: with one, viser does not report which instance is under a hovering pointer
             self._handle.on_drag("left", modifier="cmd/ctrl")(self._dragged)
 
     async def _dragged(self, event) -> None:
-        """On the server's event loop, which keeps the phases in order."""
+        """Handles a drag on the server's event loop, which keeps the phases in order."""
         if self.hold is not None:
             self.hold(event.instance_index or 0, Drag(event.phase, event.start_position, event.end_position))
 
     def move(self, at: np.ndarray, quat: np.ndarray) -> None:
-        """Other poses, as many as there are."""
+        """Changes the poses; their number must stay the same."""
         self._handle.batched_positions, self._handle.batched_wxyzs = _sound(at, quat)
 
     def colour(self, colours: np.ndarray) -> None:
-        """Other colours (n, 3), from 0 to 1."""
+        """Changes the colours (n, 3), from 0 to 1."""
         if self._handle is not None and self.glb is None:
             self._handle.batched_colors = _bytes(colours)
 
     def dim(self, opacity: float | None) -> None:
-        """Times its opacities, None: as they are."""
+        """Multiplies the opacities by a factor; None restores them."""
         if self._handle is not None and self.glb is None:
             self._handle.opacity = opacity
 
     def switch(self, on: bool) -> None:
-        """Show the node, or hide it."""
+        """Shows or hides the node."""
         self.on = on
         self._show(on)
 
@@ -142,19 +142,19 @@ class Node:
             self._handle.visible = on
 
     def remove(self) -> None:
-        """Take the node off the page."""
+        """Removes the node from the page."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
 
 
 def _bytes(colours: np.ndarray) -> np.ndarray:
-    """Colours of many poses as a page takes them: amounts of light."""
+    """Converts colours of many poses to linear light in bytes, as the page expects."""
     return np.round(255 * linear(colours)).astype(np.uint8)
 
 
 def _sound(at: np.ndarray, quat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Poses without bad numbers, which a page would not survive."""
+    """Returns poses without non-finite values, which would crash the page."""
     sound = np.isfinite(np.hstack((at, quat))).all(1, keepdims=True)
     if sound.all():
         return at, quat

@@ -1,7 +1,7 @@
-"""The page: worlds, what is drawn of them and the panel beside it, kept together by one thread.
+"""The page keeps the worlds, the scene and the control panel consistent in one thread.
 
-Whatever a visitor does is a job for that thread, so that worlds are touched by it alone.  Where nobody visits it waits:
-worlds of the page's own stand still, and those of others are not looked at.
+Each action of a visitor is a job for that thread, so that no other thread accesses the worlds.  Without visitors the
+thread waits: the page's own worlds are not stepped, and worlds of other owners are not read.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from featherlane.viewer.settle import settle
 from featherlane.viewer.watch import Watch
 from featherlane.viewer.worker import Worker
 
-RATE = 60.0  # pictures in a second, at most
-PANEL_RATE = 8.0  # numbers and plots
-IDLE = 0.1  # between two looks for visitors [s]
-MARKS = 64  # labels of bad worlds, at most
+RATE = 60.0  # most frames per second
+PANEL_RATE = 8.0  # most updates of numbers and plots per second
+IDLE = 0.1  # interval between checks for visitors [s]
+MARKS = 64  # most labels of bad worlds
 RED, ORANGE = (200, 40, 40), (255, 150, 0)
 
 
 class Page:
-    """What a viser server shows of some worlds.
+    """Shows worlds on a viser server.
 
     Args:
-        worker: the page's thread, which makes the page and calls all of its methods but `do` and `ask`.
+        worker: the page's thread, which creates the page and calls all of its methods except `do` and `ask`.
         server: the `viser.ViserServer`.
-        source: the worlds: the page's own, somebody else's, or recorded ones.
-        drawn: how many of them are drawn, the first; None: up to 64.
+        source: the worlds: a session, a watch or a playback.
+        drawn: number of drawn worlds, the first; None for up to 64.
 
     Attributes:
-        source: what is shown now.
-        picked: the world, and the body in it, that was clicked last.
-        worlds: numbers of the worlds that are drawn.
-        message: the last complaint.
+        source: the source that is shown now.
+        picked: the last clicked world and body.
+        worlds: numbers of the drawn worlds.
+        message: the last error message.
     """
 
     def __init__(self, worker: Worker, server, source: Source, drawn: int | None = None):
@@ -63,7 +63,7 @@ class Page:
 
     # ---- from any thread ---------------------------------------------------------------------------------------------
     def do(self, job: Callable[[], Any]) -> None:
-        """Runs a job in the page's thread soon; its error is shown on the page."""
+        """Runs a job in the page's thread asynchronously; the page shows its error."""
         self.worker.do(lambda: self._guarded(lambda: self._run(job)))
 
     def ask(self, job: Callable[[], Any], timeout: float = 30.0) -> Any:
@@ -71,7 +71,7 @@ class Page:
 
         Raises:
             RuntimeError: the page is closed, or busy for longer than the timeout.
-            Exception: what the job raised.
+            Exception: the exception that the job raised.
         """
 
         def marked():
@@ -82,28 +82,28 @@ class Page:
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
     def shows(self, controls) -> bool:
-        """Whether these controls are those of the present panel."""
+        """Returns whether these controls belong to the present panel."""
         return self.panel is not None and self.panel.controls is controls
 
     def close(self) -> None:
-        """Stops looking at the worlds of others."""
+        """Stops observing worlds of other owners."""
         if isinstance(self.source, Watch):
             self.source.detach()
 
     def tell(self, message: str, title: str = "Not done", seconds: float = 8.0) -> None:
-        """A note to all visitors."""
+        """Shows a notification to all visitors."""
         self.message = message
         for client in list(self.server.get_clients().values()):
             client.add_notification(title, plain(message), auto_close_seconds=seconds, color="red")
 
     def turn(self, visitors: int) -> float:
-        """Does what is due now.
+        """Performs the updates that are due.
 
         Args:
-            visitors: how many browsers look at the page.
+            visitors: number of browsers that have the page open.
 
         Returns:
-            How long to wait for a job [s].
+            Time to wait for a job [s].
         """
         start = time.perf_counter()
         if not self._guarded(lambda: self._turn(visitors)):
@@ -111,7 +111,7 @@ class Page:
         return max(0.0, 1.0 / RATE - (time.perf_counter() - start)) if visitors else IDLE
 
     def _guarded(self, job: Callable[[], Any]) -> bool:
-        """Runs a job, shows its error on the page and stops the clock; returns whether there was none."""
+        """Runs a job; on an error shows it and stops the clock; returns whether it succeeded."""
         try:
             job()
         except FeatherlaneError as error:
@@ -150,7 +150,7 @@ class Page:
             self.panel.refresh()
 
     def _visited(self, visitors: bool) -> None:
-        """The first visitor came, or the last one left."""
+        """Handles the arrival of the first visitor and the departure of the last."""
         if isinstance(self.source, Watch):
             self.source.attach() if visitors else self.source.detach()
         elif not visitors and isinstance(self.source, Session):
@@ -164,29 +164,29 @@ class Page:
     # ---- sources -----------------------------------------------------------------------------------------------------
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """The batches that hold what is shown."""
+        """Returns the batches that hold the shown worlds."""
         if isinstance(self.source, Session):
             return tuple(part.batch for part in self.source.parts)
         return (self.source.batch,)
 
     def locate(self, world: int) -> tuple[Batch, int]:
-        """The batch of a world, and its row there."""
+        """Returns the batch of a world and its row in the batch."""
         if isinstance(self.source, Session):
             part, row = self.source.locate(world)
             return part.batch, row
         return self.source.batch, world
 
     def enter(self, source: Source) -> None:
-        """Show other worlds; `leave` comes back to these."""
+        """Shows other worlds; `leave` returns to the present ones."""
         self._pause_or_detach()
         self._stack.append(self.source)
         self._open(source, None)
 
     def leave(self) -> None:
-        """Back to the worlds that were shown before.
+        """Returns to the worlds that were shown before.
 
         Raises:
-            ModelError: there were none.
+            ModelError: there are no earlier worlds.
         """
         if not self._stack:
             raise ModelError("there is nothing to go back to")
@@ -197,7 +197,7 @@ class Page:
 
     @property
     def depth(self) -> int:
-        """How many sources can be gone back to."""
+        """Returns the number of earlier sources."""
         return len(self._stack)
 
     def _pause_or_detach(self) -> None:
@@ -207,7 +207,7 @@ class Page:
             self.source.pause()
 
     def _open(self, source: Source, drawn: int | None) -> None:
-        """Build scene and panel for some worlds."""
+        """Builds scene and panel for some worlds."""
         self.source = source
         self.panel: Any = None
         self.picked: tuple[int, int] | None = None
@@ -221,16 +221,16 @@ class Page:
         self.panel = Panel(self)
         self._draw()
 
-    # ---- what is drawn -----------------------------------------------------------------------------------------------
+    # ---- drawing -----------------------------------------------------------------------------------------------------
     def draw_first(self, n: int) -> None:
-        """Draw the first n worlds, in a grid."""
+        """Draws the first n worlds in a grid."""
         self.draw_these(np.arange(max(1, min(n, self.source.nworld))))
 
     def draw_these(self, worlds) -> None:
-        """Draw some worlds, by number.
+        """Draws worlds by number.
 
         Raises:
-            ModelError: a number that no world has.
+            ModelError: a world does not exist.
         """
         worlds = np.unique(np.asarray(worlds, int))
         wrong = worlds[(worlds < 0) | (worlds >= self.source.nworld)]
@@ -254,13 +254,13 @@ class Page:
         self.frames += 1
 
     def frame(self) -> Frame:
-        """What is drawn now."""
+        """Computes the present frame."""
         wanted = self.scene.wanted
         frames = [(first, Frame.of(batch.model, batch, rows, wanted)) for first, batch, rows in self._drawn_rows()]
         return joined(frames)
 
     def _drawn_rows(self) -> Iterator[tuple[int, Batch, np.ndarray]]:
-        """Batches with worlds that are drawn: the number of the first world, the batch, its rows."""
+        """Yields batches with drawn worlds: the number of the first world, the batch, its rows."""
         first = 0
         for batch in self.batches:
             rows = self.worlds[(self.worlds >= first) & (self.worlds < first + batch.nworld)] - first
@@ -269,7 +269,7 @@ class Page:
             first += batch.nworld
 
     def _mark(self) -> None:
-        """Labels of worlds, and the spring of the hand."""
+        """Draws labels of worlds, and the spring of the mouse."""
         wanted: dict[str, tuple[str, np.ndarray]] = {}
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
         bad = [w for w in self.bad_worlds() if w in self._offsets][:MARKS]
@@ -299,31 +299,31 @@ class Page:
         self._marks["/hand"] = (None, handle)
 
     def bad_worlds(self) -> list[int]:
-        """Numbers of the worlds whose numbers or controls were bad."""
+        """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
         if isinstance(self.source, Watch):
             status = self.source.batch.status
             return np.flatnonzero(status["bad_number"] + status["bad_control"]).tolist()
         return self.source.bad_worlds
 
-    # ---- hands -------------------------------------------------------------------------------------------------------
+    # ---- mouse -------------------------------------------------------------------------------------------------------
     def pick(self, world: int, body: int) -> None:
-        """Look at a body of a world: the panel and the plots follow."""
+        """Selects a body of a world for the panel and the plots."""
         self.picked = (world, body)
         self.panel.sync()
 
     def pick_along(self, origin, direction) -> None:
-        """Pick the first body that moves along a ray on the page; nothing where there is none.
+        """Selects the first moving body along a ray on the page; no effect if the ray hits none.
 
         Args:
-            origin: (3,) where it starts [m].
-            direction: (3,) where it goes.
+            origin: (3,) start of the ray [m].
+            direction: (3,) direction of the ray.
         """
         seen = [self.scene.is_on("geoms", g) if g in self.scene.layers["geoms"] else False for g in range(NGROUP)]
         nearest, found = np.inf, None
         for first, batch, rows in self._drawn_rows():
             starts = np.asarray(origin) - np.array([self._offsets[first + row] for row in rows.tolist()])
             arguments = starts[:, None], np.asarray(direction, float), seen, True, -1, np.inf
-            # not `batch.ray`, which refuses signed distance fields: to pick one, its bounding box is near enough
+            # `batch.ray` refuses signed distance fields; this query uses their bounding boxes, which is enough here
             hits = batch.query(Rays(batch.model, len(rows), batch.dtype, *arguments), rows)
             distance = np.where(hits.geom[:, 0] >= 0, hits.distance[:, 0], np.inf)
             k = int(distance.argmin())
@@ -334,14 +334,14 @@ class Page:
             self.pick(*found)
 
     def drag(self, world: int, body: int, drag: Drag) -> None:
-        """Follow the mouse.
+        """Applies a drag of the mouse.
 
         Args:
-            world, body: what it holds.
-            drag: where, in the axes of the page.
+            world, body: dragged world and body.
+            drag: the drag, in the axes of the page.
 
         Raises:
-            ModelError: the worlds are not the page's own, or the body is fixed.
+            ModelError: the page does not own the worlds, or the body is fixed.
         """
         if not isinstance(self.source, Session):
             if drag.phase == "start":
@@ -360,7 +360,7 @@ class Page:
 
 
 def joined(frames: list[tuple[int, Frame]]) -> Frame:
-    """One frame of several batches, each with the number of its first world."""
+    """Joins the frames of several batches, each with the number of its first world."""
     if len(frames) == 1 and frames[0][0] == 0:
         return frames[0][1]
     values: dict[str, Any] = {}
@@ -374,7 +374,7 @@ def joined(frames: list[tuple[int, Frame]]) -> Frame:
 
 
 def _joined(parts: list[Any], counts: np.ndarray) -> Any:
-    """Arrays one after the other; records of arrays, whose `world` counts places among the drawn ones, likewise."""
+    """Concatenates arrays, and records of arrays, whose `world` is an index among the drawn worlds."""
     if any(part is None for part in parts):
         return None
     if isinstance(parts[0], np.ndarray):

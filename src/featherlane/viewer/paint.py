@@ -1,4 +1,4 @@
-"""Colours that say something of bodies: what sleeps is grey, and each constraint island has a colour of its own."""
+"""Colours bodies by state: sleeping trees are grey, and each constraint island has a separate colour."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from featherlane.viewer.frame import Frame
 from featherlane.viewer.instances import Paint
 
 GREY = (0.33, 0.34, 0.37)
-GOLDEN = 0.6180339887  # part of a circle of hues between one island and the next: neighbours differ
+GOLDEN = 0.6180339887  # hue difference between consecutive islands, as part of a full circle
 
 
 def hues(islands: np.ndarray) -> np.ndarray:
-    """A colour (..., 3) for each number of an island."""
+    """Returns a colour (..., 3) for each island number."""
     table = np.array([colorsys.hsv_to_rgb(GOLDEN * i % 1.0, 0.75, 0.9) for i in range(int(islands.max(initial=0)) + 1)])
     return table[np.maximum(islands, 0)]
 
 
 def paint(model: Model, frame: Frame, sleep: bool, islands: bool) -> Paint | None:
-    """Colours of bodies in a frame, None where no body has one.
+    """Computes the colours of bodies in a frame, None if none is painted.
 
     Args:
         model: the model.
         frame: the frame.
-        sleep: paint what sleeps.
-        islands: paint islands; what sleeps is grey all the same.
+        sleep: whether to paint sleeping trees.
+        islands: whether to paint islands; sleeping trees are grey in either case.
     """
     tree, shape = model.body_treeid, frame.pos.shape[:2]
     painted, colours = np.zeros(shape, bool), np.zeros((*shape, 3))

@@ -1,4 +1,4 @@
-"""The ways of tendons as straight pieces, of many worlds at once; an arc round a geom is several of them.
+"""Computes tendon paths as straight segments, for many worlds at once; an arc around a geom is several segments.
 
 Source: MuJoCo mj_tendon; `fl.tendon_path` for one world.
 """
@@ -14,17 +14,17 @@ from featherlane.model.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
 from featherlane.model.model import Model
 from featherlane.simulation.query.arc import Arcs
 
-PIECES = 8  # of an arc
+PIECES = 8  # segments per arc
 
 
 @dataclass
 class Paths:
-    """Straight pieces of tendons, of all drawn worlds.
+    """Straight segments of tendons, of all drawn worlds.
 
     Attributes:
-        world: (k,) place of the world among the drawn ones.
+        world: (k,) index of the world among the drawn worlds.
         tendon: (k,) the tendon.
-        start, end: (k, 3) [m].
+        start, end: (k, 3) end points [m].
     """
 
     world: np.ndarray
@@ -34,19 +34,19 @@ class Paths:
 
 
 def paths(model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarray, arcs: Arcs) -> Paths:
-    """The pieces of all tendons.
+    """Computes the segments of all tendons.
 
     Args:
         model: the model.
         sites: (n, nsite, 3) positions of sites [m].
         centres: (n, ngeom, 3) positions of geoms [m].
-        frames: (n, ngeom, 9) their orientations.
-        arcs: where tendons bend.
+        frames: (n, ngeom, 9) orientations of geoms.
+        arcs: arcs of tendons around geoms.
     """
     n, kind, obj = len(sites), model.wrap_type, model.wrap_objid
     tendon = np.repeat(np.arange(model.ntendon), model.tendon_num)
     everywhere = np.ones((n, 1), bool)
-    # from a site to the next, within one tendon and one branch of it
+    # segments between consecutive sites of the same tendon and branch
     first = np.flatnonzero((kind[:-1] == WRAP_SITE) & (kind[1:] == WRAP_SITE) & (tendon[:-1] == tendon[1:]))
     found = [(tendon[first], everywhere, sites[:, obj[first]], sites[:, obj[first + 1]])]
     k = np.flatnonzero(kind >= WRAP_SPHERE)
@@ -62,15 +62,15 @@ def paths(model: Model, sites: np.ndarray, centres: np.ndarray, frames: np.ndarr
 
 
 def _flat(n: int, tendon: np.ndarray, there: np.ndarray, start: np.ndarray, end: np.ndarray):
-    """Those pieces (n, k) that are there, one after the other."""
+    """Returns the segments (n, k) that exist, flattened."""
     world, piece = np.nonzero(np.broadcast_to(there, (n, len(tendon))))
     return world, tendon[piece], start[world, piece], end[world, piece]
 
 
 def _bent(model: Model, k: np.ndarray, centre: np.ndarray, R: np.ndarray, arcs: Arcs) -> list[np.ndarray]:
-    """Points along arcs, PIECES + 1 times (n, k, 3), in a plane through the centre, or across a cylinder's axis."""
+    """Computes PIECES + 1 arrays (n, k, 3) of points along arcs, in a plane through the centre or around a cylinder."""
     first, last = (np.einsum("nkji,nkj->nki", R, arcs.ends[:, :, i] - centre) for i in (0, 1))
-    # along a cylinder's axis the way is a straight line of the angle
+    # along a cylinder's axis the position is linear in the angle
     along = np.where((model.wrap_type[k] == WRAP_CYLINDER)[:, None], (0.0, 0.0, 1.0), 0.0)
     low, high = first * along, last * along
     a, b = first - low, last - high
@@ -79,7 +79,7 @@ def _bent(model: Model, k: np.ndarray, centre: np.ndarray, R: np.ndarray, arcs: 
     height = np.linalg.norm(across, axis=-1, keepdims=True)
     angle = np.arctan2(height, np.einsum("nki,nki->nk", a, b)[..., None] / np.maximum(radius, 1e-12))
     turn = np.where(height > 1e-9 * radius, across / np.maximum(height, 1e-12), 0.0) * radius
-    # the long way round, where the arc is that long
+    # if the arc is the long one, go the long way around
     rise = np.linalg.norm(high - low, axis=-1)
     flat = np.sqrt(np.maximum(arcs.length**2 - rise**2, 0.0)) / np.maximum(radius[..., 0], 1e-12)
     angle = np.where((flat > np.pi + 1e-3)[..., None], angle - 2 * np.pi, angle)

@@ -1,4 +1,4 @@
-"""What geoms and sites are made of: a few unit meshes, stretched and put in place, and meshes that are their own."""
+"""Decomposes geoms and sites into scaled unit meshes and individual meshes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from featherlane.viewer.instances import Part
 from featherlane.viewer.look import PLAIN, Look, Looks
 from featherlane.viewer.shapes import Mesh
 
-SHARED = 48  # capsules of equal proportions from which on they have a mesh of their own, and are no three pieces
+SHARED = 48  # number of capsules of equal proportions from which they share one mesh instead of three pieces each
 UPSIDE_DOWN = (0.0, 1.0, 0.0, 0.0)
 
 
 class Solid(NamedTuple):
-    """A shape that a body carries.
+    """A shape that is attached to a body.
 
     Attributes:
         kind: type of the geom.
-        data: mesh or height field, -1: none.
-        body, pos, quat: where it is, in the body's frame.
-        size: (3,) as of a geom.
+        data: number of the mesh or height field, -1 for none.
+        body, pos, quat: the body, and the pose in its frame.
+        size: (3,) sizes as those of a geom.
         rgba: colour.
-        look: what its surface is like beside its colour.
+        look: surface without its colour.
     """
 
     kind: int
@@ -43,15 +43,15 @@ class Solid(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What can be drawn by one node of the page.
+    """Key of the parts that one node of the page can draw.
 
     Attributes:
-        mesh: its triangles, by name.
-        fixed: it does not move.
-        clear: light goes through it.
-        look: its surface, where it has a texture, else plain.
-        rgba: its colour there, else none.
-        repeat: how often the texture is repeated.
+        mesh: name of the triangles.
+        fixed: whether it is static.
+        clear: whether it is transparent.
+        look: its surface if it has a texture, else the plain one.
+        rgba: its colour if it has a texture, else none.
+        repeat: number of repetitions of the texture.
     """
 
     mesh: Hashable
@@ -63,7 +63,7 @@ class Kind(NamedTuple):
 
 
 def geoms(model: Model, looks: Looks) -> list[Solid]:
-    """The geoms of the model."""
+    """Returns the geoms of the model."""
     m, colour = model.__dict__, looks.colours("geom")
     return [
         solid._replace(rgba=rgba, look=looks.look(i))
@@ -72,34 +72,34 @@ def geoms(model: Model, looks: Looks) -> list[Solid]:
 
 
 def sites(model: Model, looks: Looks) -> list[Solid]:
-    """The sites of the model."""
+    """Returns the sites of the model."""
     solids = zip(_solids(model.__dict__, "site"), looks.colours("site"), strict=True)
     return [solid._replace(rgba=rgba) for solid, rgba in solids]
 
 
 def _solids(m, kind: str) -> Iterator[Solid]:
-    """All solids of a kind, white."""
+    """Yields all solids of a kind, in white."""
     columns = (m[f"{kind}_{name}"] for name in ("type", "dataid", "bodyid", "pos", "quat", "size"))
     for k, data, body, pos, quat, size in zip(*columns, strict=True):
         yield Solid(int(k), int(data), int(body), pos, quat, size, np.ones(4))
 
 
 def detail(count: int) -> int:
-    """Steps round a shape that is drawn `count` times: a page draws about a million triangles without effort."""
+    """Computes the segments of a shape that is drawn `count` times; a page can draw about a million triangles."""
     return 32 if count <= 300 else 20 if count <= 2000 else 8
 
 
 def sorted_parts(
     model: Model, solids: Iterable[Solid], nworld: int, hulls: bool, infinite: float
 ) -> dict[Kind, list[Part]]:
-    """Parts of solids, by what one node can draw.
+    """Groups the parts of solids by the node that can draw them.
 
     Args:
         model: the model.
-        solids: what is drawn.
-        nworld: how many worlds are.
-        hulls: draw meshes as their hulls.
-        infinite: half side of a plane without end [m].
+        solids: solids to draw.
+        nworld: number of worlds.
+        hulls: whether to draw meshes as their hulls.
+        infinite: half side of an infinite plane [m].
     """
     solids = list(solids)
     proportions = Counter(_ratio(solid) for solid in solids if solid.kind == CAPSULE)
@@ -121,7 +121,7 @@ def _ratio(solid: Solid) -> float:
 
 
 def _repeat(solid: Solid, part: Part) -> tuple[float, float]:
-    """How often a texture is repeated over a shape; a mesh has places of its own."""
+    """Returns the repetitions of a texture over a shape; a mesh has its texture coordinates."""
     x, y = solid.look.repeat
     if solid.look.per_metre and solid.kind not in (MESH, HFIELD):  # of unit size, which is 2 m
         return x * float(part.scale[0]), y * float(part.scale[1])
@@ -129,7 +129,7 @@ def _repeat(solid: Solid, part: Part) -> tuple[float, float]:
 
 
 def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[tuple[Hashable, Part]]:
-    """Meshes by name, and how they are placed."""
+    """Yields the names of meshes and their placement."""
 
     def part(scale, pos=None, quat=IDENTITY) -> Part:
         at = solid.pos if pos is None else solid.pos + to_world(solid.quat, np.asarray(pos, float))
@@ -159,7 +159,7 @@ def _parts(solid: Solid, whole: bool, hulls: bool, infinite: float) -> Iterator[
 
 
 def mesh_of(model: Model, key: Hashable, count: int) -> Mesh:
-    """The triangles that go by a name, for something that is drawn `count` times."""
+    """Returns the triangles of a name, for a shape that is drawn `count` times."""
     if isinstance(key, str):
         flat = {"rectangle": shapes.rectangle, "box": shapes.box}
         return flat[key]() if key in flat else getattr(shapes, key)(detail(count))

@@ -1,4 +1,4 @@
-"""Recorded frames of worlds, played: what `featherlane simulate --out` wrote, or the last second of a bad world."""
+"""Plays recorded frames of worlds: a file of `featherlane simulate --out`, or the last second of a bad world."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from featherlane.viewer.session import SPEEDS, Session
 
 NEEDED = ("time", "qpos")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
-MOST_LAG = 0.1  # of the wall clock that is made up for [s]
+MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
 
 
 class Playback:
-    """Frames of worlds, one after the other.
+    """Plays frames of worlds.
 
     Args:
         model: the model.
-        frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, and what there is of `qvel`, `act`, `ctrl`,
-            `mocap_pos`, `mocap_quat` and `status`.
-        source: what errors call them.
+        frames: arrays (nworld, nframe, ...) by name: `time` and `qpos`, optionally `qvel`, `act`, `ctrl`, `mocap_pos`,
+            `mocap_quat` and `status`.
+        source: name of the frames in error messages.
 
     Attributes:
-        batch: the worlds in the present frame.
-        position: number of the frame.
+        batch: the worlds at the present frame.
+        position: number of the present frame.
 
     Raises:
-        ModelError: frames are missing, or not of this model.
+        ModelError: frames are missing, or do not fit this model.
     """
 
     def __init__(self, model: Model, frames: Mapping[str, np.ndarray], source: str = "recording"):
@@ -51,22 +51,22 @@ class Playback:
 
     @property
     def times(self) -> np.ndarray:
-        """Time of each frame, of the first world [s]."""
+        """Returns the time of each frame of the first world [s]."""
         return self.frames["time"][0]
 
     @property
     def bad_worlds(self) -> list[int]:
-        """Worlds whose numbers or controls were bad until the present frame."""
+        """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
         if "status" not in self.frames:
             return []
         bad = [STATUS.index("bad_number"), STATUS.index("bad_control")]
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:
-        """Show a frame.
+        """Shows a frame.
 
         Raises:
-            ModelError: no such frame.
+            ModelError: the frame does not exist.
         """
         self.position = count("frame", frame, 0, self.nframe - 1)
         for name in SHOWN:
@@ -78,10 +78,10 @@ class Playback:
         self._clock = float(self.times[frame])
 
     def tick(self, now: float | None = None) -> bool:
-        """Show the frame that is due; at the end the clock stops.
+        """Shows the frame that is due; the clock stops at the end.
 
         Returns:
-            Whether it is another one than before.
+            Whether the frame has changed.
         """
         now = time.perf_counter() if now is None else now
         last, self._last = self._last, now
@@ -91,7 +91,7 @@ class Playback:
         before, self.pace = self.position, self.speed
         clock = self._clock + min(max(now - last, 0.0), MOST_LAG) * self.speed
         ahead = self.times[before:]
-        # a world that was reset has times that run backwards: then frames follow each other
+        # after a reset the times of a world decrease; then frames are played one by one
         due = before + int(np.searchsorted(ahead, clock, "right")) - 1 if (np.diff(ahead) > 0).all() else before + 1
         if due > before:
             self.seek(min(due, self.nframe - 1))
@@ -101,30 +101,30 @@ class Playback:
         return self.position != before
 
     def run(self) -> None:
-        """Play, from the start where the end is reached."""
+        """Plays, from the start if the end is reached."""
         if self.position == self.nframe - 1:
             self.seek(0)
         self.running, self._last = True, None
 
     def pause(self) -> None:
-        """Stop."""
+        """Pauses the playback."""
         self.running = False
 
     def set_speed(self, speed: float) -> None:
-        """Set how fast frames go, 1 in real time.
+        """Sets the speed; 1 is real time.
 
         Raises:
-            ModelError: not within 0.01 to 10.
+            ModelError: the speed is outside of 0.01 to 10.
         """
         self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, frames: int = 1) -> None:
-        """Some frames on, or to the last one."""
+        """Advances by some frames, at most to the last one."""
         self.pause()
         self.seek(min(self.position + frames, self.nframe - 1))
 
     def step_back(self) -> bool:
-        """One frame back; whether there was one."""
+        """Goes back one frame and returns whether there was one."""
         self.pause()
         if self.position == 0:
             return False
@@ -132,15 +132,15 @@ class Playback:
         return True
 
     def session(self) -> Session:
-        """Worlds that run on by themselves from the present frame, which holds position, velocity and control alone."""
+        """Returns a session that continues from the present frame, which holds only position, velocity and control."""
         return Session.from_batch(self.batch)
 
 
 def read_recording(path: str | Path) -> dict[str, Any]:
-    """The arrays of a recording that `featherlane simulate --out` wrote, or of a bookmark.
+    """Reads a recording of `featherlane simulate --out`, or a bookmark.
 
     Raises:
-        ModelError: no such file, or not one of these.
+        ModelError: the file does not exist, or has another format.
     """
     path = Path(path).expanduser()
     held = read_arrays(path, str(path), "cannot be read as a recording")
@@ -153,7 +153,7 @@ def read_recording(path: str | Path) -> dict[str, Any]:
 
 
 def _checked(model: Model, frames: Mapping[str, np.ndarray], source: str) -> dict[str, np.ndarray]:
-    """The frames that are shown, or an error that says what does not fit."""
+    """Returns the frames to show, or raises an error that names what does not fit."""
     missing = [name for name in NEEDED if name not in frames]
     if missing:
         raise ModelError(f"{source}: lacks {', '.join(missing)}")

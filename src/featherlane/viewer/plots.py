@@ -1,4 +1,4 @@
-"""Live plots on the page: numbers of the worlds picked, over the last seconds."""
+"""Draws live plots on the page: quantities of the selected worlds over the last seconds."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from featherlane.viewer.settle import settle
 
 POINTS = 300
 MOST_PLOTS = 6
-MOST_WORLDS = 4  # whose lines a plot has
-HEIGHT = 150  # of a plot [pixels]
+MOST_WORLDS = 4  # most worlds with lines in a plot
+HEIGHT = 150  # height of a plot [pixels]
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f")
 FIRST = ("energy", "contacts")
 
 
 class Plots:
-    """Charts in a folder of the page, one for each quantity.
+    """Charts in a folder of the page, one per quantity.
 
     Args:
-        server: the page's.
-        container: where they are drawn, a context manager.
+        server: server of the page.
+        container: folder to draw in, a context manager.
         model: the model.
-        locate: from a world's number to its batch and its row there.
-        batches: of the worlds; what a solver reports may differ between them.
-        reported: whether steps of these worlds report how they went (recorded frames have no steps).
+        locate: function from a world's number to its batch and row.
+        batches: batches of the worlds; solver reports can differ between them.
+        reported: whether steps of these worlds set solver reports (recorded frames have no steps).
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Plots:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is plotted."""
+        """Returns the plotted quantities."""
         return tuple(self._charts)
 
     def add(self, name: str) -> None:
-        """Plot a quantity, too; see `sample.quantity` for what it may be.
+        """Adds a plot of a quantity; see `sample.quantity` for the names.
 
         Raises:
-            ModelError: there is no such quantity, or there are too many plots.
+            ModelError: the quantity does not exist, or there are too many plots.
         """
         if name in self._charts:
             return
@@ -70,7 +70,7 @@ class Plots:
         self._points.clear()
 
     def remove(self, name: str) -> None:
-        """Plot it no longer."""
+        """Removes the plot of a quantity."""
         found = self._charts.pop(name, None)
         self._points.clear()
         if found is not None and found[1] is not None:
@@ -78,15 +78,15 @@ class Plots:
             found[1].remove()
 
     def clear(self) -> None:
-        """Forget the past: the time jumped."""
+        """Discards the past values, after a jump in time."""
         self._points.clear()
 
     def take(self, time: float, worlds: Sequence[int]) -> None:
-        """Take the present numbers of some worlds.
+        """Records the present values of some worlds.
 
         Args:
-            time: their place on the axis [s].
-            worlds: the worlds, of which the first 4 are plotted.
+            time: position on the time axis [s].
+            worlds: the worlds; the first 4 are plotted.
         """
         worlds = tuple(worlds[:MOST_WORLDS])
         if worlds != self._worlds:
@@ -113,7 +113,7 @@ class Plots:
         self._points.append((time, [np.concatenate(line) for line in lines]))
 
     def draw(self) -> None:
-        """Send what was taken."""
+        """Sends the recorded values to the page."""
         if len(self._points) < 2:
             return
         x = np.array([time for time, _ in self._points])

@@ -1,4 +1,4 @@
-"""Text on the page: the only place where names from a model, a file or a visitor meet markup.
+"""Text on the page; only here do names from a model, a file or a visitor enter markup.
 
 The page renders Markdown with raw HTML, links and (in other releases of viser) JavaScript, and the server reads images
 that Markdown names.  So the panel contains no Markdown: its texts are constant HTML templates, and each value is
@@ -19,13 +19,13 @@ def markup(template: str, *values: Any) -> str:
 
     Args:
         template: HTML with a `{}` for each value.
-        values: shown as text.
+        values: values, shown as text.
     """
     return template.format(*(html.escape(plain(value)) for value in values))
 
 
 def plain(value: Any) -> str:
-    """Returns a text that can be sent: a lone surrogate, as in the name of a file, would close all connections."""
+    """Returns text that is safe to send: a lone surrogate, as in a file's name, would close all connections."""
     text = str(value).encode("utf-8", "replace").decode()
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
@@ -34,7 +34,7 @@ class Prose:
     """A paragraph of the panel.
 
     Args:
-        gui: of the viser server.
+        gui: GUI of the viser server.
         template, values: as in `markup`.
     """
 
@@ -44,7 +44,7 @@ class Prose:
 
     @property
     def content(self) -> str:
-        """The HTML that the page shows."""
+        """Returns the HTML that the page shows."""
         return self._handle.content
 
     def show(self, template: str, *values: Any) -> None:

@@ -1,7 +1,7 @@
-"""Numbers of a world to be plotted, by name: energy, contacts, the solver's effort, any sensor, any field.
+"""Computes plotted quantities of a world by name: energy, contacts, solver effort, any sensor, any field.
 
-A state is copied into a batch of one world, and a forward pass there finds what follows from it: the worlds themselves
-are not touched, whoever runs them.  Reports of a solver are those of the world's last step where it took one.
+A forward pass in a batch of one world computes them from a copy of the state; the observed worlds do not change.
+Solver reports come from the world's last step if it took one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.recordings import BINDABLE
 
-MOST_LINES = 8  # of one quantity and one world
+MOST_LINES = 8  # most lines per quantity and world
 UNITS = {"energy": "J", "contacts": "", "iterations": "", "residual": ""}
 FIELD_OF = {"contacts": "ncon", "iterations": "solver_niter", "residual": "solver_residual"}
 PATTERN = re.compile(r"(\w+)(?:\[(.*)\])?")
-# what an axis of a field counts
+# element type of an axis of a field
 KINDS = {
     "nbody": "body",
     "njnt": "joint",
@@ -41,14 +41,14 @@ KINDS = {
 
 @dataclass
 class Quantity:
-    """What is plotted.
+    """A plotted quantity.
 
     Attributes:
-        name: as it was asked for.
-        unit: of its numbers.
-        labels: of its lines.
-        field: what a batch binds for it.
-        read: from the field's row of a world to its numbers.
+        name: name as requested.
+        unit: unit of the values.
+        labels: labels of the lines.
+        field: the field of a batch to read.
+        read: function from a world's row of the field to the values.
     """
 
     name: str
@@ -59,16 +59,16 @@ class Quantity:
 
 
 def quantity(model: Model, name: str) -> Quantity:
-    """What a name means.
+    """Parses the name of a quantity.
 
     Args:
         model: the model.
-        name: `energy`, `contacts`, `iterations`, `residual`; a sensor; or a field of `fl.Data`, with an index where
-            only a part is meant: `qpos[2]`, `xpos[torso]`, `xpos[torso, 2]`.
+        name: `energy`, `contacts`, `iterations`, `residual`; a sensor; or a field of `fl.Data`, with an index for a
+            part of it: `qpos[2]`, `xpos[torso]`, `xpos[torso, 2]`.
 
     Raises:
-        UnsupportedFeatureError: a sensor that is not computed.
-        ModelError: nothing of that name, an index that is none, or nothing that has numbers.
+        UnsupportedFeatureError: the sensor is not computed.
+        ModelError: the name is unknown, an index is invalid, or the quantity has no numbers.
     """
     name = name.strip()
     if name == "energy":
@@ -81,7 +81,7 @@ def quantity(model: Model, name: str) -> Quantity:
 
 
 def names(model: Model) -> list[str]:
-    """Names that can be asked for, the likely ones first."""
+    """Returns valid names, the most common ones first."""
     fields = [f.name for f in DATA.fields if f.kind == "real" and f.name in BINDABLE and 0 not in f.dims(_sizes(model))]
     first = [n for n in ("qpos", "qvel", "qacc", "ctrl", "actuator_force", "qfrc_constraint", "xpos") if n in fields]
     return list(dict.fromkeys((*UNITS, *filter(None, model.names("sensor")), *first, *fields)))
@@ -121,7 +121,7 @@ def _field(model: Model, text: str) -> Quantity:
 
 
 def _position(model: Model, text: str, part: str, axis: str, length: int) -> int:
-    """An index, by number or by the name of an element."""
+    """Parses an index, a number or the name of an element."""
     if part.lstrip("-").isdigit():
         if not -length <= int(part) < length:
             raise ModelError(f"plot: {text!r}: got {part}, allowed are 0 to {length - 1}")
@@ -140,7 +140,7 @@ class Sampler:
     """Reads quantities of worlds of a model.
 
     Args:
-        batch: the worlds, or others of the same model.
+        batch: the worlds, or other worlds of the same model.
     """
 
     def __init__(self, batch: Batch):
@@ -148,13 +148,13 @@ class Sampler:
         self.probe.mute()
 
     def values(self, batch: Batch, row: int, wanted: list[Quantity], reported: bool = True) -> list[np.ndarray]:
-        """Numbers of a world in its present state.
+        """Returns the values of a world in its present state.
 
         Args:
-            batch: the worlds, of the probe's model.
-            row: the world.
-            wanted: what is read.
-            reported: the world's last step has told how it went; else a forward pass does.
+            batch: the worlds, of the sampler's model.
+            row: row of the world.
+            wanted: quantities to read.
+            reported: whether the world's last step set solver reports; otherwise a forward pass computes them.
 
         Returns:
             An array for each quantity.

@@ -1,4 +1,4 @@
-"""`Scene`: all that is drawn of some worlds, layer by layer, on the page of a viser server."""
+"""`Scene`: draws worlds layer by layer on the page of a viser server."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from featherlane.viewer.paint import paint
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
 from featherlane.viewer.tendons import Tendons
 
-SHOWN = (0, 1, 2)  # groups that are drawn at first, as in MuJoCo
-AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are
+SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo
+AT_FIRST = ("geoms", "sites", "tendons", "sleep")  # layers that are drawn initially
 SIZES = (*(f"{kind}_{name}" for kind in ("geom", "site") for name in ("pos", "quat", "size")), "hfield_data")
-APART = 1.25  # distance of neighbours in a grid of worlds, in their widths
-ENDLESS = 20.0  # half side of a tilted plane without end, in extents
+APART = 1.25  # distance of neighbours in a grid of worlds, relative to their width
+ENDLESS = 20.0  # half side of an infinite tilted plane, in extents
 
 
 class Scene:
-    """Worlds of a model on a page.
+    """Draws worlds of a model on a page.
 
     Args:
         server: a `viser.ViserServer`.
         model: the model.
-        nworld: how many worlds there are to be drawn from.
+        nworld: number of worlds.
 
     Attributes:
-        layers: what can be drawn, by name, with the groups that there are; no groups: the layer is one.
-        draggable: functions that are called with a world's number, a body's and a `Drag` while somebody holds the body
-            by the mouse, with Ctrl.
-        centre, extents: middle of the model in qpos0, and lengths of the box about it (3,) [m].
+        layers: layers by name with their groups; empty if a layer has no groups.
+        draggable: functions that are called with the world's number, the body and a `Drag` while a visitor drags the
+            body with the mouse and Ctrl.
+        centre, extents: centre of the model in qpos0, and side lengths of its bounding box (3,) [m].
 
     Raises:
-        TypeError: `model` is no Model.
+        TypeError: `model` is not a `Model`.
         ModelError: nworld below 1.
     """
 
@@ -94,27 +94,27 @@ class Scene:
         for name, group in self._on:
             self.switch(name, group, name in AT_FIRST and group in (None, *SHOWN))
 
-    # ---- what is drawn -----------------------------------------------------------------------------------------------
+    # ---- layers ------------------------------------------------------------------------------------------------------
     @property
     def wanted(self) -> frozenset[str]:
-        """Layers of which something is switched on: what `Frame.of` is to compute."""
+        """Returns the layers that are at least partly on, for `Frame.of`."""
         return frozenset(name for (name, _), on in self._on.items() if on)
 
     def is_on(self, layer: str, group: int | None = None) -> bool:
-        """Is a layer, or one group of it, drawn?  Without a group: any of its groups."""
+        """Returns whether a layer, or one group of it, is drawn; without a group, whether any group is."""
         self._check(layer, group)
         return any(on for (name, g), on in self._on.items() if name == layer and group in (None, g))
 
     def switch(self, layer: str, group: int | None, on: bool) -> None:
-        """Draw a layer, or one group of it, or no longer; what it needs comes with the next frame.
+        """Turns a layer, or one group of it, on or off; its data comes with the next frame.
 
         Args:
-            layer: its name, one of `layers`.
-            group: the group, None for all of them.
+            layer: name of the layer, one of `layers`.
+            group: the group; None for all groups.
             on: whether it is drawn.
 
         Raises:
-            ModelError: no such layer or group.
+            ModelError: the layer or the group does not exist.
         """
         self._check(layer, group)
         for name, g in self._on:
@@ -136,7 +136,7 @@ class Scene:
             raise ModelError(f"group: layer {layer} has no {group!r}, allowed are {allowed}")
 
     def show(self, frame: Frame) -> None:
-        """Draw a frame; layers that it was not made for wait for the next one."""
+        """Draws a frame; layers without data in it wait for the next one."""
         if not all(np.array_equal(self._sizes[name], self.model.__dict__[name]) for name in SIZES):
             self._resize()
         self._frame, offsets = frame, self.spread(frame.worlds)
@@ -151,25 +151,25 @@ class Scene:
         self.server.flush()
 
     def _resize(self) -> None:
-        """Let all be made anew: sizes, offsets or heights of the model have changed."""
+        """Rebuilds everything after sizes, offsets or heights of the model have changed."""
         self._sizes = {name: self.model.__dict__[name].copy() for name in SIZES}
         for layer in (*self._solids.values(), self._ground):
             layer.rebuild()
 
     def rebuild(self) -> None:
-        """Draw all anew: colours or textures of `model.mj_model` have changed; sizes are looked at for each frame."""
+        """Redraws everything after colours or textures of `model.mj_model` have changed; each frame reads sizes."""
         self._resize()
         if self._frame is not None:
             self.show(self._frame)
 
     def spread(self, worlds: ArrayLike) -> np.ndarray:
-        """Where the origins of worlds are drawn: a grid about the origin, in the order given.
+        """Computes the drawn origins of worlds: a grid about the origin, in the given order.
 
         Args:
             worlds: (n,) their numbers.
 
         Returns:
-            (n, 3) [m].
+            (n, 3) origins [m].
         """
         n = len(np.atleast_1d(worlds))
         columns = max(int(np.ceil(np.sqrt(n))), 1)
@@ -180,7 +180,7 @@ class Scene:
         return np.column_stack((x, y, np.zeros(n)))
 
     def aim(self, offsets: np.ndarray) -> None:
-        """Let a page that is opened, or whose view is reset, look at worlds that are drawn here, (n, 3)."""
+        """Points the initial view of a page at worlds that are drawn at these offsets (n, 3)."""
         reach = self._reach + float(np.abs(offsets).max(initial=0.0))
         middle = self._middle + offsets.mean(0)
         self.server.initial_camera.position = tuple(middle + reach * np.array((1.1, -1.6, 0.9)))
@@ -193,11 +193,11 @@ class Scene:
 
 
 def _bounds(model: Model, moving: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Centre (3,) of all shapes but planes in qpos0, and lengths of the box about their balls (3,) [m].
+    """Computes the centre (3,) of all shapes except planes in qpos0, and the side lengths of the bounding box (3,) [m].
 
     Args:
         model: the model.
-        moving: only of shapes that move, where there are any.
+        moving: whether to use only moving shapes, if there are any.
     """
     data = Data(model)
     run(model, data, kinematics)

@@ -1,7 +1,7 @@
-"""Worlds that the page runs by itself: against the clock, step by step, back in time, with a hand in them.
+"""Worlds that the page runs: in real time, step by step, back in time, and with mouse forces.
 
-A session knows no browser.  All its calls are made by one thread; what a user gives that is refused raises a
-ModelError and changes nothing.
+A session does not depend on a browser.  One thread makes all its calls; a refused argument raises a ModelError and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -24,58 +24,58 @@ from featherlane.viewer.hand import Hand
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.incident import Incident, incident_of
 
-BAD = ("bad_number", "bad_control")  # counts of `status` that mark a world
+BAD = ("bad_number", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
-PIECE = 32  # steps between two moments, at most
-MOST_LAG = 0.1  # of the wall clock that is made up for [s]
-FIRST_STEPS = 100  # of a page, whose time is not known yet
-TICK_SECONDS = 0.03  # that steps may take before the page is drawn again
-FEW = 16  # worlds that one thread steps
+PIECE = 32  # most steps between two moments of the history
+MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]
+FIRST_STEPS = 100  # steps of a new page before its step time is measured
+TICK_SECONDS = 0.03  # longest time for steps before the page is redrawn [s]
+FEW = 16  # number of worlds from which on all cores step them; below, one thread
 SPEEDS = (0.01, 10.0)
 
 
 @dataclass
 class Part:
-    """Batches of a session that differ in what worlds cannot: their model's options."""
+    """A batch of a session; parts differ in model options, which worlds of one batch share."""
 
     batch: Batch
     hand: Hand
     label: str = ""
 
     def kept(self) -> Kept:
-        """All that lasts of the worlds."""
+        """Returns the persistent state of the worlds."""
         return {name: array for name, array in self.batch.checkpoint().items() if not name.startswith("model.")}
 
     def restore(self, kept: Kept) -> None:
-        """Go on from what lasted, under the model as it is now."""
+        """Restores a persistent state under the present model."""
         own = {f"model.{name}": rows for name, rows in self.batch.expanded_fields.items()}
         self.batch.restore(kept | own)
 
     def world(self, row: int) -> tuple[np.ndarray, np.ndarray, tuple]:
-        """Position, velocity and poses of mocap bodies of a world."""
+        """Returns position, velocity and poses of mocap bodies of a world."""
         b = self.batch
         return b.qpos[row], b.qvel[row], (b.mocap_pos[row], b.mocap_quat[row])
 
     def bad(self) -> np.ndarray:
-        """How often each world was bad, (nworld,)."""
+        """Returns the number of bad steps of each world, (nworld,)."""
         status = self.batch.status
         return np.sum([status[name] for name in BAD], axis=0)
 
 
 class Session:
-    """Worlds in time.
+    """Steps worlds, with a history.
 
     Args:
-        parts: the batches; worlds are numbered through all of them.
-        seconds: of the session's clock that can be gone back.
+        parts: the batches; worlds are numbered consecutively through all parts.
+        seconds: length of the history on the session's clock [s].
 
     Attributes:
-        model: of the first part; the session's own, and so is every batch.
-        running, speed: whether the clock moves the worlds, and how fast (1: real time).
-        clock: seconds that the session has run; a reset does not set it back.
-        pace: how fast it really is: simulated seconds in one of the wall clock.
-        history: the last seconds; `position` is where in it the worlds stand, None at its end.
-        incidents: worlds that turned bad, ready to be replayed; the first of each world, 16 at most.
+        model: model of the first part; the session owns it and all batches.
+        running, speed: whether the clock steps the worlds, and how fast (1: real time).
+        clock: time that the session has run [s]; a reset does not set it back.
+        pace: measured speed: simulated time per wall-clock time.
+        history: the last seconds; `position` is the present place in it, None at its end.
+        incidents: failures of worlds, ready for replay; the first of each world, 16 at most.
     """
 
     def __init__(self, parts: Sequence[Part], seconds: float = SECONDS):
@@ -99,11 +99,11 @@ class Session:
         dtype: DTypeLike = "float64",
         seconds: float = SECONDS,
     ) -> Session:
-        """Worlds of a copy of a model, at its defaults.
+        """Creates a session of a copy of a model, at its defaults.
 
         Raises:
-            TypeError: `model` is no Model.
-            ModelError: numbers out of range.
+            TypeError: `model` is not a `Model`.
+            ModelError: a number is out of range.
         """
         check_model(model)
         own = copy.deepcopy(model)
@@ -113,7 +113,7 @@ class Session:
 
     @classmethod
     def from_batch(cls, batch: Batch, seconds=SECONDS) -> Session:
-        """A copy of a batch, its worlds and their models, to be run on from where it is."""
+        """Creates a session from a copy of a batch, its worlds and their models, in its present state."""
         session = cls.of(batch.model, batch.nworld, batch.nthread, batch.dtype, seconds)
         own = session.parts[0].batch
         for name in batch.expanded_fields:
@@ -127,10 +127,10 @@ class Session:
         return float(self.model.opt.timestep)
 
     def locate(self, world: int) -> tuple[Part, int]:
-        """The part that a world is in, and its number there.
+        """Returns the part of a world and its row in the part.
 
         Raises:
-            ModelError: no such world.
+            ModelError: the world does not exist.
         """
         count("world", world, 0, self.nworld - 1)
         for part in self.parts:
@@ -140,23 +140,23 @@ class Session:
         raise AssertionError("worlds are counted wrongly")
 
     def rows(self, name: str) -> np.ndarray:
-        """A field that each world has, (nworld, ...), of all parts."""
+        """Returns a per-world field of all parts, (nworld, ...)."""
         return np.concatenate([getattr(part.batch, name) for part in self.parts])
 
     @property
     def bad_worlds(self) -> list[int]:
-        """Numbers of the worlds whose numbers or controls were bad since their last reset."""
+        """Returns worlds with non-finite or out-of-range state or controls since their last reset."""
         return np.flatnonzero(np.concatenate([part.bad() for part in self.parts])).tolist()
 
     # ---- time --------------------------------------------------------------------------------------------------------
     def tick(self, now: float | None = None) -> int:
-        """Take the steps that are due; where they take too long the worlds fall behind the clock.
+        """Takes the steps that are due; if they take too long, the worlds lag behind the clock.
 
         Args:
-            now: time of a wall clock [s]; None for that of this machine.
+            now: wall-clock time [s]; None for this machine's clock.
 
         Returns:
-            How many steps were taken.
+            The number of steps taken.
         """
         now = time.perf_counter() if now is None else now
         last, self._last = self._last, now
@@ -166,7 +166,7 @@ class Session:
         lag = min(max(now - last, 0.0), MOST_LAG)
         self._debt += lag * self.speed / self.timestep
         affordable = max(1, int(TICK_SECONDS / self._cost)) if self._cost else FIRST_STEPS
-        self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would owe infinitely many
+        self._debt = min(self._debt, float(affordable))  # a time step of 1e-320 s would require infinitely many steps
         steps = int(self._debt)
         if lag > 0.0:
             self.pace += 0.1 * (steps * self.timestep / lag - self.pace)
@@ -179,24 +179,24 @@ class Session:
         return steps
 
     def run(self) -> None:
-        """Let the clock move the worlds."""
+        """Starts the clock."""
         if not self.running:
             self.running, self._last = True, None
 
     def pause(self) -> None:
-        """Stop the clock."""
+        """Stops the clock."""
         self.running = False
 
     def set_speed(self, speed: float) -> None:
-        """Set how fast the worlds go, 1 in real time.
+        """Sets the speed of the clock; 1 is real time.
 
         Raises:
-            ModelError: not within 0.01 to 10.
+            ModelError: the speed is outside of 0.01 to 10.
         """
         self.speed = bounded("speed", speed, *SPEEDS)
 
     def advance(self, steps: int = 1) -> None:
-        """Take steps in all worlds; from within the past, they make another future."""
+        """Steps all worlds; steps from the past discard the later history."""
         self._leave_past()
         while steps > 0:
             n = min(steps, PIECE)
@@ -209,12 +209,12 @@ class Session:
             self._look_for_bad(bad)
 
     def reset(self, keyframe: int | str = -1) -> None:
-        """All worlds to the model's defaults, or to a keyframe; what was before can be gone back to.
+        """Resets all worlds to the model's defaults, or to a keyframe; the history keeps the state before.
 
         Raises:
-            ModelError: no such keyframe.
+            ModelError: the keyframe does not exist.
         """
-        keyframe_numbers(self.model, keyframe, 1)  # checked before anything moves
+        keyframe_numbers(self.model, keyframe, 1)  # checked before any change
         self.jump()
         for part in self.parts:
             part.batch.reset(keyframe=keyframe)
@@ -235,7 +235,7 @@ class Session:
             self._pulled_step(pulls)
 
     def _pulled_step(self, pulls: list[Pull]) -> None:
-        """One step under the wrenches of the hand, on top of those that are set."""
+        """Takes one step with the wrenches of the mouse added to `xfrc_applied`."""
         before = []
         for pull in pulls:
             part, row = self.locate(pull.world)
@@ -250,20 +250,20 @@ class Session:
     def _moment(self) -> Moment:
         return Moment(tuple(part.kept() for part in self.parts), self.clock, self.epoch, self._fresh)
 
-    # ---- the past ----------------------------------------------------------------------------------------------------
+    # ---- history -----------------------------------------------------------------------------------------------------
     def seek(self, k: int, steps: int = 0) -> None:
-        """Put the worlds to a moment of the history, and some steps on; the clock stops.
+        """Restores a moment of the history and takes some steps from it; the clock stops.
 
         Args:
-            k: the moment; len(history) is the present.
-            steps: from its beginning on, at most as many as the moment has.
+            k: index of the moment; len(history) is the present.
+            steps: number of steps from its beginning, at most as many as the moment has.
 
         Raises:
-            ModelError: no such moment; steps under a model that has been edited since, which would not be the same.
+            ModelError: the moment does not exist, or the model was edited since, so that a replay would differ.
         """
         self.pause()
         if self.position is None:
-            self.history.add(self._moment())  # the present, to come back to
+            self.history.add(self._moment())  # the present, to return to
         last = len(self.history) - 1
         k = min(count("moment", k, 0, last + 1), last)
         moment = self.history[k]
@@ -276,10 +276,10 @@ class Session:
             self.history.drop_from(last)
 
     def step_back(self) -> bool:
-        """One step back; under an edited model, to the moment before.
+        """Goes back one step; under an edited model, to the previous moment.
 
         Returns:
-            Whether there was one.
+            Whether there was an earlier state.
         """
         k, steps = self.position or (len(self.history), 0)
         if steps > 0:
@@ -303,7 +303,7 @@ class Session:
             self._pulled_step(pulls)
 
     def _leave_past(self) -> None:
-        """Where the worlds stand is the present: what came after it is forgotten."""
+        """Makes the present state the end of the history; discards what came after it."""
         if self.position is None:
             return
         k, steps = self.position
@@ -313,7 +313,7 @@ class Session:
         self.position = None
 
     def jump(self) -> None:
-        """The worlds are about to be set anew: keep where they stand, so that it can be gone back to; let go of all."""
+        """Records the present state before the worlds are set, so that it can be restored, and releases the mouse."""
         self._leave_past()
         if len(self.history):
             self.history.add(self._moment())
@@ -324,14 +324,14 @@ class Session:
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def bookmark(self, name: str) -> None:
-        """Keep the present state under a name."""
+        """Saves the present state under a name."""
         self.bookmarks[name] = self._moment()
 
     def recall(self, name: str) -> None:
-        """Go on from a bookmark.
+        """Restores a bookmark.
 
         Raises:
-            ModelError: no such bookmark.
+            ModelError: the bookmark does not exist.
         """
         if name not in self.bookmarks:
             raise ModelError(f"bookmark: no {name!r}{near(name, self.bookmarks)}")
@@ -339,9 +339,9 @@ class Session:
         for part, kept in zip(self.parts, self.bookmarks[name].kept, strict=True):
             part.restore(kept)
 
-    # ---- hands -------------------------------------------------------------------------------------------------------
+    # ---- mouse -------------------------------------------------------------------------------------------------------
     def grab(self, world: int, body: int, point) -> None:
-        """Take hold of a body at a point [m] in the axes of its world.
+        """Attaches the spring to a body at a point [m] in the axes of its world.
 
         Raises:
             ModelError: the body does not move.
@@ -351,17 +351,17 @@ class Session:
         part.hand.grab(row, body, point, qpos, mocap)
 
     def drag(self, target) -> None:
-        """Pull what is held to a point [m]."""
+        """Pulls the held body to a point [m]."""
         for part in self.parts:
             part.hand.move(target)
 
     def release(self) -> None:
-        """Let go of what is held."""
+        """Releases the held body."""
         for part in self.parts:
             part.hand.release()
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
-        """The spring, where one is held: its world, the point that it holds and that to which it pulls."""
+        """Returns the spring if there is one: its world, the held point and its target."""
         first = 0
         for part in self.parts:
             ends = part.hand.anchor(part.world)
@@ -371,18 +371,18 @@ class Session:
         return None
 
     def push(self, world: int, body: int, impulse) -> None:
-        """Push a body with an impulse (3,) [N s]."""
+        """Pushes a body with an impulse (3,) [N s]."""
         part, row = self.locate(world)
         part.hand.push(row, body, impulse)
 
     def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
-        """Set a control of some worlds, or of all."""
+        """Sets a control of some worlds, or of all."""
         bounded("control", value, -LARGEST, LARGEST)
         for part, rows in self._chosen(worlds):
             part.batch.ctrl[rows, actuator] = value
 
     def _chosen(self, worlds: Sequence[int] | None) -> list[tuple[Part, slice | list[int]]]:
-        """Parts, and rows in them."""
+        """Returns the parts and the rows in them."""
         if worlds is None:
             return [(part, slice(None)) for part in self.parts]
         rows: dict[int, list[int]] = {}
@@ -393,10 +393,10 @@ class Session:
 
     # ---- the model ---------------------------------------------------------------------------------------------------
     def set_option(self, name: str, value) -> None:
-        """Set an option of all worlds.
+        """Sets an option of all worlds.
 
         Raises:
-            ModelError: no such option, or a value that it does not take, or that does not go with the others.
+            ModelError: the option does not exist, the value is invalid, or it conflicts with other options.
         """
         known = [option for option in dir(self.model.opt) if not option.startswith("_")]
         if name not in known:
@@ -416,14 +416,14 @@ class Session:
         self.epoch += 1
 
     def mass(self, body: int, world: int = 0) -> float:
-        """The mass of a body in a world [kg]."""
+        """Returns the mass of a body in a world [kg]."""
         return float(self._field("body_mass", world)[body])
 
     def set_mass(self, body: int, mass: float, worlds: Sequence[int] | None = None) -> None:
-        """Give a body another mass [kg] in some worlds, or in all; its inertia grows along, as of a denser body.
+        """Sets the mass [kg] of a body in some worlds, or in all; its inertia scales with the mass (density changes).
 
         Raises:
-            ModelError: the mass is not positive, or the body has none.
+            ModelError: the mass is not positive, or the body has no mass.
         """
         old = self.mass(body, 0 if worlds is None else worlds[0])
         name = self.model.names("body")[body] or body
@@ -445,15 +445,15 @@ class Session:
         self.epoch += 1
 
     def friction(self, body: int, world: int = 0) -> float | None:
-        """The sliding friction of a body's first geom in a world; None where it has none."""
+        """Returns the sliding friction of a body's first geom in a world; None without geoms."""
         geoms = self._geoms(body)
         return float(self._field("geom_friction", world)[geoms[0], 0]) if len(geoms) else None
 
     def set_friction(self, body: int, friction: float, worlds: Sequence[int] | None = None) -> None:
-        """Give all geoms of a body another coefficient of sliding friction in some worlds, or in all.
+        """Sets the sliding friction coefficient of all geoms of a body in some worlds, or in all.
 
         Raises:
-            ModelError: it is negative, or the body has no geoms.
+            ModelError: the coefficient is negative, or the body has no geoms.
         """
         geoms, name = self._geoms(body), self.model.names("body")[body] or body
         bounded(f"body {name}: friction", friction, 0.0, LARGEST)
@@ -475,7 +475,7 @@ class Session:
         return getattr(part.batch.model, name) if rows is None else rows[row]
 
     def _edit(self, name: str, worlds: Sequence[int] | None, edit: Callable[[np.ndarray], None]) -> None:
-        """Change a field of the model in some worlds, or in all: `edit` works on rows of worlds."""
+        """Changes a field of the model in some worlds, or in all; `edit` receives rows of worlds."""
         for part, rows in self._chosen(worlds):
             if worlds is not None:
                 own = part.batch.expand(name)
@@ -488,9 +488,9 @@ class Session:
             if own is not None:
                 edit(own)
 
-    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+    # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_for_bad(self, before: list[np.ndarray]) -> None:
-        """Keep the last second of worlds that turned bad in the newest piece."""
+        """Records the last second of worlds that failed in the newest piece."""
         first, known = 0, {incident.world for incident in self.incidents}
         for k, (part, old) in enumerate(zip(self.parts, before, strict=True)):
             for row in np.flatnonzero(part.bad() > old).tolist():
@@ -498,12 +498,12 @@ class Session:
                     self.incidents.append(incident_of(part.batch, k, row, first + row, self.history, self.epoch))
             first += part.batch.nworld
 
-    # ---- side by side ------------------------------------------------------------------------------------------------
+    # ---- comparison --------------------------------------------------------------------------------------------------
     def beside(self, world: int) -> tuple[Session, str]:
-        """The state of a world under both contact models, side by side, and what had to be changed for it.
+        """Returns a session with a world's state under both contact models, and the model changes that this required.
 
         Raises:
-            ModelError: the model does not go with one of them.
+            ModelError: the model does not support one of them.
         """
         part, row = self.locate(world)
         kept = {name: rows[row : row + 1] for name, rows in part.kept().items()}
@@ -521,6 +521,6 @@ class Session:
 
 
 def _part(batch: Batch, label: str = "") -> Part:
-    """A batch that the session owns: it tells of bad numbers in the page, not by a warning."""
+    """Returns a part with the session's batch; failures are reported in the page, not by a warning."""
     batch.mute()
     return Part(batch, Hand(batch.model), label)

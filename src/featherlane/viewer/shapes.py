@@ -1,7 +1,7 @@
-"""Triangles of every kind of shape, closed and outwards; what can be scaled is of unit size.
+"""Builds closed, outward-facing triangle meshes of all shapes; scalable shapes have unit size.
 
-A vertex is shared by the triangles over which the surface is smooth, and doubled along edges, because the browser makes
-normals of what shares a vertex.
+Smoothly connected triangles share a vertex, and vertices are doubled along edges, because the browser averages normals
+at shared vertices.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import trimesh
 
 from featherlane.model.model import Model
 
-CREASE = np.cos(np.radians(40.0))  # triangles that turn away farther from the mean at a vertex have an edge there
+CREASE = np.cos(np.radians(40.0))  # triangles at a larger angle to the mean normal at a vertex have an edge there
 
 
 class Mesh(NamedTuple):
@@ -23,7 +23,7 @@ class Mesh(NamedTuple):
     Attributes:
         vertices: (V, 3) float32 [m].
         faces: (F, 3) uint32, counterclockwise seen from outside.
-        uv: (V, 2) float32, places in a texture, to the right and down from its upper left corner, or None.
+        uv: (V, 2) float32, texture coordinates, to the right and down from the upper left corner, or None.
     """
 
     vertices: np.ndarray
@@ -38,13 +38,13 @@ def joined(parts: Sequence[Mesh]) -> Mesh:
 
 
 def revolved(profile: Sequence[tuple[float, float]], count: int) -> Mesh:
-    """Returns the surface that a line of points (radius, height), lowest first, sweeps about z in `count` steps."""
+    """Returns the surface of revolution of points (radius, height), lowest first, about z in `count` segments."""
     surface = trimesh.creation.revolve(profile, sections=count)
     return Mesh(surface.vertices.astype(np.float32), surface.faces.astype(np.uint32))
 
 
 def _arc(first: float, last: float, count: int) -> list[tuple[float, float]]:
-    """Points (radius, height) of a unit circle between two latitudes; exact at the poles and at the equator."""
+    """Returns points (radius, height) of a unit circle between two latitudes; exact at the poles and the equator."""
     latitudes = np.linspace(first, last, count + 1)
     points = np.column_stack((np.cos(latitudes), np.sin(latitudes)))
     points[np.abs(points) < 1e-12] = 0.0
@@ -52,36 +52,36 @@ def _arc(first: float, last: float, count: int) -> list[tuple[float, float]]:
 
 
 def sphere(detail: int) -> Mesh:
-    """The unit sphere, of `detail` steps about z; scaled, an ellipsoid."""
+    """Returns the unit sphere with `detail` segments about z; scaled, it is an ellipsoid."""
     return revolved(_arc(-np.pi / 2, np.pi / 2, max(detail // 2, 2)), detail)
 
 
 def cap(detail: int) -> Mesh:
-    """The upper half of the unit sphere, open below."""
+    """Returns the upper half of the unit sphere, open below."""
     return revolved(_arc(0.0, np.pi / 2, max(detail // 4, 1)), detail)
 
 
 def tube(detail: int) -> Mesh:
-    """The side of the cylinder of radius 1 and half length 1."""
+    """Returns the side of the cylinder of radius 1 and half length 1."""
     return revolved([(1.0, -1.0), (1.0, 1.0)], detail)
 
 
 def cylinder(detail: int) -> Mesh:
-    """The cylinder of radius 1 and half length 1."""
+    """Returns the cylinder of radius 1 and half length 1."""
     return joined((
         tube(detail), revolved([(0.0, -1.0), (1.0, -1.0)], detail), revolved([(1.0, 1.0), (0.0, 1.0)], detail)
     ))  # fmt: skip
 
 
 def capsule(length: float, detail: int) -> Mesh:
-    """The capsule of radius 1 and this half length between the centres of its ends."""
+    """Returns the capsule of radius 1 and this half length between the centres of its caps."""
     quarter = max(detail // 4, 1)
     lower = [(r, z - length) for r, z in _arc(-np.pi / 2, 0.0, quarter)]
     return revolved(lower + [(r, z + length) for r, z in _arc(0.0, np.pi / 2, quarter)], detail)
 
 
 def cone(detail: int) -> Mesh:
-    """The cone over the unit circle in z = 0, with its tip at height 1."""
+    """Returns the cone over the unit circle in z = 0, with its tip at height 1."""
     return joined((revolved([(1.0, 0.0), (0.0, 1.0)], detail), revolved([(0.0, 0.0), (1.0, 0.0)], detail)))
 
 
@@ -92,29 +92,29 @@ def box() -> Mesh:
 
 
 def rectangle() -> Mesh:
-    """The square of half side 1 in z = 0, seen from above."""
+    """Returns the square of half side 1 in z = 0, facing up."""
     vertices = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], np.float32)
     return Mesh(vertices, np.array([(0, 1, 2), (0, 2, 3)], np.uint32), _from_above(vertices))
 
 
 def _from_above(vertices: np.ndarray, half: Sequence[float] = (1.0, 1.0)) -> np.ndarray:
-    """Places in a texture that lies over [-half, half] in x and y."""
+    """Returns texture coordinates of a texture that lies over [-half, half] in x and y."""
     return ((vertices[:, :2] / half * (1, -1) + 1) / 2).astype(np.float32)
 
 
 def creased(vertices: np.ndarray, faces: np.ndarray, places: np.ndarray | None = None, uv=None) -> Mesh:
-    """A mesh whose vertices are doubled along its edges, and where its texture is cut.
+    """Returns a mesh whose vertices are doubled along its edges and along texture seams.
 
     Args:
-        vertices: (V, 3).
-        faces: (F, 3).
-        places: (F, 3) numbers of the corners' places in a texture, or None.
-        uv: (P, 2) these places.
+        vertices: (V, 3) vertices [m].
+        faces: (F, 3) triangles.
+        places: (F, 3) indices of the corners' texture coordinates, or None.
+        uv: (P, 2) texture coordinates.
     """
     across = _across(vertices, faces)
     mean, unit = _unit(_gathered(across, faces, len(vertices))), _unit(across)
     smooth = np.einsum("fi,fki->fk", unit, mean[faces]) > CREASE
-    # what shares a vertex: all that is smooth there, else what faces the same way, to 1 part in 3 of each axis
+    # triangles share a vertex if all are smooth there, else if they face the same way, to 1 part in 3 of each axis
     side = np.where(smooth, 0, 1 + (np.round(3 * unit).astype(np.int64) + 3) @ np.array([[49], [7], [1]]))
     key = faces.astype(np.int64) * 512 + side
     if places is not None:
@@ -126,13 +126,13 @@ def creased(vertices: np.ndarray, faces: np.ndarray, places: np.ndarray | None =
 
 
 def _across(vertices: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Normals (F, 3) of triangles, of twice their area."""
+    """Computes normals (F, 3) of triangles, with twice the area as length."""
     a, b, c = np.moveaxis(vertices[faces].astype(float), 1, 0)
     return np.cross(b - a, c - a)
 
 
 def _gathered(values: np.ndarray, faces: np.ndarray, count: int) -> np.ndarray:
-    """Sums (count, 3) over the triangles at each vertex."""
+    """Computes sums (count, 3) over the triangles at each vertex."""
     total = np.empty((count, 3))
     for i in range(3):
         total[:, i] = np.bincount(faces.ravel(), np.repeat(values[:, i], 3), count)
@@ -140,12 +140,12 @@ def _gathered(values: np.ndarray, faces: np.ndarray, count: int) -> np.ndarray:
 
 
 def normals(mesh: Mesh) -> np.ndarray:
-    """Unit normals at the vertices (V, 3): means over their triangles, by area."""
+    """Computes unit normals at the vertices (V, 3) as area-weighted means over their triangles."""
     return _unit(_gathered(_across(mesh.vertices, mesh.faces), mesh.faces, len(mesh.vertices))).astype(np.float32)
 
 
 def textured(mesh: Mesh, repeat: Sequence[float]) -> Mesh:
-    """A mesh with its texture repeated; one without places in it has them from above, over [-1, 1] in x and y."""
+    """Returns a mesh with repeated texture; one without texture coordinates is mapped from above, over [-1, 1]."""
     places = _from_above(mesh.vertices) if mesh.uv is None else mesh.uv
     return mesh._replace(uv=(places * repeat).astype(np.float32))
 
@@ -156,7 +156,7 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def mesh(model: Model, i: int) -> Mesh:
-    """The triangles of mesh i, with places in a texture where its file gives them."""
+    """Returns the triangles of mesh i, with texture coordinates if its file has them."""
     first, vertex = model.triangle_adr[i], model.triangle_vertadr[i]
     last = first + model.triangle_num[i]
     faces = model.triangle[first:last]
@@ -170,7 +170,7 @@ def mesh(model: Model, i: int) -> Mesh:
 
 
 def hull(model: Model, i: int) -> Mesh:
-    """The convex hull of mesh i, face by face."""
+    """Returns the convex hull of mesh i, face by face."""
     first, vertex = model.hull_polyadr[i], model.hull_vertadr[i]
     vertices, faces = [], []
     for face in range(first, first + model.hull_polynum[i]):
@@ -182,7 +182,7 @@ def hull(model: Model, i: int) -> Mesh:
 
 
 def height_field(model: Model, i: int) -> Mesh:
-    """Height field i with its sides and its base."""
+    """Returns height field i with its sides and its base."""
     rows, columns, start = int(model.hfield_nrow[i]), int(model.hfield_ncol[i]), model.hfield_adr[i]
     x, y, scale, base = model.hfield_size[i]
     heights = model.__dict__["hfield_data"][start : start + rows * columns]
@@ -191,7 +191,7 @@ def height_field(model: Model, i: int) -> Mesh:
     places = np.arange(rows * columns).reshape(rows, columns)
     a, b, c, d = places[:-1, :-1].ravel(), places[:-1, 1:].ravel(), places[1:, 1:].ravel(), places[1:, :-1].ravel()
     surface = Mesh(top, np.concatenate((np.column_stack((a, b, d)), np.column_stack((b, c, d)))))
-    # once round, counterclockwise from above; each side and the base have vertices of their own
+    # around the border, counterclockwise from above; each side and the base have separate vertices
     edges = (places[0], places[:, -1], places[-1, ::-1], places[::-1, 0])
     parts = [surface]
     for edge in edges:

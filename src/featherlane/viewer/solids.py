@@ -1,4 +1,4 @@
-"""The layers of solids: geoms, hulls of meshes in their place, sites; each switched by group."""
+"""Layers of solids: geoms, convex hulls of meshes, sites; each group can be turned on or off."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from featherlane.viewer.pieces import Kind, Solid, geoms, mesh_of, sites, sorted
 from featherlane.viewer.shapes import textured
 
 Groups = dict[int, list[Solid]]
-_NOTHING = (), Carried([])  # is carried at first
+_NOTHING = (), Carried([])  # initially empty
 
 
 class Solids:
-    """Solids of one kind, of all drawn worlds.
+    """Draws solids of one kind, of all drawn worlds.
 
     Args:
-        server: where they are drawn.
+        server: server to draw on.
         model: the model.
-        name: of the layer, and of its place in the tree of nodes.
+        name: name of the layer, and path in the tree of nodes.
         looks: colours and textures.
-        solids: by group, what is drawn; read anew whenever the page is built.
-        hulls: draw meshes as their hulls.
-        infinite: half side of a plane without end [m].
-        hold: called with the world's place, the body and how when somebody drags it.
+        solids: function that returns the solids by group; called whenever the nodes are built.
+        hulls: whether to draw meshes as their hulls.
+        infinite: half side of an infinite plane [m].
+        hold: called with the index of the world, the body and a `Drag` when a visitor drags a solid.
     """
 
     def __init__(
@@ -55,19 +55,19 @@ class Solids:
         self._carried: tuple[tuple[int, ...], Carried] = _NOTHING
 
     def switch(self, group: int, on: bool) -> None:
-        """Show a group, or hide it."""
+        """Shows or hides a group."""
         self.on[group] = on
         for node in self._built.get(group, ()):
             node.switch(on)
 
     def show(self, frame: Frame, offsets: np.ndarray, paint: Paint | None = None, glass: bool = False) -> None:
-        """Put all that is shown in its place.
+        """Moves all shown solids to their poses.
 
         Args:
             frame: poses of the n worlds.
-            offsets: (n, 3) where they are drawn [m].
-            paint: colours of bodies in place of their own.
-            glass: light goes through what moves.
+            offsets: (n, 3) drawn origins of the worlds [m].
+            paint: colours that replace those of the bodies.
+            glass: whether to draw moving solids transparent.
         """
         if len(offsets) != self._nworld:
             self.rebuild()
@@ -97,41 +97,41 @@ class Solids:
         return Instances(self.server, name, mesh, parts, self.hold, file, kind.fixed)
 
     def rebuild(self) -> None:
-        """Make all anew, when shown next: sizes have changed, or the number of worlds."""
+        """Rebuilds all nodes at the next `show`, after a change of sizes or of the number of worlds."""
         for node in (node for nodes in self._built.values() for node in nodes):
             node.remove()
         self._built, self._carried = {}, _NOTHING
 
 
 def textured_file(looks: Looks, kind: Kind, mesh) -> bytes:
-    """A mesh with its texture, as a page takes it."""
+    """Returns a mesh with its texture, as a file for the page."""
     return glb(textured(mesh, kind.repeat), kind.rgba, kind.look, looks.picture(kind.look.texture))
 
 
-# ---- what layers are made of -------------------------------------------------------------------------------
+# ---- groups of solids --------------------------------------------------------------------------------------
 def geom_groups(model: Model, looks: Looks) -> Groups:
-    """Geoms by group, but for the ground."""
+    """Returns geoms by group, except the ground."""
     return _grouped(model.__dict__["geom_group"], geoms(model, looks), lambda solid: not is_ground(solid))
 
 
 def hull_groups(model: Model, looks: Looks) -> Groups:
-    """Meshes that have a hull, by group: what collides."""
+    """Returns meshes with a hull by group: the collision shapes."""
     plain = [solid._replace(look=PLAIN) for solid in geoms(model, looks)]
     return _grouped(model.__dict__["geom_group"], plain, lambda s: s.kind == MESH and model.hull_polynum[s.data] > 0)
 
 
 def site_groups(model: Model, looks: Looks) -> Groups:
-    """Sites by group."""
+    """Returns sites by group."""
     return _grouped(model.mj_model.site_group, sites(model, looks), lambda solid: True)
 
 
 def ground_groups(model: Model, looks: Looks) -> Groups:
-    """Level planes of the world by group."""
+    """Returns level planes of the world by group."""
     return _grouped(model.__dict__["geom_group"], geoms(model, looks), is_ground)
 
 
 def _grouped(group: np.ndarray, solids: list[Solid], wanted: Callable[[Solid], bool]) -> Groups:
-    """Solids by group, but for what cannot be seen."""
+    """Returns visible solids by group."""
     found: Groups = {}
     for g, solid in zip(np.clip(group, 0, NGROUP - 1), solids, strict=True):
         if solid.rgba[3] > 0 and wanted(solid):
@@ -140,5 +140,5 @@ def _grouped(group: np.ndarray, solids: list[Solid], wanted: Callable[[Solid], b
 
 
 def is_ground(solid: Solid) -> bool:
-    """Is it a plane that all worlds may share: level, and part of the world itself?"""
+    """Returns whether a solid is a plane that all worlds can share: level, and attached to the world body."""
     return solid.kind == PLANE and solid.body == 0 and bool(np.hypot(*solid.quat[1:3]) < 1e-6)

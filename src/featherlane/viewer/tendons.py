@@ -1,4 +1,4 @@
-"""Spatial tendons along their ways round geoms, switched by group."""
+"""Draws spatial tendons along their paths around geoms, by group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featherlane.viewer.shapes import sphere, tube
 
 
 class Tendons(Marks):
-    """Ways of tendons."""
+    """Draws paths of tendons."""
 
     def __init__(self, server, model: Model, looks: Looks):
         mj = model.mj_model
@@ -24,7 +24,7 @@ class Tendons(Marks):
         super().__init__(server, "tendons", {"piece": tube(STEPS), "corner": sphere(STEPS)}, groups)
 
     def show(self, frame: Frame, offsets: np.ndarray) -> None:
-        """Draw the marks of a frame."""
+        """Draws the marks of a frame."""
         if frame.paths is None:
             return
         ways, shown = frame.paths, [g for g in self.groups if self.on[g]]

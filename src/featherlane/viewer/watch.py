@@ -1,8 +1,8 @@
-"""Worlds that somebody else steps, looked at without disturbing them.
+"""Observes worlds that another owner steps, without changing them.
 
-A batch calls its watcher at the end of a call, in the thread that made it, when no row is being written: that copies
-the rows that are drawn, at most so often a second.  A data, and a batch that nobody calls, are looked at from the
-page's thread; a copy during which a call came is thrown away.  Nothing is ever written, and nobody waits.
+A batch calls its watcher at the end of a call, in the calling thread, when no row is being written; the watcher copies
+the drawn rows, at a limited rate.  A `Data`, and an idle batch, are read from the page's thread; a copy is discarded
+if a call started during it.  The source is never written and never waits.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from featherlane.simulation.batch.arrays import LASTING, REPORTS
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data
 
-RATE = 30.0  # copies in a second, at most
-MOST_BYTES = 4 << 20  # of a copy of all worlds; of more only those that are drawn
-IDLE = 0.2  # without a call for so long, a batch is looked at from here [s]
-TRIES = 20  # to read while nobody writes
-MODEL_SECONDS = 0.5  # between two looks at the model
+RATE = 30.0  # most copies per second
+MOST_BYTES = 4 << 20  # size of a copy of all worlds, at most; above it, only the drawn worlds are copied
+IDLE = 0.2  # time without a call after which a batch is read from the page's thread [s]
+TRIES = 20  # attempts to read without a concurrent write
+MODEL_SECONDS = 0.5  # interval between checks of the model [s]
 KEPT = tuple(dict.fromkeys((*LASTING, *REPORTS)))
 
 
 class Watch:
-    """A copy of worlds, as new as may be.
+    """The newest available copy of worlds.
 
     Args:
-        source: a batch or a data.
+        source: a `Batch` or a `Data`.
 
     Attributes:
-        model, batch: copies, for the page to draw from; numbers of worlds are the same.
-        drawn: numbers of the worlds that are copied where there are too many, an array.
-        rate: copies in a second, at most.
+        model, batch: copies for drawing; worlds have the same numbers.
+        drawn: array of the worlds that are copied if not all fit.
+        rate: most copies per second.
     """
 
     def __init__(self, source: Batch | Data):
@@ -58,19 +58,19 @@ class Watch:
         self.take()
         self._next = 0.0
 
-    # ---- when somebody looks -----------------------------------------------------------------------------------------
+    # ---- start and stop ----------------------------------------------------------------------------------------------
     def attach(self) -> None:
-        """Somebody looks: the batch tells of its calls from now on."""
+        """Starts observing: the batch calls the watcher from now on."""
         if isinstance(self.source, Batch):
             self.source.watch(self._called_back)
 
     def detach(self) -> None:
-        """Nobody looks: the batch is as if nobody ever had."""
+        """Stops observing: the batch no longer calls the watcher."""
         if isinstance(self.source, Batch):
             self.source.watch(None)
 
     def whole(self, seconds: float = 1.0) -> None:
-        """Put a new copy of all worlds, drawn or not, into `batch`; wait for one so long at most."""
+        """Copies all worlds, drawn or not, into `batch`; waits for a copy for at most `seconds`."""
         drawn, self.drawn = self.drawn, np.arange(self.nworld)
         self._latest, end = None, time.perf_counter() + seconds
         while not self.take() and time.perf_counter() < end:
@@ -78,10 +78,10 @@ class Watch:
         self.drawn = drawn
 
     def take(self) -> bool:
-        """Put the newest copy into `batch`.
+        """Moves the newest copy into `batch`.
 
         Returns:
-            Whether there was one.
+            Whether there was a new copy.
         """
         now = time.perf_counter()
         if self._latest is None and now - self._called > IDLE and now >= self._next:
@@ -100,14 +100,14 @@ class Watch:
 
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _called_back(self) -> None:
-        """In the thread of the batch's user, at the end of a call."""
+        """Copies rows at the end of a call, in the thread of the batch's user."""
         now = self._called = time.perf_counter()
         if now >= self._next:
             self._next = now + 1.0 / self.rate
             self._latest = self._copied()
 
     def _look(self) -> None:
-        """In the page's thread: a copy while nobody calls, or the best of some tries."""
+        """Copies rows in the page's thread while no call runs, or keeps the best of several attempts."""
         self._next = time.perf_counter() + 1.0 / self.rate
         for _ in range(TRIES):
             before = self.source.is_busy, self._time()
@@ -122,7 +122,7 @@ class Watch:
         return arrays["time"].tobytes()
 
     def _copied(self) -> tuple[np.ndarray | None, dict[str, np.ndarray]]:
-        """Which worlds, None for all, and their rows."""
+        """Returns the copied worlds, None for all, and their rows."""
         if isinstance(self.source, Data):
             arrays = self.source.workspace.arrays
             shapes = {name: (1, *rows.shape[1:]) for name, rows in self.batch.rows.items()}
@@ -137,7 +137,7 @@ class Watch:
         return drawn, {name: a[drawn] for name, a in rows.items()}
 
     def _take_model(self) -> None:
-        """Fields of the model that were edited, and those that differ by world."""
+        """Copies edited model fields, and model fields that differ between worlds."""
         own, theirs = self.model, self.source.model
         sizes = own.size_values()
         edited = {name: value for name, value in theirs.size_values().items() if sizes[name] != value}

@@ -1,6 +1,6 @@
-"""The thread of a page, which an interrupt of its callers cannot reach.
+"""The thread of a page; an interrupt of its callers does not reach it.
 
-Python raises KeyboardInterrupt in the main thread alone, between any two bytecodes, also right after a lock was
+Python raises KeyboardInterrupt only in the main thread, between any two bytecodes, even directly after a lock was
 acquired.  No `try` closes that gap, so callers acquire no lock here: they put a job into a `SimpleQueue` and wait for
 its answer in another one, each by one call of C.  The server, its locks and its shutdown belong to the page's thread.
 """
@@ -19,10 +19,10 @@ CLOSED = "the page is closed"
 
 
 class Worker:
-    """A thread that runs jobs in their order, until `end`.
+    """A thread that runs jobs in order, until `end`.
 
     Attributes:
-        turn: runs in the thread before it waits for jobs; returns how long to wait [s], None for any time.
+        turn: runs in the thread before it waits for jobs; returns the longest wait [s], None for no limit.
     """
 
     def __init__(self):
@@ -32,21 +32,21 @@ class Worker:
         self._ident = _thread.start_new_thread(self._loop, ())
 
     def do(self, job: Callable[[], Any]) -> None:
-        """Runs a job soon; its result and its exception are dropped."""
+        """Runs a job asynchronously; drops its result and its exception."""
         self._jobs.put((job, queue.SimpleQueue()))
 
     def ask(self, job: Callable[[], Any], timeout: float | None = None) -> Any:
-        """Runs a job after those that wait, and returns its result.
+        """Runs a job after all waiting ones, and returns its result.
 
         If the caller is interrupted, the job runs to its end.
 
         Args:
             job: the function.
-            timeout: the longest wait [s].
+            timeout: longest wait [s].
 
         Raises:
-            RuntimeError: the worker has ended, or it is busy for longer than the timeout.
-            BaseException: what the job raised.
+            RuntimeError: the worker has ended, or is busy for longer than the timeout.
+            BaseException: the exception that the job raised.
         """
         if _thread.get_ident() == self._ident:
             return job()
@@ -63,7 +63,7 @@ class Worker:
         return value
 
     def end(self, job: Callable[[], Any], timeout: float) -> None:
-        """Runs a last job and ends the thread; waits for it at most so long [s].  Further calls have no effect."""
+        """Runs a last job and ends the thread; waits at most `timeout` [s] for it.  Further calls have no effect."""
 
         def last():
             self._ended = True

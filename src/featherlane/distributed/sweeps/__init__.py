@@ -1,13 +1,13 @@
-"""Sweeps: many rollouts of a model with other numbers, in chunks, here or by Ray, with a folder that goes on.
+"""Parameter sweeps: many rollouts of a model with different parameters, in chunks, local or by Ray, resumable.
 
-values        where samples' numbers come from
-target        the fields that they are for
-plan          a sweep, checked: what each sample is
-chunk         some samples as the worlds of batches
-reduction     what is kept of a rollout
-identity      hashes of all that runs
-run_directory what is done, on disk
-workers       chunks by Ray
-run           the call
-result        its table
+values        sources of parameter values
+target        the swept fields
+plan          a checked sweep: the parameters of each sample
+chunk         samples as the worlds of batches
+reduction     reductions of a rollout
+identity      hashes of everything that runs
+run_directory completed chunks on disk
+workers       chunks as Ray tasks
+run           the function `sweep`
+result        the table of results
 """

@@ -1,7 +1,7 @@
-"""Some samples of a sweep, as worlds of batches: made, rolled out and reduced.
+"""Computes a chunk of samples of a sweep as worlds of batches: creates, simulates and reduces them.
 
-What comes of a sample is the same in whatever company: worlds have bits of their own, and each sample's recordings are
-reduced by themselves, as arrays of the same shape and order in memory.
+Results of a sample do not depend on the other samples: worlds are bitwise independent, and each sample's recordings
+are reduced separately, as arrays of the same shape and memory order.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
 
-ROOM = 64 << 20  # bytes of recordings and controls that a chunk may hold
-SECONDS = 20.0  # that a chunk should take at most: what Ctrl-C loses, and how often progress is seen
-LARGEST = 1024  # samples; more in a call are no quicker
-KEPT = 4  # batches that wait for the next chunk; variants may be many
-FIRST = 64  # samples of the first chunk, whose time says how many the next may have
-GROWTH = 8  # times as many samples as the chunk before, at most
+ROOM = 64 << 20  # largest size of recordings and controls of a chunk [bytes]
+SECONDS = 20.0  # longest duration of a chunk: limits the loss at Ctrl-C and the interval of progress updates
+LARGEST = 1024  # most samples in a chunk; more are not faster
+KEPT = 4  # batches that are kept for the next chunk; there may be many variants
+FIRST = 64  # samples of the first chunk, which determines the size of the next
+GROWTH = 8  # largest ratio of samples to the chunk before
 
 Columns = dict[str, np.ndarray]
 
 
 def run_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> Columns:
-    """All columns of some samples.
+    """Computes all columns of some samples.
 
     Args:
         plan: the sweep.
-        samples: their numbers (n,).
-        nthread: threads, 0 for one for each core.
+        samples: (n,) numbers of the samples.
+        nthread: number of threads; 0 for one per core.
 
     Returns:
         name -> (n, ...): `parameter:PATH`, `result:NAME`, `status:CAUSE`.
 
     Raises:
-        ModelError: a reduction gave what is no number; as `Batch.rollout` does.
+        ModelError: a reduction returned a non-number, or as `Batch.rollout`.
     """
     values = plan.values(samples)
     known = plan.names
@@ -63,7 +63,7 @@ def run_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> Columns:
 
 
 def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, nthread: int) -> tuple[Batch, Columns]:
-    """Worlds after the rollout of samples of one model, which are the first of them, and what was recorded."""
+    """Rolls out samples of one model and returns the batch, in which they are the first worlds, and the recordings."""
     run, n = plan.rollout, len(samples)
     batch, ids = _worlds(plan, model, n, nthread), np.arange(n)
     for name in plan.fields("model"):
@@ -75,16 +75,16 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
         rows = batch.row_memory(name)[:n]
         plan.enter(name, rows, values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BadNumberWarning)  # the result says which samples
+        warnings.simplefilter("ignore", BadNumberWarning)  # the result lists the samples
         return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids)
 
 
 def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
-    """At least n worlds, with the model's own numbers: those of an earlier chunk, whose memory is there already."""
+    """Returns at least n worlds with the model's values; reuses a batch of an earlier chunk if there is one."""
     control = plan.rollout.control
     exact = callable(control) and not isinstance(
         control, Kernel
-    )  # a function sees the batch, and no other worlds in it
+    )  # a function receives the batch, which must have no other worlds
     batch = plan.batches.get((id(model), nthread))
     if batch is None or batch.nworld < n or (exact and batch.nworld != n):
         if len(plan.batches) >= KEPT:
@@ -97,7 +97,7 @@ def _worlds(plan: Plan, model: Model, n: int, nthread: int) -> Batch:
 
 
 def _of_one(recorded: Columns, row: int) -> Columns:
-    """The recordings of one sample, which a reduction may not write to."""
+    """Returns the recordings of one sample, read-only for reductions."""
     own = {name: array[row] for name, array in recorded.items()}
     for array in own.values():
         array.flags.writeable = False
@@ -105,10 +105,10 @@ def _of_one(recorded: Columns, row: int) -> Columns:
 
 
 def try_one(plan: Plan, nthread: int = 1) -> Columns:
-    """Sample 0 by itself, before hours of work; the plan knows the names of results from then on.
+    """Computes sample 0 alone, before a long computation; it sets the plan's names of results.
 
     Raises:
-        ModelError: what `run_chunk` raises; a reduction gave NaN or infinity.
+        ModelError: as `run_chunk`, or a reduction returned NaN or infinity.
     """
     columns = run_chunk(plan, np.zeros(1, np.int64), nthread)
     for name, value in columns.items():
@@ -122,7 +122,7 @@ def try_one(plan: Plan, nthread: int = 1) -> Columns:
 
 
 def most_samples(plan: Plan) -> int:
-    """How many samples a chunk may have at most, for its memory."""
+    """Computes the largest number of samples in a chunk, by memory."""
     sizes = Workspace.sizes_of(plan.model, 0)
     reals = sum(int(np.prod(DATA[name].dims(sizes))) for name in plan.rollout.record)
     control = plan.rollout.control
@@ -133,15 +133,15 @@ def most_samples(plan: Plan) -> int:
 
 
 class Pace:
-    """How many samples the next chunk has: few at first, then as many as take some seconds.
+    """Chooses the number of samples of the next chunk: first few, then as many as take some seconds.
 
     Attributes:
-        size: samples of the next chunk.
-        rate: samples per second where a chunk is computed; 0 as long as nobody knows.
+        size: number of samples of the next chunk.
+        rate: measured samples per second in one place; 0 if not measured yet.
 
     Args:
         plan: the sweep.
-        fixed: samples of every chunk, where the user says; 0: by their time.
+        fixed: number of samples of every chunk, set by the user; 0 to choose by duration.
     """
 
     def __init__(self, plan: Plan, fixed: int = 0):
@@ -151,13 +151,13 @@ class Pace:
         self._fixed = bool(fixed)
 
     def saw(self, nsample: int, seconds: float) -> None:
-        """A chunk of so many samples took so long."""
+        """Records the duration of a chunk of this many samples."""
         self.rate = nsample / max(seconds, 1e-9)
         if not self._fixed and nsample >= self.size:
             self.size = int(np.clip(int(self.rate * SECONDS), 1, min(GROWTH * self.size, self._most)))
 
 
 def timed_chunk(plan: Plan, samples: np.ndarray, nthread: int = 0) -> tuple[Columns, float]:
-    """`run_chunk`, and the seconds that it took."""
+    """Runs `run_chunk` and also returns its duration [s]."""
     start = time.perf_counter()
     return run_chunk(plan, samples, nthread), time.perf_counter() - start

@@ -1,4 +1,4 @@
-"""What a sweep is, in hashes of its parts: a run goes on in a folder only where all of them are those of the folder."""
+"""Hashes the parts of a sweep: a run resumes in a folder only if all hashes match those of the folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from featherlane.model.model import BUFFERS, KEYFRAME_FIELDS, Model
 
 
 def identity(plan: Plan) -> dict[str, str]:
-    """A hash of each part: model, parameters, rollout, reduce, seed, samples."""
+    """Returns a hash of each part: model, parameters, rollout, reduce, seed, samples."""
     run = plan.rollout
     parameters = [
         (path, source.kind, source.apply, source.each, list(source.options), source.function)
@@ -37,7 +37,7 @@ def identity(plan: Plan) -> dict[str, str]:
 
 
 def _of_model(model: Model) -> list[Any]:
-    """All that a step reads."""
+    """Returns everything that a step reads."""
     functions = [sorted(vars(model)[name].items(), key=str) for name in ("user_sensors", "user_actuators")]
     return [
         model.size_values(),
@@ -55,7 +55,7 @@ def _digest(value: Any) -> str:
 
 
 def _feed(found, value: Any, seen: set[int]) -> None:
-    """Put a value into a hash, functions by their source and what they hold."""
+    """Adds a value to a hash; functions are hashed by their source and captured values."""
     if isinstance(value, Named):
         value = value.given
     if isinstance(value, Kernel):
@@ -85,7 +85,7 @@ def _feed(found, value: Any, seen: set[int]) -> None:
     elif isinstance(value, str | bytes | bool | int | float | type(None)):
         found.update(f"{type(value).__name__} {json.dumps(str(value))}".encode())
     else:
-        # an object: what it is, what it does when it is called, and what it holds
+        # an object: its class, its `__call__`, and its attributes
         found.update(f"object {type(value).__module__}.{type(value).__qualname__}".encode())
         called = vars(type(value)).get("__call__")
         if isinstance(called, types.FunctionType):
@@ -96,7 +96,7 @@ def _feed(found, value: Any, seen: set[int]) -> None:
 
 
 def _is_set(cell: types.CellType) -> bool:
-    """Whether a variable of an enclosing function has a value by now."""
+    """Returns whether a variable of an enclosing function has a value."""
     try:
         return cell.cell_contents is not None or True
     except ValueError:
@@ -104,7 +104,7 @@ def _is_set(cell: types.CellType) -> bool:
 
 
 def _written(function: types.FunctionType) -> bytes:
-    """The source of a function; its bytecode where there is none."""
+    """Returns the source of a function; its bytecode if there is no source."""
     try:
         return textwrap.dedent(inspect.getsource(function)).encode()
     except (OSError, TypeError):

@@ -1,7 +1,7 @@
-"""What a sweep computes: for each sample the numbers that it is made with, and the rollout of all of them.
+"""The plan of a sweep: the parameter values of each sample, and the rollout of all samples.
 
-A plan is all that a process needs to compute any samples: it is shipped as it is, and what comes of a sample depends on
-the plan and the sample's number alone.
+A plan contains all that a process needs to compute any samples, and can be serialized.  Results of a sample depend only
+on the plan and the sample's number.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from featherlane.simulation.world.recordings import field_names
 ROLLOUT = ("nstep", "control", "record", "keyframe", "dtype")
 MOST_SAMPLES = 10**9
 EXAMPLE = "{'height': 'final qpos[2]'}"
-BLOCK = 1024  # samples that are checked at once
-MOST_CORNERS = 8  # parameters whose least and greatest values are combined
+BLOCK = 1024  # number of samples that are checked at once
+MOST_CORNERS = 8  # largest number of parameters whose extreme values are combined
 RANDOM = "random"
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """What every sample runs: the arguments of `Batch.rollout`, and where a world starts."""
+    """The rollout of every sample: the arguments of `Batch.rollout`, and the initial state."""
 
     nstep: int
     control: Any = None
@@ -48,19 +48,19 @@ class Rollout:
 
 @dataclass(eq=False)
 class Plan:
-    """A whole sweep.
+    """A checked sweep.
 
     Attributes:
         model: the model.
-        targets: what each parameter sets, by its path.
-        sources: its values, by its path.
-        rollout: what every sample runs.
-        reduce: what is kept of it.
-        seed: of all random numbers.
-        draws: samples at each point of the grids and lists.
-        nsample: samples in all.
-        names: of the numbers that `reduce` gives, once they are known.
-        batches: worlds that were made in this process, by model and number of threads.
+        targets: targets of the parameters, by path.
+        sources: values of the parameters, by path.
+        rollout: rollout of every sample.
+        reduce: reduction of the recordings.
+        seed: seed of all random numbers.
+        draws: number of samples at each point of the grids and lists.
+        nsample: total number of samples.
+        names: names of the results of `reduce`, once they are known.
+        batches: batches of this process, by model and number of threads.
     """
 
     model: Model
@@ -80,10 +80,10 @@ class Plan:
 
     # ---- samples -----------------------------------------------------------------------------------------------------
     def values(self, samples: np.ndarray) -> dict[str, np.ndarray]:
-        """The numbers that samples are made with, (n, ...) for each parameter.
+        """Returns the parameter values of samples, (n, ...) for each parameter.
 
         Raises:
-            ModelError: a function drew what does not fit.
+            ModelError: a function returned a value that does not fit.
         """
         places = self._places(samples)
         return {path: self._drawn(path, samples, places) for path in self.targets}
@@ -101,7 +101,7 @@ class Plan:
         return np.array(drawn, np.float64)
 
     def _places(self, samples: np.ndarray) -> dict[str, np.ndarray]:
-        """Which value of each list and grid: of the last grid the next at each point, lists go together and last."""
+        """Computes indices into lists and grids: lists vary together and fastest, then the last grid."""
         rest, places = samples // self.draws, {}
         lists = [path for path, source in self.sources.items() if source.kind == "values"]
         if lists:
@@ -115,7 +115,7 @@ class Plan:
         return places
 
     def controls(self, model: Model, samples: np.ndarray) -> Any:
-        """What `Batch.rollout` takes for these samples."""
+        """Returns the argument `control` of `Batch.rollout` for these samples."""
         given = self.rollout.control
         if isinstance(given, np.ndarray) and given.ndim == 3:
             return given[samples]
@@ -130,7 +130,7 @@ class Plan:
 
     # ---- variants ----------------------------------------------------------------------------------------------------
     def variants(self, values: Mapping[str, np.ndarray]) -> list[tuple[Model, np.ndarray]]:
-        """The models of samples with these values, and which of the samples each is for."""
+        """Returns the models of samples with these values, and the samples of each model."""
         paths = [path for path, target in self.targets.items() if target.parts[0].owner == "variant"]
         n = len(next(iter(values.values()))) if values else 0
         if not paths:
@@ -151,10 +151,10 @@ class Plan:
 
     # ---- checks ------------------------------------------------------------------------------------------------------
     def check(self) -> None:
-        """Refuse numbers that a field cannot hold, of whichever sample.
+        """Raises an error for a value of any sample that a field cannot hold.
 
         Raises:
-            ModelError: with the sample, the element, what it would have and what is allowed.
+            ModelError: with the sample, the element, the value and the allowed range.
         """
         if self._is_surely_held():
             return
@@ -179,11 +179,10 @@ class Plan:
                     )
 
     def _is_surely_held(self) -> bool:
-        """Can fields hold whatever values may be drawn?
+        """Returns whether fields can hold all values that may be sampled.
 
-        Where limits are those of each number by itself, and so are values, the least and the greatest value of each
-        parameter, in all combinations, tell of all between them: what `enter` does to a number is monotonic in each
-        value, in rounded arithmetic, too.
+        If limits and values are independent per number, checking all combinations of the least and the greatest value
+        of each parameter is sufficient: `enter` is monotonic in each value, also in floating-point arithmetic.
         """
         ends = {path: self.sources[path].bounds(target.shape) for path, target in self.targets.items()}
         owners = {part.owner for target in self.targets.values() for part in target.parts}
@@ -202,7 +201,7 @@ class Plan:
         return all(np.isfinite(values[path]).all() for path in state)
 
     def _stored_as(self, name: str) -> np.dtype:
-        """The dtype of a model field's rows."""
+        """Returns the dtype of a model field's rows."""
         return MODEL[name].stored_as(np.dtype(self.rollout.dtype))
 
     def _refuse(self, name: str, samples: np.ndarray, rows: np.ndarray) -> None:
@@ -212,17 +211,17 @@ class Plan:
             except ModelError as error:
                 raise ModelError(f"parameters: sample {sample}: {error}") from None
 
-    # ---- what samples are made with ----------------------------------------------------------------------------------
+    # ---- fields ------------------------------------------------------------------------------------------------------
     def fields(self, owner: str) -> list[str]:
-        """Fields of the model or of the state that are swept."""
+        """Returns the swept fields of the model or of the state."""
         return list(dict.fromkeys(p.field for t in self.targets.values() for p in t.parts if p.owner == owner))
 
     def needs_constants(self) -> bool:
-        """Whether fields are swept that others follow from."""
+        """Returns whether derived constants depend on a swept field."""
         return any(not INDEPENDENT.fullmatch(name) for name in self.fields("model"))
 
     def enter(self, name: str, rows: np.ndarray, values: Mapping[str, np.ndarray]) -> None:
-        """Put the values of samples into the rows (n, ...) of a field."""
+        """Writes the values of samples into the rows (n, ...) of a field."""
         for path, target in self.targets.items():
             for part in target.parts:
                 if part.field == name and part.owner != "variant":
@@ -233,11 +232,11 @@ class Plan:
 
 
 def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: Any, draws: Any) -> Plan:
-    """The plan of a sweep, with everything checked that can be told without running it.
+    """Creates the plan of a sweep and checks everything that does not require a run.
 
     Raises:
-        TypeError: `model` is no Model.
-        ModelError: whatever does not fit, by name.
+        TypeError: `model` is not a `Model`.
+        ModelError: an argument is invalid; the message names it.
     """
     check_model(model)
     model.check_edits()
@@ -258,7 +257,7 @@ def make_plan(model: Model, parameters: Any, rollout: Any, reduce: Any, seed: An
 
 
 def _kept(model: Model, given: Any) -> Function:
-    """What reduces the recordings of a sample."""
+    """Returns the function that reduces the recordings of a sample."""
     if isinstance(given, Mapping) and given:
         return Named(model, given)
     if callable(given):
@@ -268,7 +267,7 @@ def _kept(model: Model, given: Any) -> Function:
 
 
 def _points(sources: Mapping[str, Source]) -> int:
-    """Points of all grids and lists."""
+    """Counts the points of all grids and lists."""
     lengths = {path: len(source.listed) for path, source in sources.items() if source.kind == "values"}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{path!r} {n}" for path, n in lengths.items())
@@ -278,7 +277,7 @@ def _points(sources: Mapping[str, Source]) -> int:
 
 
 def _check_source(target: Target, source: Source) -> None:
-    """Refuse values of a shape or a kind that the target does not take."""
+    """Raises an error for values whose shape or kind does not fit the target."""
     what, shape = f"parameter {target.path!r}", target.shape
     if target.parts[0].owner == "variant":
         if source.kind not in (*LISTED, "choice") or source.apply != "set" or source.listed.ndim != 1:
@@ -302,7 +301,7 @@ def _check_source(target: Target, source: Source) -> None:
 
 
 def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a value spreads over entries: from the last axis, or from the first."""
+    """Returns whether a value broadcasts over entries, from the last axis or from the first."""
     if len(given) > len(shape):
         return False
     last = shape[len(shape) - len(given) :]
@@ -310,7 +309,7 @@ def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 
 
 def _spread(value: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Values (n, ...) with axes to broadcast to (n, *shape)."""
+    """Adds axes to values (n, ...) so that they broadcast to (n, *shape)."""
     given = value.shape[1:]
     missing = (1,) * (len(shape) - len(given))
     last = shape[len(missing) :]
@@ -328,7 +327,7 @@ def _check_drawn(what: str, value: Any, shape: tuple[int, ...]) -> None:
 
 
 def _set_variant(model: Model, path: str, part: Part, value: Any) -> None:
-    """An option or a whole number of a variant."""
+    """Sets an option or an integer field of a variant."""
     value = int(value) if isinstance(value, float) and value.is_integer() else value
     try:
         if part.field.startswith("opt_"):
@@ -340,7 +339,7 @@ def _set_variant(model: Model, path: str, part: Part, value: Any) -> None:
 
 
 def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollout:
-    """Options of a rollout, checked."""
+    """Checks and returns the options of a rollout."""
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         given = {"nstep": given}
     given = instance("rollout", given, Mapping, "a dict as {'nstep': 100, 'record': ('qpos',)}")
@@ -363,7 +362,7 @@ def _rollout(model: Model, given: Any, reduce: Function, nsample: int) -> Rollou
 
 
 def _control(model: Model, given: Any, nstep: int, nsample: int) -> Any:
-    """None, "random", a kernel, a function, or numbers."""
+    """Returns None, "random", a kernel, a function, or an array."""
     if given is None or callable(given) or (isinstance(given, str) and given == RANDOM):
         return given
     if isinstance(given, str):

@@ -1,4 +1,4 @@
-"""What a sweep keeps of a sample: a function of its recordings, or reductions by name, as `"final qpos[2]"`."""
+"""Reductions of a sample: a function of its recordings, or reductions by name, such as `"final qpos[2]"`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from featherlane.simulation.world.recordings import BINDABLE
 Recorded = Mapping[str, np.ndarray]
 Function = Callable[[Recorded], Mapping[str, float]]
 
-# of the chosen entries of a recording, (nstep, ...)
+# of the selected entries of a recording, (nstep, ...)
 REDUCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "first": lambda a: a[0],
     "final": lambda a: a[-1],
@@ -30,12 +30,12 @@ REDUCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "peak": lambda a: np.abs(a).max(),
     "sum": lambda a: a.sum(),
 }
-OF_ONE = ("first", "final")  # they take one entry, the others all that are named
+OF_ONE = ("first", "final")  # they use one step, the others all steps
 NAME = re.compile(r"[^\W\d]\w*")
 
 
 class Named:
-    """Reductions by name; what has to be recorded for them is `record`."""
+    """Reductions by name; `record` lists the fields to record for them."""
 
     def __init__(self, model: Model, given: Mapping[str, str]):
         self.given = {_name(name): text for name, text in given.items()}
@@ -43,7 +43,7 @@ class Named:
         self.record = tuple(dict.fromkeys(field for _, field, _ in self._parts.values()))
 
     def __call__(self, recorded: Recorded) -> dict[str, float]:
-        """The numbers of one sample."""
+        """Computes the results of one sample."""
         return {
             name: float(np.asarray(REDUCTIONS[kind](recorded[field][index].astype(np.float64))).reshape(()))
             for name, (kind, field, index) in self._parts.items()
@@ -57,7 +57,7 @@ def _name(name: Any) -> str:
 
 
 def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ...]]:
-    """Kind, field and entries of `"final qpos[2]"`."""
+    """Parses `"final qpos[2]"` into kind, field and entries."""
     what = f"reduce: {name}"
     kind, _, path = text.partition(" ") if isinstance(text, str) else ("", "", "")
     match = PATH.fullmatch(path)
@@ -78,16 +78,16 @@ def _parsed(model: Model, name: str, text: Any) -> tuple[str, str, tuple[Any, ..
 
 
 def numbers_of(reduce: Function, recorded: Recorded, sample: int, known: tuple[str, ...] | None) -> dict[str, float]:
-    """What a reduction gives for one sample, checked.
+    """Computes and checks the results of one sample.
 
     Args:
-        reduce: the function.
-        recorded: its recordings, (nstep, ...) each.
-        sample: its number, for messages.
-        known: the names that the first sample had.
+        reduce: the reduction.
+        recorded: recordings, (nstep, ...) each.
+        sample: number of the sample, for messages.
+        known: names of the first sample's results.
 
     Raises:
-        ModelError: the function raised something, gave no mapping, other names, or what is no number.
+        ModelError: the function raised an error, or returned no mapping, other names, or a non-number.
     """
     try:
         given = reduce(recorded)

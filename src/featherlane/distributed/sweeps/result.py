@@ -1,4 +1,4 @@
-"""What a sweep gives: a table with a row for each sample, and its files."""
+"""The result of a sweep: a table with a row per sample, and its files."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from featherlane.errors import InstallationError, ModelError
 
 INSTALL = "pip install 'featherlane[distributed]'"
 KINDS = ("parameter", "result", "status")
-NAMED = 8  # samples that a message names
+NAMED = 8  # most samples that a message lists
 
 
 class Sweep:
-    """Samples of a sweep, row by row.
+    """Table of the samples of a sweep.
 
     Attributes:
-        samples: (n,) their numbers; all of them, unless a run that is not done was loaded.
-        parameters: field path -> (n, ...) the numbers that each sample was made with.
-        results: name -> (n,) what `reduce` made of each.
-        status: name -> (n,) counts of its worlds, as `Batch.status`: `contacts_full`, `rows_full`, `bad_number`,
-            `not_converged`, `bad_control`.
-        nsample: samples of the whole sweep.
+        samples: (n,) numbers of the samples; all of them, except for an unfinished run.
+        parameters: field path -> (n, ...) parameter values of each sample.
+        results: name -> (n,) results of `reduce`.
+        status: name -> (n,) status counts of each world, as in `Batch.status`: `contacts_full`, `rows_full`,
+            `bad_number`, `not_converged`, `bad_control`.
+        nsample: number of samples of the whole sweep.
     """
 
     samples: np.ndarray
@@ -50,20 +50,20 @@ class Sweep:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """All of it under one name each, as files have it: `parameter:PATH`, `result:NAME`, `status:CAUSE`."""
+        """Returns all columns by the names used in files: `parameter:PATH`, `result:NAME`, `status:CAUSE`."""
         tables = zip(KINDS, (self.parameters, self.results, self.status), strict=True)
         return {f"{kind}:{name}": array for kind, table in tables for name, array in table.items()}
 
     def save(self, path: str | Path) -> None:
-        """Write the table.
+        """Writes the table.
 
         Args:
-            path: of a file `.npz`, with an array for each column; or `.parquet`, with a column for each number (what
-                has several is `NAME.0`, `NAME.1`, ...), which needs `pip install 'featherlane[distributed]'`.
+            path: path of a file: `.npz`, with an array per column, or `.parquet`, with a column per number (arrays
+                become `NAME.0`, `NAME.1`, ...), which needs `pip install 'featherlane[distributed]'`.
 
         Raises:
-            ModelError: another suffix, or a folder that is not there.
-            InstallationError: a Parquet file, and there is no pyarrow.
+            ModelError: the suffix is another one, or the folder does not exist.
+            InstallationError: a Parquet file is requested and pyarrow is not installed.
         """
         target = Path(path).expanduser()
         writers = {".npz": self._write_npz, ".parquet": self._write_parquet}
@@ -86,11 +86,11 @@ class Sweep:
             from pyarrow import parquet  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise InstallationError(f"a Parquet file needs pyarrow; install it with:\n  {INSTALL}") from None
-        with path.open("wb") as file:  # a name that is not UTF-8 is an error of pyarrow
+        with path.open("wb") as file:  # pyarrow fails on a name that is not UTF-8
             parquet.write_table(pyarrow.table(dict(self._flat())), file)
 
     def _flat(self) -> Iterable[tuple[str, np.ndarray]]:
-        """Columns of single numbers."""
+        """Yields columns of scalars."""
         yield "sample", self.samples
         for name, array in self.columns.items():
             if array.ndim == 1:
@@ -100,7 +100,7 @@ class Sweep:
                 yield from ((f"{name}.{k}", np.ascontiguousarray(flat[:, k])) for k in range(flat.shape[1]))
 
     def bad(self) -> np.ndarray:
-        """Numbers of the samples whose worlds had bad numbers, or of which a result is not finite."""
+        """Returns the samples with non-finite or out-of-range states, or with a non-finite result."""
         wrong = self.status["bad_number"] > 0 if "bad_number" in self.status else np.zeros(len(self), bool)
         for values in self.results.values():
             wrong = wrong | ~np.isfinite(values)
@@ -108,16 +108,16 @@ class Sweep:
 
 
 def load_sweep(path: str | Path) -> Sweep:
-    """Read the table of a sweep, whole or as far as it has come.
+    """Reads the table of a sweep, complete or partial.
 
     Args:
-        path: a file `.npz` that `Sweep.save` wrote; or a run directory, done or not.
+        path: a `.npz` file that `Sweep.save` wrote, or a run directory, finished or not.
 
     Returns:
-        `Sweep`: its arrays are (n, ...) for the n samples that are done, in their order.
+        The `Sweep`: its arrays are (n, ...) for the n finished samples, in order.
 
     Raises:
-        ModelError: it is not there, or is something else.
+        ModelError: the path does not exist, or has another format.
     """
     source = Path(path).expanduser()
     if source.is_dir():
@@ -135,12 +135,12 @@ def load_sweep(path: str | Path) -> Sweep:
         with np.load(source, allow_pickle=False) as file:
             arrays: dict[str, Any] = {name: file[name] for name in file.files}
         return Sweep(arrays.pop("sample"), arrays, int(arrays.pop("nsample")))
-    except Exception as error:  # whatever another file makes of the reader
+    except Exception as error:  # the reader can raise any error on another file
         raise ModelError(f"{source}: cannot be read as the table of a sweep: {error}") from None
 
 
 def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int) -> Sweep:
-    """One table of chunks in any order."""
+    """Joins chunks in any order into one table."""
     if not chunks:
         return Sweep(np.zeros(0, np.int64), {}, nsample)
     samples = np.concatenate([own for own, _ in chunks])
@@ -150,6 +150,6 @@ def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int)
 
 
 def told(samples: np.ndarray) -> str:
-    """Some numbers of samples, and how many more there are."""
+    """Formats some sample numbers, and the number of others."""
     more = f" and {len(samples) - NAMED} more" * (len(samples) > NAMED)
     return f"{', '.join(map(str, samples[:NAMED]))}{more}"

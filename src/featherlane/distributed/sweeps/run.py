@@ -1,4 +1,4 @@
-"""`sweep`: many rollouts of one model, each with numbers of its own, reduced to a table; for work that takes hours.
+"""`sweep`: many rollouts of one model, each with different parameters, reduced to a table; for long computations.
 
     result = sweep(
         fl.load("humanoid"),
@@ -9,8 +9,8 @@
         out="runs/friction",
     )
 
-Samples run in chunks, as worlds of batches, here or as tasks of Ray.  A sample is what it is whatever chunk it is in:
-its numbers are drawn from its own generator, its world has bits of its own, and it is reduced by itself.
+Samples run in chunks, as worlds of batches, in this process or as Ray tasks.  The result of a sample does not depend on
+its chunk: each sample has a separate random generator, its world is bitwise independent, and it is reduced separately.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Chunks = Generator[tuple[np.ndarray, Columns]]
 Watcher = Callable[[int, int], None]
 
 
-# what sample 0 is compared with
+# message of the comparison with sample 0 alone
 COMPANY = "it is {own} alone: `control` or `reduce` lets samples depend on their company"
 WORKER = "it is {own} here: a worker computes with other kernels, libraries or functions"
 ELSEWHERE = "it is {own} here: the run directory was written by other kernels or libraries"
 
 
 class SweepInterrupted(KeyboardInterrupt):
-    """Ctrl-C in a sweep, after all that was running here has ended.
+    """Ctrl-C in a sweep, raised after the local computation has ended.
 
     Attributes:
-        done: samples that are computed.
-        nsample: samples of the sweep.
-        path: the run directory, which holds them; None where there is none.
+        done: number of finished samples.
+        nsample: total number of samples.
+        path: run directory with the results; None without one.
     """
 
     def __init__(self, done: int, nsample: int, path: Path | None):
@@ -75,49 +75,49 @@ def sweep(
     nodes: int | str | Cluster | None = None,
     progress: bool | Watcher = True,
 ) -> Sweep:
-    """Roll out a model many times, each time with other numbers, and keep some numbers of each.
+    """Runs many rollouts of a model with different parameters, and reduces each to a few numbers.
 
     Args:
         model: the model.
-        parameters: values by field.  A name is a real field of the model (`body_mass`), an option (`opt.timestep`), a
-            whole number that can be edited (`eq_active0`), or a field of the state at the start (`qpos`); in
-            brackets stand entries of it: `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields with ` + `
-            between them take the same value: `body_mass + body_inertia`.  Values are a list with one for each sample,
-            `grid`, `uniform`, `log_uniform`, `normal`, `choice` or `drawn`, in SI units.  What depends on a field
-            (`dof_invweight0`) is computed anew; what differs in an option or a whole number is a model of its own.
-        rollout: `nstep`; `control`: None, "random" (uniform within the actuators' ranges, held for 0.1 s), numbers
+        parameters: values by field.  A name is a real field of the model (`body_mass`), an option (`opt.timestep`), an
+            editable integer field (`eq_active0`), or a field of the initial state (`qpos`), optionally with entries in
+            brackets: `body_mass[torso]`, `geom_friction[:, 0]`, `qpos[2]`.  Two fields joined by ` + ` take the same
+            value: `body_mass + body_inertia`.  Values are a list with one per sample, `grid`, `uniform`, `log_uniform`,
+            `normal`, `choice` or `drawn`, in SI units.  Derived fields (`dof_invweight0`) are recomputed; each option
+            or integer value requires a separate model.
+        rollout: `nstep`; `control`: None, "random" (uniform within the actuators' ranges, held for 0.1 s), an array
             (nstep, nu) or (all samples, nstep, nu), a kernel or a function, as in `Batch.rollout`; `record`;
-            `keyframe`; `dtype`.  A number alone is `nstep`.
-        reduce: a function of the recordings of one sample, name -> (nstep, ...), that gives numbers by name; or
-            reductions by name, as {"height": "final qpos[2]"}: first, final, mean, std, rms, min, max, peak (the
-            greatest magnitude) or sum, and a field with its entries.
-        nsample: samples at each point of the grids and lists.
-        seed: of all random numbers.
-        out: a run directory; what is done stays there, and the same call goes on where it stopped.
-        chunk: samples that run at once; 0: as many as take some seconds.
-        nthread: threads, 0 for one for each core; with Ray of each task.
+            `keyframe`; `dtype`.  A single number is `nstep`.
+        reduce: a function from the recordings of one sample, name -> (nstep, ...), to numbers by name; or reductions
+            by name, such as {"height": "final qpos[2]"}: first, final, mean, std, rms, min, max, peak (the greatest
+            magnitude) or sum, followed by a field with its entries.
+        nsample: number of samples at each point of the grids and lists.
+        seed: seed of all random numbers.
+        out: a run directory, which keeps finished chunks; repeating the call resumes the run.
+        chunk: number of samples that run at once; 0 for as many as take some seconds.
+        nthread: number of threads; 0 for one per core; with Ray, threads per task.
         nodes: None for this process alone, without Ray; a number of workers, on the Ray that this process is connected
-            to, or on one that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
-            `Cluster`.  What they compute is kept here.
-        progress: a bar on stderr, where that is a terminal; or a function `progress(done, nsample)`.
+            to, or on a Ray that is started on this machine; the address of a cluster, "HOST:PORT" or "auto", or a
+            `Cluster`.  This process stores the results.
+        progress: whether to show a progress bar on stderr, if it is a terminal; or a function of (done, nsample).
 
     Returns:
-        `Sweep`: parameters (n, ...), results (n,) and status (n,) of every sample.
+        A `Sweep`: parameters (n, ...), results (n,) and status (n,) of every sample.
 
     Raises:
-        TypeError: `model` is no Model.
-        ModelError: an unknown field, values of a shape or a size that it cannot hold, a reduction that gives what is no
-            number, a run directory of something else: told before anything runs, of whichever sample.  A function whose
-            result for a sample depends on its company, or cannot be shipped.
-        InstallationError: no Ray, or other versions on a node.
-        SweepInterrupted: Ctrl-C; a KeyboardInterrupt.
+        TypeError: `model` is not a `Model`.
+        ModelError: a field is unknown, a value has a wrong shape or is out of range, a reduction returns a non-number,
+            or the run directory belongs to another run; raised before anything runs, for any sample.  Also if the
+            result of a sample depends on other samples, or a function cannot be serialized.
+        InstallationError: Ray is not installed, or a node has other versions.
+        SweepInterrupted: Ctrl-C was pressed; it is a KeyboardInterrupt.
 
-    Source: MuJoCo has no such function; the order of samples is that of nested loops, the last grid the innermost but
-        for lists, and those but for the `nsample` draws.
+    Source: MuJoCo has no such function.  The order of samples is that of nested loops, from outer to inner: grids in
+        the given order, lists (which vary together), and the `nsample` samples of each point.
 
     Note:
-        The bits of a sample depend on the model, the parameters' names and values, the seed and its number: not on
-        chunks, threads, other samples, or where a run was interrupted.
+        The result of a sample depends, bit for bit, only on the model, the parameters' names and values, the seed and
+        the sample's number; not on chunks, threads, other samples, or interruptions of the run.
     """
     plan = make_plan(model, parameters, rollout, reduce, seed, nsample)
     pace, nthread = Pace(plan, count("chunk", chunk, 0)), count("nthread", nthread, 0)
@@ -127,7 +127,7 @@ def sweep(
         workers = None if nodes is None else stack.enter_context(Workers(plan, nodes, nthread))
         if workers is not None:
             if out is None:
-                workers.begin([(0, plan.nsample)], pace)  # nothing is kept of it before sample 0 was compared
+                workers.begin([(0, plan.nsample)], pace)  # sample 0 is compared before any chunk is kept
             _compare(trial, np.zeros(1, np.int64), workers.try_one(), WORKER)
         store = None if out is None else open_run(out, plan)
         if store is not None:
@@ -150,7 +150,7 @@ def sweep(
 
 
 def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunDirectory | None, say) -> None:
-    """Keep chunks as they come."""
+    """Stores chunks as they arrive."""
     count_done = sum(len(samples) for samples, _ in done)
     say(count_done)
     try:
@@ -171,7 +171,7 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
 
 
 def _local(plan: Plan, left: list[tuple[int, int]], pace: Pace, nthread: int) -> Chunks:
-    """Chunks that are computed here, one after the other."""
+    """Yields chunks that are computed in this process, in sequence."""
     for start, stop in left:
         while start < stop:
             samples = np.arange(start, min(stop, start + pace.size))
@@ -182,7 +182,7 @@ def _local(plan: Plan, left: list[tuple[int, int]], pace: Pace, nthread: int) ->
 
 
 def _left(done: list[tuple[np.ndarray, Columns]], nsample: int) -> list[tuple[int, int]]:
-    """Ranges of samples that are not done."""
+    """Returns the ranges of unfinished samples."""
     is_done = np.zeros(nsample + 2, bool)
     is_done[[0, -1]] = True
     for samples, _ in done:
@@ -192,7 +192,7 @@ def _left(done: list[tuple[np.ndarray, Columns]], nsample: int) -> list[tuple[in
 
 
 def _compare(trial: Columns, samples: np.ndarray, columns: Columns, how: str) -> None:
-    """Refuse to go on where sample 0 has other bits than by itself."""
+    """Raises an error if sample 0 in a chunk is not bitwise identical to sample 0 alone."""
     at = np.flatnonzero(samples == 0)
     if not len(at):
         return
@@ -204,7 +204,7 @@ def _compare(trial: Columns, samples: np.ndarray, columns: Columns, how: str) ->
 
 
 def open_run(out: str | Path, plan: Plan) -> RunDirectory:
-    """The run directory of a plan."""
+    """Opens the run directory of a plan."""
 
     if not isinstance(out, str | Path) or not str(out):
         raise ModelError(f"out: got {out!r}, allowed is the path of a folder")
@@ -229,7 +229,7 @@ def open_run(out: str | Path, plan: Plan) -> RunDirectory:
 
 
 def _binary(mj_model) -> bytes:
-    """Returns what mj_saveModel writes to a file; a file's name that is not UTF-8 would be a TypeError there."""
+    """Returns the content of mj_saveModel's file; mj_saveModel raises a TypeError for a path that is not UTF-8."""
     import mujoco
 
     content = np.zeros((mujoco.mj_sizeModel(mj_model), 1), np.uint8)
@@ -238,7 +238,7 @@ def _binary(mj_model) -> bytes:
 
 
 def _told(source: Source) -> dict[str, Any]:
-    """A parameter in words."""
+    """Describes a parameter in words."""
     told = {"kind": source.kind, "apply": source.apply, "each": source.each}
     if source.function is not None:
         return told | {"function": _named(source.function)}
@@ -246,7 +246,7 @@ def _told(source: Source) -> dict[str, Any]:
 
 
 def _named(given: Any) -> str:
-    """A function or an array, for a reader."""
+    """Describes a function or an array in words."""
     if isinstance(given, np.ndarray):
         return f"numbers {given.shape}"
     function = given.function if isinstance(given, Kernel) else given
@@ -254,7 +254,7 @@ def _named(given: Any) -> str:
 
 
 def _finish(store: RunDirectory, result: Sweep) -> None:
-    """Files of all samples."""
+    """Writes the files of all samples."""
     store.finish(result.save, ".npz")
     with contextlib.suppress(InstallationError):
         store.finish(result.save, ".parquet")
@@ -275,7 +275,7 @@ def _tell_of_bad(result: Sweep) -> None:
 
 # ---- progress --------------------------------------------------------------------------------------------------------
 def _watcher(progress: bool | Watcher) -> Callable[[int], contextlib.AbstractContextManager[Callable[[int], None]]]:
-    """What tells how far things are."""
+    """Returns the context manager that reports progress."""
     if callable(progress):
         return lambda total: contextlib.nullcontext(lambda done: progress(done, total))
     if not isinstance(progress, bool | np.bool_):
@@ -285,7 +285,7 @@ def _watcher(progress: bool | Watcher) -> Callable[[int], contextlib.AbstractCon
 
 @contextlib.contextmanager
 def _bar(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr, gone when done; nothing where nobody watches."""
+    """Shows a transient progress bar on stderr; nothing if it is not a terminal."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

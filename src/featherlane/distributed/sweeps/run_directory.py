@@ -1,11 +1,11 @@
-"""A folder for work that takes hours: what is computed, and what is done of it, so that it goes on where it stopped.
+"""Run directory of a long computation: finished chunks and their description, so that a run can be resumed.
 
-    run.json          what runs: hashes of its parts, options, seed, versions
-    model.mjb         the model, as MuJoCo reads it
-    chunks/A-B.npz    columns of the samples A to B - 1, each written as a whole as it comes
-    result.npz        all columns, once all samples are done; result.parquet beside it where pyarrow is installed
+    run.json          description of the run: hashes of its parts, options, seed, versions
+    model.mjb         the model in MuJoCo's binary format
+    chunks/A-B.npz    columns of the samples A to B - 1, written atomically when they are finished
+    result.npz        all columns, once all samples are done; also result.parquet if pyarrow is installed
 
-Every file is written beside its place and then renamed, so that it is complete or absent whatever happens.
+Every file is written under a temporary name and then renamed, so that it is always complete or absent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import processor
 
 FORMAT = 1
-ENGINE = ("featherlane", "the layout of records", "kernels")  # versions on which a world's bits depend
+ENGINE = ("featherlane", "the layout of records", "kernels")  # versions that a world's bits depend on
 CHUNK = re.compile(r"(\d+)-(\d+)\.npz")
 WORDS = {
     "model": "another model",
@@ -41,12 +41,12 @@ WORDS = {
 
 
 def about_here() -> dict[str, str]:
-    """What bits do not depend on, for a reader."""
+    """Returns facts about this process that do not affect the results, for a reader."""
     return {"cpu": processor.cpu_level(), "system": platform.platform(), "host": platform.node()}
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file that is complete or absent: `write(part)` writes a neighbour, which then takes its place."""
+    """Writes a complete file or none: `write(part)` writes a temporary file, which is then renamed."""
     with tempfile.TemporaryDirectory(prefix=f".{path.stem}-", dir=path.parent) as folder:
         part = Path(folder) / path.name
         write(part)
@@ -56,22 +56,22 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _is_begun(folder: Path) -> bool:
-    """Does a folder hold nothing but what a run writes before its note, where a full disk or a kill ended it?"""
+    """Returns whether a folder holds only what a run writes before `run.json`, as after a full disk or a kill."""
     names = {path.name for path in folder.iterdir() if not re.fullmatch(r"\.(model|run)-\w{8}", path.name)}
     return names <= {"model.mjb", "chunks"} and not any((folder / "chunks").glob("*"))
 
 
 class RunDirectory:
-    """A folder of a run.
+    """The folder of a run.
 
     Args:
-        path: the folder; made where it is not there.
-        parts: hashes of what runs, by name.
-        about: what else `run.json` says.
-        save_model: writes the model to the path that it is given.
+        path: path of the folder; it is created if it does not exist.
+        parts: hashes of the parts of the run, by name.
+        about: additional entries of `run.json`.
+        save_model: function that writes the model to a given path.
 
     Raises:
-        ModelError: it cannot be written, holds something else or another run, or somebody else is at it.
+        ModelError: the folder is not writable, holds other files or another run, or is in use by another process.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RunDirectory:
             write_whole(note, lambda part: part.write_text(text + "\n", encoding="utf-8"))
 
     def _compare(self, found: Mapping[str, Any], parts: Mapping[str, str]) -> None:
-        """Refuse to go on with something else."""
+        """Raises an error if the folder belongs to a different run."""
         if found.get("format") != FORMAT or not isinstance(found.get("parts"), dict):
             raise ModelError(f"{self.path}: run.json is of format {found.get('format')!r}, allowed is {FORMAT}")
         other = [WORDS.get(name, name) for name, digest in parts.items() if found["parts"].get(name) != digest]
@@ -123,10 +123,10 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes out.
+        """Locks the folder against other processes.
 
         Raises:
-            ModelError: another process is at it.
+            ModelError: another process uses the folder.
         """
         with (self.path / "run.lock").open("a") as file:
             try:
@@ -141,10 +141,10 @@ class RunDirectory:
 
     # ---- chunks ------------------------------------------------------------------------------------------------------
     def write_chunk(self, samples: np.ndarray, columns: Mapping[str, Any]) -> None:
-        """Keep the columns of neighbouring samples.
+        """Writes the columns of consecutive samples.
 
         Raises:
-            ModelError: they cannot be written.
+            ModelError: the file cannot be written.
         """
         first, after = int(samples[0]), int(samples[-1]) + 1
         path = self.chunks / f"{first:09d}-{after:09d}.npz"
@@ -155,11 +155,11 @@ class RunDirectory:
             raise ModelError(f"{path}: cannot be written: {why}; what was done before is kept") from None
 
     def read_chunks(self, nsample: int) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Samples and columns of what is done; a file that cannot be read is told of, and done again."""
+        """Returns samples and columns of finished chunks; an unreadable file is reported and computed again."""
         return list(_chunks(self.chunks, nsample))
 
     def finish(self, write: Callable[[Path], None], suffix: str) -> Path:
-        """Write a file of results."""
+        """Writes a file of results."""
         path = self.path / f"result{suffix}"
         write_whole(path, write)
         return path
@@ -187,7 +187,7 @@ def _chunks(folder: Path, nsample: int) -> Iterator[tuple[np.ndarray, dict[str, 
                 columns = {name: file[name] for name in file.files}
             if not len(samples) or samples[-1] >= nsample or any(len(a) != len(samples) for a in columns.values()):
                 raise ValueError("it has other samples than its name says")
-        except Exception as error:  # whatever a torn file makes of the reader
+        except Exception as error:  # the reader can raise any error on an incomplete file
             warnings.warn(f"{path}: cannot be read, its samples run again: {error}", RuntimeWarning, stacklevel=2)
             continue
         if not done[samples].any():

@@ -1,7 +1,7 @@
-"""What a parameter of a sweep names: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.timestep`, `qpos[root, 2]`.
+"""Parses the fields of sweep parameters: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.timestep`, `qpos[root, 2]`.
 
-A path is a field, and in brackets which entries of it: of the first axis a name or a number, of the others numbers,
-ranges `1:3` or `:` for all.  Several paths with ` + ` between them take the same value.
+A path is a field, optionally with entries in brackets: a name or a number for the first axis, and numbers, ranges `1:3`
+or `:` for the others.  Several paths joined by ` + ` take the same value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from featherlane.simulation.batch.arrays import STATE
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 
-# what reads none of what depends on other fields: changing these leaves the constants of a model as they are
+# fields without derived fields: a change of these leaves the constants of a model unchanged
 INDEPENDENT = re.compile(
     r"opt_\w+|\w*_sol(ref|imp)\w*|\w+_(friction|margin|gap|damping|stiffness|frictionloss|range|forcerange|ctrlrange|actrange)"
     r"|actuator_(gain|bias|dyn)prm|sensor_\w+|geom_(erp|slip|restitution\w*)|site_size"
@@ -36,12 +36,12 @@ class Part:
     """Entries of one field.
 
     Attributes:
-        field: its name.
-        owner: "model", a real field that differs by world; "state", where a world starts; "variant", an option or a
-            whole number of the model, which worlds of one batch share.
-        index: the entries, without the axis of worlds.
-        shape: their shape.
-        whole: the last axis is taken as a whole, and its entries mean different things.
+        field: name of the field.
+        owner: "model" for a real per-world field; "state" for the initial state; "variant" for an option or an integer
+            field of the model, which worlds of one batch share.
+        index: index of the entries, without the axis of worlds.
+        shape: shape of the entries.
+        whole: whether the last axis is taken as a whole and its entries have different meanings.
     """
 
     field: str
@@ -53,10 +53,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Target:
-    """What one parameter sets.
+    """The target of one parameter.
 
     Attributes:
-        path: as it was given.
+        path: path as given.
         parts: entries of one or several fields.
     """
 
@@ -65,15 +65,15 @@ class Target:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of a value that has a number for each entry."""
+        """Returns the shape of a value with a number per entry."""
         return self.parts[0].shape
 
 
 def target_of(model: Model, path: str) -> Target:
-    """The entries that a path names.
+    """Parses a path.
 
     Raises:
-        ModelError: no such field, one that cannot be swept, entries that are not there.
+        ModelError: the field does not exist or cannot be swept, or the entries do not exist.
     """
     if not isinstance(path, str) or not path.strip():
         raise ModelError(
@@ -101,13 +101,13 @@ def _part(model: Model, path: str, text: str) -> Part:
     if 0 in shape:
         raise ModelError(f"parameter {path!r}: the model has no entries there, {name} has shape {dims}")
     if dims == (1,) and not index:
-        shape = ()  # options are numbers
+        shape = ()  # options are scalars
     full = is_mixed(name) and len(dims) > 0 and bool(shape) and len(index) < len(dims)
     return Part(name, owner, index, shape, full)
 
 
 def _owner(path: str, name: str) -> tuple[str, Field | None]:
-    """Who has a field: the worlds of a batch, their state, or a variant of the model."""
+    """Returns the owner of a field: the worlds of a batch, their state, or a variant of the model."""
     if name in MODEL and MODEL[name].kind == "real":
         return "model", MODEL[name]
     if name in STATE and DATA[name].traits.shown:

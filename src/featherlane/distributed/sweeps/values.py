@@ -1,7 +1,7 @@
-"""What parameters of a sweep are: lists, grids and random numbers, each set, scaled or added.
+"""Sources of sweep parameters: lists, grids and random numbers, which set, scale or offset the model's value.
 
-A random number is drawn from a generator of the sweep's seed, the sample's number and the parameter's name, so that a
-sample is what it is whatever else is swept, in whatever order, and wherever it runs.
+A random number depends only on the sweep's seed, the sample's number and the parameter's name; it does not depend on
+other parameters, on the order, or on the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Apply = Literal["set", "scale", "add"]
 APPLY = ("set", "scale", "add")
 LISTED = ("values", "grid")
 FARTHEST = 16.0  # deviations: the ziggurat's tail, r - log(1 - u) / r with r = 3.65 and u < 1 - 2^-53, ends at 13.8
-ROUNDING = 1e-14  # of a few operations, relative
+ROUNDING = 1e-14  # relative rounding error of a few operations
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +31,10 @@ class Source:
 
     Attributes:
         kind: `values`, `grid`, `uniform`, `log_uniform`, `normal`, `choice`, `drawn`.
-        apply: what a value does to the model's own: `set`, `scale`, `add`.
-        options: the listed values (n, ...) of `values`, `grid` and `choice`; the numbers of a distribution.
-        each: a number of its own for each entry of what is swept.
-        function: of `drawn`.
+        apply: how a value changes the model's: `set`, `scale`, `add`.
+        options: the listed values (n, ...) of `values`, `grid` and `choice`; the parameters of a distribution.
+        each: whether each entry of the swept field gets a separate value.
+        function: function of `drawn`.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class Source:
 
     @property
     def listed(self) -> np.ndarray:
-        """The values of a list, a grid or a choice, (n, ...)."""
+        """Returns the values of a list, a grid or a choice, (n, ...)."""
         return self.options[0]
 
     def bounds(self, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray] | None:
-        """Numbers that every value lies between; None where nobody knows, or values are names."""
+        """Returns bounds of all values; None if they are unknown, or if values are names."""
         if self.kind == "drawn" or (self.options and np.asarray(self.options[0]).dtype.kind == "U"):
             return None
         if self.kind in (*LISTED, "choice"):
@@ -67,7 +67,7 @@ class Source:
         return np.broadcast_to(low, size), np.broadcast_to(high, size)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-        """A random value, of this shape where each entry has its own."""
+        """Samples a value; with `each`, of this shape."""
         size = shape if self.each else ()
         if self.kind == "choice":
             return self.listed[rng.integers(len(self.listed), size=size)]
@@ -81,31 +81,31 @@ class Source:
 
 
 def uniform(low: float, high: float, *, each: bool = False, apply: Apply = "set") -> Source:
-    """Random numbers between two others, for a parameter of `sweep`.
+    """Defines uniform random values between two numbers, for a parameter of `sweep`.
 
     Args:
-        low: the least; in the unit of what is swept.
-        high: the greatest.
-        each: a number of its own for each entry of what is swept; otherwise one for all of them.
-        apply: "set", or "scale" or "add" to the model's own value.
+        low: the minimum, in the unit of the swept field.
+        high: the maximum.
+        each: whether to sample a separate number for each entry of the swept field; otherwise one for all of them.
+        apply: "set", or "scale" or "add" for a change relative to the model's value.
 
     Raises:
-        ModelError: numbers that are none or not in this order, an unknown `apply`.
+        ModelError: an argument is not a number, the order is wrong, or `apply` is unknown.
     """
     low, high = _ordered("uniform", low, high)
     return Source("uniform", _apply(apply), (np.float64(low), np.float64(high)), _flag(each))
 
 
 def log_uniform(low: float, high: float, *, each: bool = False, apply: Apply = "set") -> Source:
-    """Random numbers whose logarithm is uniform, for a parameter of `sweep`: as many from 0.1 to 1 as from 1 to 10.
+    """Defines log-uniform random values for a parameter of `sweep`: as many from 0.1 to 1 as from 1 to 10.
 
     Args:
-        low: the least, above 0; in the unit of what is swept.
-        high: the greatest.
-        each, apply: as of `uniform`.
+        low: the minimum, above 0; in the unit of the swept field.
+        high: the maximum.
+        each, apply: as in `uniform`.
 
     Raises:
-        ModelError: numbers that are none, not above 0 or not in this order, an unknown `apply`.
+        ModelError: an argument is not a number or not above 0, the order is wrong, or `apply` is unknown.
     """
     low, high = _ordered("log_uniform", low, high)
     bounded("log_uniform: low", low, 0.0, above=True)
@@ -113,15 +113,15 @@ def log_uniform(low: float, high: float, *, each: bool = False, apply: Apply = "
 
 
 def normal(mean: float, deviation: float, *, each: bool = False, apply: Apply = "set") -> Source:
-    """Random numbers of the normal distribution, for a parameter of `sweep`.
+    """Defines random values of the normal distribution, for a parameter of `sweep`.
 
     Args:
-        mean: the mean; in the unit of what is swept.
-        deviation: the standard deviation, from 0.
-        each, apply: as of `uniform`.
+        mean: the mean, in the unit of the swept field.
+        deviation: the standard deviation, at least 0.
+        each, apply: as in `uniform`.
 
     Raises:
-        ModelError: numbers that are none, a negative deviation, an unknown `apply`.
+        ModelError: an argument is not a number, the deviation is negative, or `apply` is unknown.
     """
     mean = _finite("normal: mean", mean)
     deviation = bounded("normal: deviation", _finite("normal: deviation", deviation), 0.0)
@@ -129,14 +129,14 @@ def normal(mean: float, deviation: float, *, each: bool = False, apply: Apply = 
 
 
 def choice(values: ArrayLike | Sequence[str], *, each: bool = False, apply: Apply = "set") -> Source:
-    """One of some values at random, all as probable, for a parameter of `sweep`.
+    """Defines a random choice of several values with equal probability, for a parameter of `sweep`.
 
     Args:
         values: (n, ...) numbers, or names of an option ("newton", "cg").
-        each, apply: as of `uniform`; with `each`, the values are numbers (n,).
+        each, apply: as in `uniform`; with `each`, the values are numbers (n,).
 
     Raises:
-        ModelError: no values, or what is neither numbers nor names; an unknown `apply`.
+        ModelError: there are no values, they are neither numbers nor names, or `apply` is unknown.
     """
     listed = _listed("choice", values)
     if _flag(each) and listed.ndim > 1:
@@ -145,11 +145,11 @@ def choice(values: ArrayLike | Sequence[str], *, each: bool = False, apply: Appl
 
 
 def grid(values: ArrayLike | Sequence[str], *, apply: Apply = "set") -> Source:
-    """Values that are combined with those of every other grid, for a parameter of `sweep`.
+    """Defines values that are combined with those of every other grid, for a parameter of `sweep`.
 
     Args:
-        values: (n, ...) numbers in the unit of what is swept, or names of an option.
-        apply: as of `uniform`.
+        values: (n, ...) numbers in the unit of the swept field, or names of an option.
+        apply: as in `uniform`.
 
     Raises:
         ModelError: as `choice`.
@@ -159,12 +159,12 @@ def grid(values: ArrayLike | Sequence[str], *, apply: Apply = "set") -> Source:
 
 
 def values(values: ArrayLike | Sequence[str], *, apply: Apply = "set") -> Source:
-    """A list with one value after the other, beside those of all other lists, for a parameter of `sweep`.
+    """Defines a list of values that varies together with all other lists, for a parameter of `sweep`.
 
     Args:
-        values: (n, ...) numbers in the unit of what is swept, or names of an option; all lists of a sweep have the
+        values: (n, ...) numbers in the unit of the swept field, or names of an option; all lists of a sweep have the
             same n.
-        apply: as of `uniform`.
+        apply: as in `uniform`.
 
     Raises:
         ModelError: as `choice`.
@@ -174,15 +174,15 @@ def values(values: ArrayLike | Sequence[str], *, apply: Apply = "set") -> Source
 
 
 def drawn(function: Callable[[np.random.Generator], Any], *, apply: Apply = "set") -> Source:
-    """Values that a function draws, for a parameter of `sweep`.
+    """Defines values that a function samples, for a parameter of `sweep`.
 
     Args:
-        function: `function(rng)`, with a generator of the sample's own, gives a number or an array of the shape of
-            what is swept.
-        apply: as of `uniform`.
+        function: `function(rng)` receives the sample's random generator and returns a number or an array of the shape
+            of the swept field.
+        apply: as in `uniform`.
 
     Raises:
-        ModelError: what is no function, an unknown `apply`.
+        ModelError: the argument is not a function, or `apply` is unknown.
     """
     if not callable(function):
         raise ModelError(f"drawn: got {type(function).__name__}, allowed is a function of a random generator")
@@ -190,7 +190,7 @@ def drawn(function: Callable[[np.random.Generator], Any], *, apply: Apply = "set
 
 
 def source_of(path: str, given: Any) -> Source:
-    """What a parameter was given as: a source, or a list of values."""
+    """Converts the value of a parameter: a source, or a list of values."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str) or np.ndim(regular(path, given)) == 0:
@@ -205,10 +205,10 @@ def source_of(path: str, given: Any) -> Source:
 
 
 class Streams:
-    """The random numbers of one parameter: a stream for each sample, which depends on the seed and the name, too.
+    """The random numbers of one parameter: a stream per sample, which depends on the seed and the name.
 
-    Philox counts: the seed and the name are its key, the sample's number stands in its counter, so that a stream is
-    found by setting two numbers, in a microsecond, where a generator of its own would take ten.
+    Philox is counter-based: the key is the seed and the name, and the counter contains the sample's number.  Selecting
+    a stream sets two numbers, in a microsecond; creating a generator would take ten.
     Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, 2011; numpy.random.Philox.
     """
 
@@ -218,7 +218,7 @@ class Streams:
         self._start, self._generator = self._bits.state, np.random.Generator(self._bits)
 
     def of(self, sample: int) -> np.random.Generator:
-        """The stream of a sample, from its beginning; good until the next is asked for."""
+        """Returns the stream of a sample, from its start; valid until the next call."""
         self._start["state"]["counter"][2] = sample
         self._bits.state = self._start
         return self._generator
@@ -239,7 +239,7 @@ def _flag(given: Any) -> bool:
 
 
 def _named(apply: str, listed: np.ndarray) -> str:
-    """Names can only be set."""
+    """Raises an error unless names are set."""
     if listed.dtype.kind == "U" and apply != "set":
         raise ModelError(f"apply: got {apply!r} for names, allowed is 'set'")
     return apply
@@ -257,7 +257,7 @@ def _ordered(kind: str, low: Any, high: Any) -> tuple[float, float]:
 
 
 def _listed(kind: str, given: Any) -> np.ndarray:
-    """Values with a leading axis: float64, or text."""
+    """Returns values with a leading axis: float64, or text."""
     if isinstance(given, np.ndarray | list | tuple | range):
         listed = regular(kind, given)
     elif hasattr(given, "__iter__") and not isinstance(given, str | bytes):

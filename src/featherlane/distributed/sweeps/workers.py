@@ -1,6 +1,6 @@
-"""Chunks of a sweep as tasks of Ray: shipped once, computed wherever a core is free, kept here as they come.
+"""Computes chunks of a sweep as Ray tasks: the plan is sent once, tasks run on any free core, results come here.
 
-A task that is lost with its process or its node is computed again by Ray; what comes of it has the same bits.
+Ray recomputes a task that is lost with its process or node; its result is bitwise identical.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from featherlane.distributed.sweeps.plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.lanes.cores import cores
 
-THREADS = 4  # of a task, where the user does not say: what is done between rollouts is done by one
-AHEAD = 2  # tasks for each place where one can run: the next waits there when one is done
-LEAST, LEAST_SECONDS = 16, 0.04  # of a chunk: samples, and the time that they take in one place
-SENDING = 0.5e-3  # [s] of the driver for a chunk (docs/distributed.md)
-PATIENCE = 60.0  # [s] for a core to be free
-RETRIES = 20  # of a task that was lost
+THREADS = 4  # default threads per task: the work between rollouts is serial
+AHEAD = 2  # tasks per place: the next one waits there when one is done
+LEAST, LEAST_SECONDS = 16, 0.04  # minimum of a chunk: samples, and duration in one place [s]
+SENDING = 0.5e-3  # [s] of the driver per chunk (docs/distributed.md)
+PATIENCE = 60.0  # longest wait for a free core [s]
+RETRIES = 20  # restarts of a lost task
 
 
 class Workers:
-    """Where chunks are computed by Ray; a context that ends what was started for it.
+    """Computes chunks with Ray; as a context manager it ends what was started for it.
 
     Args:
         plan: the sweep.
         nodes: a number of workers, on the Ray that this process is connected to or on one that is started here; the
-            address of a cluster; or a `Cluster`, which stays.
-        nthread: threads of a task, 0 for a share of the machine's cores, on a cluster for 4.
+            address of a cluster; or a `Cluster`, which keeps running.
+        nthread: threads per task; 0 for a share of the machine's cores, on a cluster for 4.
 
     Raises:
-        ModelError: what is to be computed cannot be shipped; as `connect` does.
-        InstallationError: as `connect` does.
+        ModelError: the plan cannot be serialized; also as `connect`.
+        InstallationError: as `connect`.
     """
 
     def __init__(self, plan: Plan, nodes: int | str | Cluster, nthread: int):
@@ -50,14 +50,14 @@ class Workers:
             self.nthread = min(nthread or THREADS, *(node.cores for node in self.cluster.nodes))
             places = max(1, sum(node.cores // self.nthread for node in self.cluster.nodes))
             self.places = min(places, number or places)
-            # where there are more places than workers are asked for, none may wait in another
+            # with more places than requested workers, no task may wait in another place
             self._most = AHEAD * places if self.places == places else self.places
             self._ray = self.cluster.ray
             self._wait_for_room()
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
             packet = packed("what is to be computed", self.plan)
-            # in a list: Ray would bring what a reference means to each task, which needs it in its process once
+            # in a list, because Ray would resolve a plain reference for each task; a process needs it once
             self._shipped = hashlib.sha256(packet).hexdigest(), [self._ray.put(packet)]
             self._running: dict[Any, tuple[int, int]] = {}
             self._waiting = _Ranges([])
@@ -67,7 +67,7 @@ class Workers:
             raise
 
     def close(self) -> None:
-        """End what was started."""
+        """Ends what was started."""
         for reference in self.__dict__.pop("_running", {}):
             with contextlib.suppress(Exception):
                 self._ray.cancel(reference, force=True)
@@ -81,7 +81,7 @@ class Workers:
         self.close()
 
     def _wait_for_room(self) -> None:
-        """Tasks that others' work leaves no core for would wait without a word."""
+        """Waits for a free core; otherwise tasks would wait without a message while other jobs use all cores."""
         until, pause = time.monotonic() + PATIENCE, 0.005
         while (free := self._ray.available_resources().get("CPU", 0.0)) < self.nthread:
             if time.monotonic() > until:
@@ -90,26 +90,26 @@ class Workers:
                     f"{self.cluster.cores} cores are free (waited {PATIENCE:g} s); allowed are fewer threads"
                 )
             time.sleep(pause)
-            pause = min(0.2, 2.0 * pause)  # cores of tasks that have just ended are free in a moment
+            pause = min(0.2, 2.0 * pause)  # cores of finished tasks are freed with a short delay
 
     def try_one(self) -> Columns:
-        """Sample 0 in another process, before hours of work."""
+        """Computes sample 0 in another process, before a long computation."""
         return self._got(self._trial, "sample 0 cannot be computed by a worker")[0]
 
     def begin(self, left: list[tuple[int, int]], pace: Pace) -> None:
-        """Let workers begin with these samples."""
+        """Starts computing these samples."""
         self._waiting = _Ranges(left)
         self._send(pace)
 
     def _send(self, pace: Pace) -> None:
-        """Chunks for places where nothing waits."""
+        """Sends chunks to places without a waiting task."""
         waiting = self._waiting
         while waiting.nsample and len(self._running) < self._most:
             start, stop = waiting.take(min(pace.size, share(waiting.nsample, self.places, pace.rate)))
             self._running[self._task.remote(self._shipped, start, stop, self.nthread)] = start, stop
 
     def chunks(self, pace: Pace) -> Generator[tuple[np.ndarray, Columns]]:
-        """Samples and columns of chunks, in the order in which they come."""
+        """Yields samples and columns of chunks in order of completion."""
         while self._running:
             ready, _ = self._ray.wait(list(self._running), num_returns=1)
             start, stop = self._running.pop(ready[0])
@@ -119,7 +119,7 @@ class Workers:
             yield np.arange(start, stop), columns
 
     def _got(self, reference: Any, what: str) -> tuple[Columns, float]:
-        """What a task gives, or its error as it would be here."""
+        """Returns the result of a task, or raises its error."""
         ray = self._ray
         try:
             return ray.get(reference)
@@ -132,7 +132,7 @@ class Workers:
 
 
 def _cluster_of(nodes: int | str | Cluster, nthread: int) -> tuple[Cluster, int | None, int]:
-    """The cluster, how many tasks may run at once (None: as many as fit), and threads of each (0: nobody says)."""
+    """Returns the cluster, the number of concurrent tasks (None: as many as fit), and threads per task (0: unset)."""
     if isinstance(nodes, Cluster):
         return nodes, None, nthread
     if isinstance(nodes, str):
@@ -142,30 +142,30 @@ def _cluster_of(nodes: int | str | Cluster, nthread: int) -> tuple[Cluster, int 
 
 
 def share(waiting: int, places: int, rate: float) -> int:
-    """How many of the samples that wait the next chunk has.
+    """Computes the number of samples of the next chunk.
 
-    So many that all places have something to do until the end, but no fewer than are worth sending: a driver that
-    sends k chunks of S seconds in all takes k d + S / k, which is least where a chunk takes sqrt(S d); where there are
-    fewer places than that makes chunks, a chunk takes as long as sending one to each.
+    All places should have work until the end, but a chunk should be worth its overhead.  A driver that sends k chunks
+    of S seconds in all takes k d + S / k, which is minimal if a chunk takes sqrt(S d).  If there are fewer places than
+    such chunks, a chunk takes as long as sending one to each place.
 
     Args:
-        waiting: samples that wait.
-        places: where a chunk can be computed.
-        rate: samples per second in one place; 0 where nobody knows.
+        waiting: number of waiting samples.
+        places: number of places that compute chunks.
+        rate: samples per second in one place; 0 if unknown.
     """
     worth = max(LEAST_SECONDS, min(places * SENDING, np.sqrt(waiting / rate * SENDING))) if rate else 0.0
     return max(LEAST, int(worth * rate), -(-waiting // (AHEAD * places)))
 
 
 class _Ranges:
-    """Samples that wait, as ranges."""
+    """Waiting samples, as ranges."""
 
     def __init__(self, left: list[tuple[int, int]]):
         self._left = list(reversed(left))
         self.nsample = sum(stop - start for start, stop in left)
 
     def take(self, most: int) -> tuple[int, int]:
-        """The next samples, neighbours, at most so many."""
+        """Returns the next consecutive samples, at most this many."""
         start, stop = self._left.pop()
         end = min(stop, start + most)
         if end < stop:
@@ -174,12 +174,12 @@ class _Ranges:
         return start, end
 
 
-# ---- in a worker -----------------------------------------------------------------------------------------------------
+# ---- in a worker -------------------------------------------------------------------------------------------------
 _unpacked: tuple[str, Plan] | None = None
 
 
 def compute(shipped: tuple[str, list], start: int, stop: int, nthread: int) -> tuple[Columns, float]:
-    """A task: the columns of neighbouring samples, and the seconds that they took."""
+    """Runs a task: returns the columns of consecutive samples, and the duration [s]."""
     global _unpacked
     name, [reference] = shipped
     if _unpacked is None or _unpacked[0] != name:

@@ -1,4 +1,4 @@
-"""The panel beside the picture, a module for each of its folders."""
+"""The control panel of the page, with one module per folder."""
 
 from featherlane.viewer.panel.crowd import DRAWN
 from featherlane.viewer.panel.host import Source

@@ -1,4 +1,4 @@
-"""`Controls`: from handles of the server to jobs of the page, and what several folders ask of both."""
+"""`Controls`: connects the server's handles to jobs of the page; shared by all folders."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ ALL, PICKED = "all worlds", "the picked one"
 
 
 class Controls:
-    """The controls of a page, by name, and how they are made.
+    """Creates the controls of a page and stores them by name.
 
     Args:
-        page: the page, which does what visitors ask for.
+        page: the page that runs the jobs.
 
     Attributes:
-        page, server, gui, source, model: what folders are made of, and for.
+        page, server, gui, source, model: objects that the folders use.
         handles: name -> handle of the server.
     """
 
@@ -30,14 +30,14 @@ class Controls:
 
     # ---- from handles to jobs ----------------------------------------------------------------------------------------
     def folder(self, label: str, opened: bool = False):
-        """A folder that controls are put into."""
+        """Creates a folder for controls."""
         return self.gui.add_folder(label, expand_by_default=opened)
 
     def on(self, name: str, handle, job: Callable[[Any], Any], click: bool = False) -> Any:
-        """Runs a job in the page's thread when a visitor changes a control, with the value that the visitor gave it.
+        """Runs a job in the page's thread when a visitor changes a control; the job receives the new value.
 
-        A job that waits while the page switches to other worlds is dropped: a second click must not act on the first's
-        result.
+        A job that waits while the page switches to other worlds is dropped, so that a second click does not act on the
+        result of the first.
         """
         self.handles[name] = handle
 
@@ -50,56 +50,56 @@ class Controls:
         return handle
 
     def button(self, name: str, label: str, job: Callable[[], Any], hint: str | None = None) -> Any:
-        """A button that has the page do a job."""
+        """Creates a button that runs a job of the page."""
         return self.on(name, self.gui.add_button(label, hint=hint), lambda _: job(), click=True)
 
     def shows(self, job: Callable[[], None]) -> None:
-        """Have `sync` do this, which shows in a control what is so."""
+        """Registers a function that `sync` calls to update a control."""
         self._shown.append(job)
 
     def follows(self, handle, value: Callable[[], Any]) -> None:
-        """Have `sync` show this value in a control."""
+        """Registers a control that `sync` sets to this value."""
         self._shown.append(lambda: setattr(handle, "value", value()))
 
     def sync(self) -> None:
-        """Show what is so, where it may be other than what a visitor asked for."""
+        """Sets all controls to the actual values, which can differ from the requested ones."""
         for job in self._shown:
             job()
 
-    # ---- what is picked ----------------------------------------------------------------------------------------------
+    # ---- selection ---------------------------------------------------------------------------------------------------
     @property
     def session(self) -> Session:
-        """The source, in folders that only a session has."""
+        """Returns the source, in folders that only a session has."""
         assert isinstance(self.source, Session)
         return self.source
 
     def world(self) -> int:
-        """The world that is picked: the one that was clicked, else the first that is drawn."""
+        """Returns the selected world: the clicked one, else the first drawn one."""
         picked = self.page.picked
         return picked[0] if picked else int(self.page.worlds[0])
 
     def body(self) -> int:
-        """The body that is picked: the one that was clicked, else the first that moves."""
+        """Returns the selected body: the clicked one, else the first moving one."""
         if self.page.picked:
             return self.page.picked[1]
         return min(1, self.model.nbody - 1)
 
     def body_names(self) -> tuple[str, ...]:
-        """A name for each body."""
+        """Returns a name for each body."""
         return labels(self.model.names("body"))
 
     def edited(self) -> tuple[int, ...] | None:
-        """Worlds that an edit is for; None for all."""
+        """Returns the worlds that an edit applies to; None for all."""
         return (self.world(),) if self.handles["scope"].value == PICKED else None
 
 
 def labels(given: list[str]) -> tuple[str, ...]:
-    """Names, numbers for those without one; no two alike."""
+    """Returns unique names, with numbers for unnamed elements."""
     named = set(given)
     return tuple(name or (f"#{k}" if str(k) in named else str(k)) for k, name in enumerate(given))
 
 
 def change(handle, name: str, value) -> None:
-    """Change what a control shows, where it shows something else."""
+    """Sets an attribute of a control if its value differs."""
     if getattr(handle, name) != value:
         setattr(handle, name, value)

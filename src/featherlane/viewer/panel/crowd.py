@@ -1,4 +1,4 @@
-"""Worlds: which are drawn, which is picked, which turned bad."""
+"""Folder of worlds: selection of drawn worlds, the selected world, and bad worlds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from featherlane.viewer.playback import Playback
 from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 
-DRAWN = 64  # worlds, until somebody asks for more
-NAMED = 12  # bad worlds that are named
+DRAWN = 64  # default number of drawn worlds
+NAMED = 12  # most bad worlds that are listed
 
 
 class Crowd:
     """The folder of worlds.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
 
     Attributes:
         bad: the paragraph that lists bad worlds.
@@ -47,7 +47,7 @@ class Crowd:
                     controls.button("save_incident", "Save it", self._save_incident, hint)
 
     def refresh(self) -> None:
-        """Worlds that turned bad."""
+        """Updates the list of bad worlds."""
         self._show_bad()
         if "incident" in self.controls.handles:
             incidents = self.controls.session.incidents
@@ -99,7 +99,7 @@ class Crowd:
 
 
 def _failure_bytes(failure, name: str) -> bytes:
-    """A failure as the file that `Failure.save` writes."""
+    """Returns a failure as the content of the file that `Failure.save` writes."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         failure.save(path)

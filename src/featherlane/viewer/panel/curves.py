@@ -1,4 +1,4 @@
-"""Plots: which quantities, and of which worlds."""
+"""Folder of plots: selection of quantities and worlds."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Curves:
     """The folder of plots.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
 
     Attributes:
-        plots: what is plotted.
+        plots: the plots.
     """
 
     def __init__(self, controls: Controls):
@@ -38,7 +38,7 @@ class Curves:
             self.plots.add(name)
 
     def refresh(self, seconds: float) -> None:
-        """Numbers of this moment [s]."""
+        """Adds the values at this time [s]."""
         self.plots.take(seconds, self._worlds())
         self.plots.draw()
 
@@ -51,7 +51,7 @@ class Curves:
                 self.plots.remove(name)
 
     def _worlds(self) -> list[int]:
-        """Worlds whose numbers are plotted: the picked one, or all that stand side by side."""
+        """Returns the plotted worlds: the selected one, or all in a side-by-side comparison."""
         source = self.controls.source
         if isinstance(source, Session) and len(source.parts) > 1:
             return list(range(source.nworld))

@@ -1,4 +1,4 @@
-"""Edits of the model: its options, and what bodies weigh and how they slide."""
+"""Folders that edit the model: its options, and the masses and friction of bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Options:
     """The folder of options.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):
@@ -29,7 +29,7 @@ class Options:
             "cone": _names_of(Cone),
         }
         if len(controls.session.parts) > 1:
-            del choices["contact_model"]  # it is what the parts differ by
+            del choices["contact_model"]  # the parts differ in it
         with controls.folder("Options"):
             for name, options in choices.items():
                 label = name.replace("_", " ")
@@ -48,7 +48,7 @@ class Options:
         self.controls.follows(handle, lambda: self._option(name))
 
     def _option(self, name: str) -> Any:
-        """An option's value as its control has it."""
+        """Returns an option's value in the format of its control."""
         value = getattr(self.controls.model.opt, name)
         if name == "gravity":
             return tuple(map(float, value))
@@ -62,10 +62,10 @@ class Options:
 
 
 class Bodies:
-    """The folder of the picked body, and for which worlds edits are.
+    """The folder of the selected body; it also selects the worlds that edits apply to.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):

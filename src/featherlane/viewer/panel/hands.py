@@ -1,4 +1,4 @@
-"""Hands: what drags and pushes bodies, and sliders of actuators."""
+"""Folders of forces: dragging and pushing bodies, and sliders for actuators."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from featherlane.viewer.panel.controls import Controls
 from featherlane.viewer.prose import Prose
 
-MOST_SLIDERS = 60  # actuators with sliders of their own
+MOST_SLIDERS = 60  # most actuators with sliders
 DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
 
 class Hands:
-    """The folder of hands.
+    """The folder of mouse forces.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):
@@ -43,10 +43,10 @@ class Hands:
 
 
 class Actuators:
-    """The folder of actuators, where the model has some.
+    """The folder of actuators, if the model has any.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):
@@ -81,7 +81,7 @@ class Actuators:
 
 
 def control_names(model) -> list[str]:
-    """A name for each control: of its actuator, with a number where that has several."""
+    """Returns a name for each control: its actuator, with a number if the actuator has several."""
     out = [""] * model.nu
     for k, name in enumerate(model.names("actuator")):
         first, number = int(model.actuator_ctrladr[k]), int(model.actuator_ctrlnum[k])

@@ -1,4 +1,4 @@
-"""`Host`: what a panel asks of the page that it stands on."""
+"""`Host`: the interface of the page that a panel uses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Source = Session | Watch | Playback
 
 
 class Host(Protocol):
-    """Worlds that are shown, and the thread that does what visitors ask for.
+    """Shown worlds, and the thread that runs jobs of visitors.
 
     Attributes:
-        server, scene: viser's server, and what is drawn there.
+        server, scene: viser's server, and the scene on it.
         source: the worlds.
-        worlds: those that are drawn, by number.
-        picked: (world, body) that was clicked last.
+        worlds: numbers of the drawn worlds.
+        picked: last clicked (world, body).
     """
 
     server: Any
@@ -33,50 +33,50 @@ class Host(Protocol):
 
     @property
     def depth(self) -> int:
-        """How many other worlds were shown before, and can be gone back to."""
+        """Returns the number of earlier sources that can be returned to."""
         ...
 
     def shows(self, controls) -> bool:
-        """Whether these controls are those of the page now."""
+        """Returns whether these controls belong to the present page."""
         ...
 
     def do(self, job: Callable[[], Any]) -> None:
-        """Have a job done by the page's thread."""
+        """Runs a job in the page's thread."""
         ...
 
     def tell(self, message: str, title: str = ...) -> None:
-        """Tell visitors."""
+        """Shows a notification to visitors."""
         ...
 
     def enter(self, source: Source) -> None:
-        """Show other worlds."""
+        """Shows other worlds."""
         ...
 
     def leave(self) -> None:
-        """Show what was shown before."""
+        """Returns to the worlds that were shown before."""
         ...
 
     def draw_first(self, n: int) -> None:
-        """Draw the first n worlds."""
+        """Draws the first n worlds."""
         ...
 
     def draw_these(self, worlds) -> None:
-        """Draw these worlds."""
+        """Draws these worlds."""
         ...
 
     def pick(self, world: int, body: int) -> None:
-        """Look at a body of a world."""
+        """Selects a body of a world."""
         ...
 
     def bad_worlds(self) -> list[int]:
-        """Worlds that turned bad."""
+        """Returns the bad worlds."""
         ...
 
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """Where the worlds' numbers are."""
+        """Returns the batches that hold the worlds."""
         ...
 
     def locate(self, world: int) -> tuple[Batch, int]:
-        """Where the numbers of a world are: a batch, and a row of it."""
+        """Returns the batch of a world and its row in the batch."""
         ...

@@ -1,4 +1,4 @@
-"""Layers: what is drawn."""
+"""Folder of layers: selection of drawn layers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class Layers:
     """The folder of layers.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):

@@ -1,7 +1,7 @@
-"""The panel beside the picture: time, worlds, plots, layers, hands, options, bodies.
+"""The control panel: time, worlds, plots, layers, mouse forces, options, bodies.
 
-Each control posts a job to the page; what the job leaves behind is shown again by `sync` (after a job was refused, or
-something was picked) and by `refresh` (some times a second).
+Each control posts a job to the page.  `sync` updates the controls after a refused job or a selection; `refresh` updates
+changing values several times a second.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from featherlane.viewer.watch import Watch
 
 
 class Panel:
-    """Controls of a page, made for the worlds that it shows.
+    """Creates the controls of a page for the shown worlds.
 
     Args:
         page: the page.
 
     Attributes:
         controls: all of them.
-        time, crowd, curves: folders whose contents change by themselves.
+        time, crowd, curves: folders whose contents change with time.
     """
 
     def __init__(self, page: Host):
@@ -48,15 +48,15 @@ class Panel:
 
     @property
     def handles(self) -> dict[str, Any]:
-        """The server's handles of all controls, by name."""
+        """Returns the server's handles of all controls, by name."""
         return self.controls.handles
 
     def sync(self) -> None:
-        """Show what is so, where it may be other than what a visitor asked for."""
+        """Sets all controls to the actual values, which can differ from the requested ones."""
         self.controls.sync()
 
     def refresh(self) -> None:
-        """Numbers, the slider of time, bad worlds, plots."""
+        """Updates numbers, the time slider, bad worlds and plots."""
         batch, row = self.page.locate(self.controls.world())
         seconds = float(batch.time[row])
         lines = self._lines(batch, row)
@@ -66,7 +66,7 @@ class Panel:
         self.curves.refresh(self.source.clock if isinstance(self.source, Session) else seconds)
 
     def _lines(self, batch, row: int) -> list[str]:
-        """Lines about the picked world, which is a row of a batch."""
+        """Returns lines of text about the selected world, a row of a batch."""
         source = self.source
         lines = [f"world {self.controls.world()} of {source.nworld}"]
         if isinstance(source, Watch):

@@ -1,4 +1,4 @@
-"""Time: the clock, speed, scrubbing, bookmarks, the way into copies and back."""
+"""Folder of time: clock, speed, scrubbing, bookmarks, and switching to copies and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Time:
     """The folder of time.
 
     Args:
-        controls: of the panel.
+        controls: controls of the panel.
     """
 
     def __init__(self, controls: Controls):
@@ -49,7 +49,7 @@ class Time:
                     controls.button("beside", "Both contact models, side by side", self._beside, hint)
 
     def refresh(self) -> None:
-        """The slider follows the clock."""
+        """Sets the slider to the clock."""
         if "scrub" not in self.controls.handles:
             return
         source, slider = self.source, self.controls.handles["scrub"]
@@ -63,7 +63,7 @@ class Time:
 
     # ---- the clock ---------------------------------------------------------------------------------------------------
     def _last(self) -> int:
-        """Largest value of the slider."""
+        """Returns the largest value of the slider."""
         source = self.source
         if isinstance(source, Playback):
             return max(1, source.nframe - 1)
@@ -147,5 +147,5 @@ class Time:
         self.controls.server.send_file_download(name, written(source), save_immediately=True)
 
     def take_up(self, file) -> None:
-        """Go to the state of a file that a visitor has sent."""
+        """Restores the state in a file that a visitor has uploaded."""
         take_up(self.controls.session, file.content, file.name)
