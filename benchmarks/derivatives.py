@@ -59,7 +59,7 @@ def settled(name: str) -> tuple[fl.Model, fl.Data]:
     data = fl.Data(model)
     fl.step(model, data, MODELS[name])
     for _ in range(100):
-        if fl.transition(model, data).switching > AWAY:
+        if fl.linearize(model, data).switching > AWAY:
             break
         fl.step(model, data)
     return model, data
@@ -83,10 +83,10 @@ def sides(model: fl.Model, data: fl.Data) -> tuple[dict[str, Callable[[], float]
 
     calls = {
         "theirs": lambda: mujoco.mjd_transitionFD(mj, rival, EPS, True, A, B, None, None),
-        "differences": lambda: fl.transition_fd(model, data, EPS, nthread=1),
-        "one": lambda: fl.transition(model, data, nthread=1),
-        "differences batch": lambda: fl.transition_fd(model, batch, EPS, nthread=1),
-        "batch": lambda: fl.transition(model, batch, nthread=1),
+        "differences": lambda: fl.linearize(model, data, eps=EPS, nthread=1, method="finite_difference"),
+        "one": lambda: fl.linearize(model, data, nthread=1),
+        "differences batch": lambda: fl.linearize(model, batch, eps=EPS, nthread=1, method="finite_difference"),
+        "batch": lambda: fl.linearize(model, batch, nthread=1),
         "step": steps,
     }
     return {name: repeated(call) for name, call in calls.items()}, A
@@ -97,10 +97,10 @@ def errors(model: fl.Model, data: fl.Data, theirs: np.ndarray) -> list[str]:
     model = copy.deepcopy(model)
     copied = fl.Data(model)
     fl.set_state(model, copied, fl.get_state(data.model, data, fl.State.INTEGRATION), fl.State.INTEGRATION)
-    found = [theirs, fl.transition_fd(model, copied, EPS).A, fl.transition(model, copied).A]
+    found = [theirs, fl.linearize(model, copied, eps=EPS, method="finite_difference").A, fl.linearize(model, copied).A]
     model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 0.0, 100, 100
-    coarse, fine = (fl.transition_fd(model, copied, eps).A for eps in (2 * EPS, EPS))
-    if fl.transition(model, copied).switching <= AWAY or np.abs(fine - coarse).max() > AWAY * np.abs(fine).max():
+    coarse, fine = (fl.linearize(model, copied, eps=eps, method="finite_difference").A for eps in (2 * EPS, EPS))
+    if fl.linearize(model, copied).switching <= AWAY or np.abs(fine - coarse).max() > AWAY * np.abs(fine).max():
         return ["near a switch"] * 3
     exact = (4.0 * fine - coarse) / 3.0
     return [f"{np.abs(A - exact).max() / np.abs(exact).max():.0e}" for A in found]
@@ -177,7 +177,7 @@ def main() -> None:
     publish("derivatives", f"{markdown(columns, rows)}\n\n{origin()}", asked.write)
     columns = ("model", "DoFs", "MuJoCo [us]", "one world [us]", "speed-up, min - max")
     columns += (f"per world, batch of {WORLDS} [us]", "speed-up, batch", "batch: derivatives / step")
-    columns += ("error of MuJoCo", "error of `fl.transition_fd`", "error of `fl.transition`")
+    columns += ("error of MuJoCo", "error of finite differences", "error of `fl.linearize`")
     # Pinocchio is no dependency: `pip install pin`
     if importlib.util.find_spec("pinocchio"):
         columns_beside = ("model", "DoFs", "RNEA: Pinocchio [us]", f"RNEA: per world, batch of {WORLDS} [us]")

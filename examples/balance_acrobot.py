@@ -25,7 +25,7 @@ def regulator(A, B, rounds=3000):
 
 def main(nworld=64, seconds=8.0):
     model = fl.load(ACROBOT)
-    step = fl.transition(model, fl.Data(model))  # upright, where no difference of steps is needed
+    step = fl.linearize(model, fl.Data(model))  # upright, where no difference of steps is needed
     K = regulator(step.A, step.B)
     falls, stands = abs(np.linalg.eigvals(step.A)).max(), abs(np.linalg.eigvals(step.A - step.B @ K)).max()
     print(f"a step multiplies a lean by {falls:.4f}, with the regulator by {stands:.4f}")
@@ -35,7 +35,7 @@ def main(nworld=64, seconds=8.0):
     batch, rng = fl.Batch(model, nworld), np.random.default_rng(0)
     batch.expand("body_mass")[:, 1:] *= rng.uniform(0.8, 1.2, (nworld, 2))
     batch.set_const()
-    steps = fl.transition(model, batch)
+    steps = fl.linearize(model, batch)
     K = np.array([regulator(A, B) for A, B in zip(steps.A, steps.B, strict=True)])
     batch.qpos[:] = rng.uniform(-0.01, 0.01, (nworld, 2))
 

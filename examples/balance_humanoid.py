@@ -26,7 +26,7 @@ def rest(model, data):
         missing = data.qfrc_inverse[root].copy()
         if abs(missing).max() < 1e-6:
             break
-        slope = fl.inverse_fd(model, data, qacc=still).DfDq[root]
+        slope = fl.inverse_derivatives(model, data, qacc=still, method="finite_difference").DfDq[root]
         data.qpos = fl.integrate_pos(model, data.qpos, -np.linalg.pinv(slope, rcond=1e-4) @ missing, 1.0)
     dof = model.jnt_dofadr[model.actuator_trnid[:, 0]]
     return data.qfrc_inverse[dof] / model.actuator_gear[:, 0]
@@ -54,7 +54,7 @@ def main(nworld=32, seconds=10.0, push=15.0):
     print(f"a pose of rest, which takes up to {abs(hold).max():.0%} of a motor's torque")
     assert abs(data.qacc).max() < 1e-6
 
-    step = fl.transition(model, data)
+    step = fl.linearize(model, data)
     balance = fl.jac_subtree_com(model, data, "pelvis") - fl.jac_site(model, data, "sole_left")[0]
     cost = np.zeros((2 * nv, 2 * nv))
     cost[:nv, :nv] = BALANCE * balance.T @ balance + JOINTS * np.diag(np.arange(nv) >= 6)

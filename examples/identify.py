@@ -52,7 +52,7 @@ def sensitivity(model, control, candidate):
     for k, (field, at, _) in enumerate(UNKNOWN.values()):
         path.expand(field)[(..., *at)] = candidate[k]
     path.set_const()
-    step = fl.transition(model, path, parameters=FIELDS)
+    step = fl.linearize(model, path, parameters=FIELDS)
     P = np.stack([step.P[field][(..., *at)] for field, at, _ in UNKNOWN.values()], axis=-1)
     moved = np.zeros((STEPS + 1, 2 * model.nv, len(UNKNOWN)))
     for t in range(STEPS):

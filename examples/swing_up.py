@@ -73,7 +73,7 @@ def ilqr(model, start, u, goal, weight, effort, rounds=60):
         if len(costs) > 1 and costs[-2] - cost < 1e-3 * cost:
             break
         path.qpos[:], path.qvel[:], path.ctrl[:] = x[:-1, :nq], x[:-1, nq:], u  # each time step is a world
-        step = fl.transition(model, path)
+        step = fl.linearize(model, path)
         k, K = backward(step.A, step.B, x - goal, u, weight, effort)
         found = run(u, k, K, x)
     return x, u, K[:, 0], np.array(costs)
@@ -92,7 +92,7 @@ def main(nworld=32, seconds=3.0):
     # the gains that come with the swing carry acrobots of other masses, and those of ten seconds upright hold them
     upright = fl.Data(model)
     upright.qpos = UPRIGHT[:2]
-    step = fl.transition(model, upright)
+    step = fl.linearize(model, upright)
     A, B, still = np.tile(step.A, (1000, 1, 1)), np.tile(step.B, (1000, 1, 1)), np.zeros((1001, 4))
     regulator = backward(A, B, still, still[1:, :1], still + 1.0, effort=100.0)[1][0, 0]
     batch = fl.Batch(model, nworld)

@@ -107,8 +107,8 @@ axes.legend()
 #
 # ## Linear-quadratic regulator
 #
-# Near an equilibrium, $x' = A x + B u$ for small $x$ and $u$. `fl.transition_fd` computes $A$ and $B$ by finite
-# differences of whole steps; $x$ consists of the position (per DoF), the velocity and the activations. The gains that
+# Near an equilibrium, $x' = A x + B u$ for small $x$ and $u$. `fl.linearize` with `method="finite_difference"` computes
+# $A$ and $B$ by finite differences of whole steps; $x$ consists of the position (per DoF), the velocity and the activations. The gains that
 # minimize $\sum x^T Q x + u^T R u$ follow from the Riccati equation
 #
 # $$ P = Q + A^T P (A - B K), \qquad K = (R + B^T P B)^{-1} B^T P A. $$
@@ -116,7 +116,7 @@ axes.legend()
 # %%
 cartpole = fl.load("cartpole")
 upright = fl.Data(cartpole)
-A, B = fl.transition_fd(cartpole, upright)
+A, B = fl.linearize(cartpole, upright, method="finite_difference")[:2]
 Q, R = np.diag([1.0, 10.0, 0.1, 0.1]), np.eye(1)
 P = Q
 for _ in range(3000):
@@ -157,7 +157,7 @@ axes.set(
 )
 
 # %% [markdown]
-# `fl.transition_fd` also computes derivatives of sensors (`sensors=True` returns C and D), of several time steps, and
-# of all worlds of a batch. `fl.inverse_fd` differentiates inverse dynamics.
+# `fl.linearize` also computes derivatives of sensors (`sensors=True` returns C and D) and of all worlds of a batch. Its
+# default, `method="analytic"`, is faster and more accurate. `fl.inverse_derivatives` differentiates inverse dynamics.
 # [balance_pole.py](../../examples/balance_pole.py) shows the effect of dry friction on the gains.
 # [jacobian.py](../../examples/jacobian.py) computes inverse kinematics.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # System identification and trajectory optimization by derivatives
 #
-# `fl.transition` computes the derivatives of the next state with respect to the state, the controls and the model
+# `fl.linearize` computes the derivatives of the next state with respect to the state, the controls and the model
 # parameters,
 #
 # $$ dx' = A\, dx + B\, du + P\, dp, $$
@@ -56,7 +56,7 @@ def derivatives(model, qpos, qvel, **options):
     """Returns the derivatives of each step of a motion, (STEPS + 1, nq) and (STEPS + 1, nv)."""
     path = fl.Batch(model, len(qpos) - 1)
     path.qpos[:], path.qvel[:] = qpos[:-1], qvel[:-1]
-    return fl.transition(model, path, **options)
+    return fl.linearize(model, path, **options)
 
 
 def slope(model, speed):
@@ -189,7 +189,7 @@ for _ in range(60):
     history.append((costs[best], x))
     path = fl.Batch(pendulum, T)
     path.qpos[:], path.qvel[:], path.ctrl[:] = x[:-1, :1], x[:-1, 1:], u
-    step = fl.transition(pendulum, path)
+    step = fl.linearize(pendulum, path)
     states, controls, costs = swing(u, *gains(step.A, step.B, x, u), x)
     if costs.min() > history[-1][0] * (1 - 1e-3):
         break

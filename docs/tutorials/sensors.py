@@ -150,11 +150,10 @@ assert np.allclose(out["sensordata"][:, 1:, 0], expected, atol=1e-12)
 # %% [markdown]
 # ## Derivatives of sensors
 #
-# For filters and observers, `fl.transition_fd(model, data, sensors=True)` computes $C$ and $D$ of $y = C x + D u$. The
-# IMU's frame is rotated about x, so its y axis is opposite to the hinge's.
+# For filters and observers, `fl.linearize` with `sensors=True` computes $C$ and $D$ of $y = C x + D u$. The IMU's frame is rotated about x, so its y axis is opposite to the hinge's.
 
 # %%
 at_rest = fl.Data(model)
-A, B, C, D = fl.transition_fd(model, at_rest, sensors=True)
+A, B, C, D = fl.linearize(model, at_rest, sensors=True, method="finite_difference")[:4]
 print("d angle / d (angle, rate) =", np.round(C[0], 6), "  d gyro_y / d rate =", np.round(C[2, 1], 6))
 assert np.allclose(C[0], [1, 0], atol=1e-6) and np.isclose(C[2, 1], -1, atol=1e-6)

@@ -30,10 +30,9 @@ from featherlane.model.enums import State
 from featherlane.model.variants import Variants, variants
 from featherlane.registration import Registration, RegistrationStatus, register_points
 from featherlane.sensitivity.adjoint.rollout import rollout_gradient
-from featherlane.sensitivity.derivative.exact import acceleration_derivatives, transition
+from featherlane.sensitivity.derivative.exact import acceleration_derivatives, linearize
 from featherlane.sensitivity.derivative.inverse import inverse_derivatives
 from featherlane.sensitivity.derivative.rnea import rnea_derivatives
-from featherlane.sensitivity.derivative.transition import inverse_fd, transition_fd
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.load_failure import load_failure
@@ -124,13 +123,11 @@ __all__ = [  # noqa: RUF022  in groups
     # inverse dynamics
     "inverse",
     # derivatives
-    "inverse_fd",
+    "linearize",
     "acceleration_derivatives",
     "inverse_derivatives",
     "rnea_derivatives",
     "rollout_gradient",
-    "transition",
-    "transition_fd",
     # mass matrix
     "full_m",
     "mul_m",

@@ -403,7 +403,7 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
     if model.opt.contact_model == "convex":
         out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
         if not model.opt.enableflags & Enable.SLEEP:
-            found = fl.transition(model, batch)
+            found = fl.linearize(model, batch)
             out |= {"A": found.A, "B": found.B, "switching": found.switching}
     return out
 

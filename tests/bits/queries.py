@@ -90,10 +90,10 @@ def forward_and_inverse(batch, rng):
 def derivatives(batch, rng):
     """Of a step, of sensors and of inverse dynamics."""
     model = batch.model
-    step = fl.transition_fd(model, batch, sensors=bool(model.nsensor), nthread=1)
-    once = fl.transition_fd(model, batch, centered=False, nthread=1)
-    force = fl.inverse_fd(model, batch, nthread=1)
-    alone = fl.inverse_fd(model, batch.get_data(0), actuation=True, nthread=1)
+    step = fl.linearize(model, batch, sensors=bool(model.nsensor), nthread=1, method="finite_difference")
+    once = fl.linearize(model, batch, centered=False, nthread=1, method="finite_difference")
+    force = fl.inverse_derivatives(model, batch, nthread=1, method="finite_difference")
+    alone = fl.inverse_derivatives(model, batch.get_data(0), actuation=True, nthread=1, method="finite_difference")
     results = {"step": step, "once": once, "force": force, "alone": alone}
     return {f"{what} {k}": v for what, r in results.items() for k, v in r._asdict().items()}
 
@@ -104,8 +104,8 @@ def exact_derivatives(batch, rng):
     model, out = batch.model, {}
     for steps in (1, 20):
         batch.step(steps)
-        results = {"step": fl.transition(model, batch, nthread=1), "force": fl.acceleration_derivatives(model, batch)}
-        results["alone"] = fl.transition(model, batch.get_data(1), nthread=1)
+        results = {"step": fl.linearize(model, batch, nthread=1), "force": fl.acceleration_derivatives(model, batch)}
+        results["alone"] = fl.linearize(model, batch.get_data(1), nthread=1)
         for what, r in results.items():
             out |= {f"{what} {steps} {k}": v for k, v in r._asdict().items() if isinstance(v, np.ndarray)}
     return out

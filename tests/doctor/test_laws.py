@@ -32,7 +32,7 @@ def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
     ours = [mode.factor for mode in system.discrete_modes()]
     data = fl.Data(model)
     data.ctrl[1] = 1.0
-    theirs = np.abs(np.linalg.eigvals(fl.transition_fd(model, data)[0]))
+    theirs = np.abs(np.linalg.eigvals(fl.linearize(model, data, method="finite_difference")[0]))
     np.testing.assert_allclose(sorted(ours), sorted(theirs), rtol=CLOSE)
 
 
@@ -44,7 +44,7 @@ def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
     model = fl.load(EQUALITY.format(*solref))
     model.opt.integrator = integrator
     factor = growth(Patient(model), *stiffness(Patient(model), model.eq_solref[0], False))
-    theirs = np.abs(np.linalg.eigvals(fl.transition_fd(model, fl.Data(model))[0])).max()
+    theirs = np.abs(np.linalg.eigvals(fl.linearize(model, fl.Data(model), method="finite_difference")[0])).max()
     assert factor == pytest.approx(theirs, rel=CLOSE, abs=CLOSE)
 
 

@@ -243,7 +243,7 @@ def test_derivatives_of_a_step_know_activations(integrator, rng):
     n = 2 * mj.nv + mj.na
     A, B = np.zeros((n, n)), np.zeros((n, mj.nu))
     mujoco.mjd_transitionFD(mj, given, 1e-6, True, A, B, None, None)
-    found = fl.transition_fd(model, data)
+    found = fl.linearize(model, data, method="finite_difference")
     assert np.allclose(found.A, A, atol=1e-6) and np.allclose(found.B, B, atol=1e-6)
 
 

@@ -152,7 +152,7 @@ def test_derivatives_of_a_step_see_the_functions(rng):
     (row,), _ = states(mj, rng, 1)
     data = fl.Data(model)
     fl.set_state(model, data, row, EVERYTHING)
-    found = fl.transition_fd(model, data)
+    found = fl.linearize(model, data, method="finite_difference")
     mujoco.mj_setState(mj, reference, row, EVERYTHING)
     A, B = np.zeros((2 * mj.nv + mj.na, 2 * mj.nv + mj.na)), np.zeros((2 * mj.nv + mj.na, mj.nu))
     with callbacks():

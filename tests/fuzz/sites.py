@@ -314,7 +314,7 @@ def _site(name: str, item, owner=None) -> Site:
     ]
     valid = {n: ARGUMENTS[n] for n in names if n != "self" and (n in ARGUMENTS or n not in FREE)}
     label = name.rpartition(".")[2]
-    if label in ("transition", "rollout_gradient"):  # names of fields; elsewhere parameters are numbers
+    if label in ("linearize", "rollout_gradient"):  # names of fields; elsewhere parameters are numbers
         valid["parameters"] = lambda w: ("geom_friction", "body_mass[hand]")
     if "key" in valid and label in ARGUMENTS:
         valid["key"] = ARGUMENTS[label]

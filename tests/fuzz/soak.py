@@ -145,7 +145,7 @@ def one_world() -> Callable[[int], None]:
         fl.step(model, data, nstep)
         fl.step(model, copy.copy(data))
         fl.step(model, pickle.loads(pickle.dumps(data)))
-        fl.transition_fd(model, data)
+        fl.linearize(model, data, method="finite_difference")
         data.give_contacts([-0.001], [[0.0, 0.0, 0.1]], [[0.0, 0.0, 1.0]], body=[[0, 1]])
         fl.forward(model, data)
         data.contact, data.efc_J, data.reset()

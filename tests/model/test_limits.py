@@ -66,8 +66,8 @@ CALLS = {
     "batch.step": lambda model, data, batch: batch.step(),
     "batch.rollout": lambda model, data, batch: batch.rollout(2),
     "batch.set_const": lambda model, data, batch: batch.set_const(),
-    "transition_fd": lambda model, data, batch: fl.transition_fd(model, data),
-    "transition": lambda model, data, batch: fl.transition(model, data),
+    "transition_fd": lambda model, data, batch: fl.linearize(model, data, method="finite_difference"),
+    "transition": lambda model, data, batch: fl.linearize(model, data),
 }
 
 

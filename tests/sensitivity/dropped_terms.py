@@ -140,7 +140,7 @@ def errors(text: str, state: np.ndarray, A: np.ndarray, B: np.ndarray) -> dict[s
         model = fl.load(text)
         data = fl.Data(model)
         fl.set_state(model, data, state, fl.State.INTEGRATION)
-        found = fl.transition(model, data, nthread=1)
+        found = fl.linearize(model, data, nthread=1)
         return max(float(np.abs(x - y).max() / np.abs(y).max()) for x, y in ((found.A, A), (found.B, B)))
 
     out = {"nothing": error()}

@@ -61,10 +61,10 @@ def test_a_world_goes_its_own_way_in_company(integrator, name, value, rng):
     batch = fl.Batch(model, 11)
     batch.qvel[:] = rng.normal(size=(11, model.nv))
     batch.expand(name)[::3] = value
-    together = fl.transition(model, batch)
+    together = fl.linearize(model, batch)
     for w in range(11):
         own = batch.get_model(w)
-        alone = fl.transition(own, batch.get_data(w))
+        alone = fl.linearize(own, batch.get_data(w))
         assert (together.A[w] == alone.A).all() and (together.B[w] == alone.B).all()
 
 
@@ -73,6 +73,6 @@ def test_numbers_edited_between_calls_are_seen(rng):
     other.dof_dampingpoly[:, 0] = 0.2
     data, fresh = fl.Data(model), fl.Data(other)
     data.qvel = fresh.qvel = rng.normal(size=model.nv)
-    fl.transition(model, data)
+    fl.linearize(model, data)
     model.dof_dampingpoly[:, 0] = 0.2
-    assert (fl.transition(model, data).A == fl.transition(other, fresh).A).all()
+    assert (fl.linearize(model, data).A == fl.linearize(other, fresh).A).all()

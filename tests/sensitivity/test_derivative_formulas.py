@@ -85,7 +85,7 @@ def test_contacts(condim, cone):
     data.qvel[:] = 0.1
     for _ in range(30):
         fl.step(model, data, 10)
-        if data.ncon >= 2 and fl.transition(model, data).switching > 1e-2:
+        if data.ncon >= 2 and fl.linearize(model, data).switching > 1e-2:
             compare(model, data, CONTACT)
             seen += 1
     assert seen >= 3
@@ -101,7 +101,7 @@ def test_bundled_models(name, cone):
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
     for _ in range(20):
         fl.step(model, data, 10)
-        if data.ncon and fl.transition(model, data).switching > 1e-2:
+        if data.ncon and fl.linearize(model, data).switching > 1e-2:
             compare(model, data, CONTACT)
             seen += 1
             break
@@ -113,13 +113,13 @@ def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
     model = fl.load("humanoid")
     batch = fl.Batch(model, 6, nthread=1)
     batch.step(60)
-    before = fl.transition(model, batch)
+    before = fl.linearize(model, batch)
     batch.xfrc_applied[2, 3, 2] = 30.0
-    after, steps = fl.transition(model, batch), fl.transition_fd(model, batch)
+    after, steps = fl.linearize(model, batch), fl.linearize(model, batch, method="finite_difference")
     for w in (0, 1, 3, 4, 5):
         assert after.A[w].tobytes() == before.A[w].tobytes()
     assert relative(after.A[2], steps.A[2]) < 1e-5
-    alone = fl.transition(model, batch.get_data(2))
+    alone = fl.linearize(model, batch.get_data(2))
     assert alone.A.tobytes() == after.A[2].tobytes()
 
 
@@ -141,10 +141,10 @@ def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
     worlds = ImplicitWorlds(model, batch, False, 1)
     worlds.load(batch)
     assert worlds.passes(worlds.width, leaves_rest(model, {})).run(worlds.every).known.tolist() == [True, gap > 0.0] * 4
-    found = fl.transition(model, batch)
+    found = fl.linearize(model, batch)
     assert (found.switching[1::2] <= STEP).all() and (found.switching[::2] > 1e-6).all()
     for w in range(8):
-        alone = fl.transition(model, batch.get_data(w))
+        alone = fl.linearize(model, batch.get_data(w))
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
@@ -166,7 +166,10 @@ def test_corners_between_flat_faces_are_followed(rng):
     data.qvel = 0.05 * rng.normal(size=model.nv)
     for _ in range(8):
         fl.step(model, data, 12)
-        found, (coarse, fine) = fl.transition(model, data), (fl.transition_fd(model, data, e) for e in (2e-6, 1e-6))
+        found, (coarse, fine) = (
+            fl.linearize(model, data),
+            (fl.linearize(model, data, eps=e, method="finite_difference") for e in (2e-6, 1e-6)),
+        )
         if data.ncon and found.switching > 1e-4 and relative(coarse.A, fine.A) < 1e-6:
             assert relative(found.A, fine.A) < CONTACT
             assert rates(model, data, True)[1]
@@ -210,7 +213,7 @@ def test_other_points_of_a_face_are_near_and_make_no_slope():
     model, data = standing([(0.099, HULL)])
     data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright
     nv, sides, jumps = model.nv, 0, 0
-    found, (here, own) = fl.transition(model, data), after(model, data, 0, 0.0)
+    found, (here, own) = fl.linearize(model, data), after(model, data, 0, 0.0)
     assert found.switching <= STEP and rates(model, data, True)[1]
     scale = np.abs(found.A[nv : 2 * nv]).max()
     for dof in range(nv):

@@ -65,7 +65,7 @@ def test_both_together_are_the_rates_of_steps(integrator, rng):
     model.opt.integrator = integrator
     data = pushed(model, rng)
     fl.step(model, data, 100)  # equalities find each other
-    close(fl.transition(model, data), data, model, STEPS)
+    close(fl.linearize(model, data), data, model, STEPS)
 
 
 def test_an_equality_with_a_long_lever_keeps_its_digits():
@@ -78,7 +78,7 @@ def test_an_equality_with_a_long_lever_keeps_its_digits():
     )
     data = fl.Data(model)
     data.qpos, data.qvel = [3.4e-4, -1e-6], [0.01, -0.02]
-    close(fl.transition(model, data), data, model, 2e-7)
+    close(fl.linearize(model, data), data, model, 2e-7)
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -91,7 +91,7 @@ def test_contacts_beside_them(cone):
     data, seen = fl.Data(model), 0
     for _ in range(30):
         fl.step(model, data, 10)
-        if data.ncon and fl.transition(model, data).switching > 1e-2:
+        if data.ncon and fl.linearize(model, data).switching > 1e-2:
             compare(model, data, CONTACT)
             seen += 1
     assert seen
@@ -114,11 +114,11 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
     batch.expand("tendon_stiffness")[:] *= rng.uniform(0.5, 1.5, (11, 1))
     batch.step(20)
-    found, two = fl.transition(model, batch, nthread=1), fl.transition(model, batch, nthread=2)
+    found, two = fl.linearize(model, batch, nthread=1), fl.linearize(model, batch, nthread=2)
     forces = fl.acceleration_derivatives(model, batch)
     for w in (0, 6, 10):
         data = batch.get_data(w)
-        alone = fl.transition(data.model, data)
+        alone = fl.linearize(data.model, data)
         for name in ("A", "B", "switching"):
             assert (
                 getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes() == getattr(two, name)[w].tobytes()
@@ -151,10 +151,10 @@ def test_a_world_with_numbers_of_its_own_has_its_bits_in_company(name, rng):
     rows = batch.expand(name).reshape(11, -1)
     rows[::3, 0] = 2.0
     batch.forward()
-    together, inverse = fl.transition(model, batch), fl.inverse_derivatives(model, batch)
+    together, inverse = fl.linearize(model, batch), fl.inverse_derivatives(model, batch)
     for w in range(11):
         own, data = batch.get_model(w), batch.get_data(w)
-        assert fl.transition(own, data).A.tobytes() == together.A[w].tobytes(), w
+        assert fl.linearize(own, data).A.tobytes() == together.A[w].tobytes(), w
         alone = fl.inverse_derivatives(own, data)
         for one, all_ in zip(alone, inverse, strict=True):
             assert one is None or one.tobytes() == all_[w].tobytes(), w
@@ -165,8 +165,8 @@ def test_a_spring_that_is_edited_between_calls_leaves_no_trace(rng):
     other.jnt_stiffness[0] = 2.0
     batch, fresh = fl.Batch(model, 2), fl.Batch(other, 2)
     batch.qvel[:] = fresh.qvel[:] = rng.normal(size=model.nv)
-    before = fl.transition(model, batch).A
+    before = fl.linearize(model, batch).A
     model.jnt_stiffness[0] = 2.0
-    assert fl.transition(model, batch).A.tobytes() == fl.transition(other, fresh).A.tobytes()
+    assert fl.linearize(model, batch).A.tobytes() == fl.linearize(other, fresh).A.tobytes()
     model.jnt_stiffness[0] = 0.0
-    assert fl.transition(model, batch).A.tobytes() == before.tobytes()
+    assert fl.linearize(model, batch).A.tobytes() == before.tobytes()

@@ -31,7 +31,7 @@ def test_all_joints(speed, rng):
     data.qpos, data.qvel = kicked(model, rng)
     data.qvel *= speed
     data.ctrl = rng.uniform(-1, 1, model.nu)
-    found = fl.transition(model, data)
+    found = fl.linearize(model, data)
     assert found.switching == 1.0
     close(found, data, model, ROUNDING * speed)
 
@@ -45,7 +45,7 @@ def test_contacts(name, cone):
     fl.step(model, data, 90)
     for _ in range(40):
         fl.step(model, data, 10)
-        found = fl.transition(model, data)
+        found = fl.linearize(model, data)
         if data.ncon and found.switching > 1e-2:
             break
     else:
@@ -60,12 +60,12 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
     batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
     batch.step(60)
-    found, two = fl.transition(model, batch, nthread=1), fl.transition(model, batch, nthread=2)
-    steps, away = fl.transition_fd(model, batch), found.switching > 1e-2
+    found, two = fl.linearize(model, batch, nthread=1), fl.linearize(model, batch, nthread=2)
+    steps, away = fl.linearize(model, batch, method="finite_difference"), found.switching > 1e-2
     assert away.sum() > 3 and relative(found.B[away], steps.B[away]) < 1e-6
     for w in (0, 6, 10):
         data = batch.get_data(w)
-        alone = fl.transition(data.model, data)
+        alone = fl.linearize(data.model, data)
         for name in ("A", "B", "switching"):
             assert (
                 getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes() == getattr(two, name)[w].tobytes()
@@ -75,9 +75,9 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
 def test_activations_go_by_differences_of_steps(rng):
     model = moving(JOINTS)
     data = fl.Data(model)
-    found, steps = fl.transition(model, data), fl.transition_fd(model, data)
+    found, steps = fl.linearize(model, data), fl.linearize(model, data, method="finite_difference")
     assert found.A.tobytes() == steps.A.tobytes() and np.isnan(found.switching)
-    with_gravity, nv = fl.transition(model, data, parameters=["opt.gravity"]), model.nv
+    with_gravity, nv = fl.linearize(model, data, parameters=["opt.gravity"]), model.nv
     by_gravity = with_gravity.P["opt_gravity"]
     assert with_gravity.A.tobytes() == steps.A.tobytes() and by_gravity.shape == (2 * nv + model.na, 3)
     ends, down = [], model.opt.gravity[2]

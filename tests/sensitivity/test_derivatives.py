@@ -35,7 +35,7 @@ JOINTS = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffi
 
 def close(found, data, model, tolerance) -> None:
     """A and B against Richardson's extrapolation of differences of steps, which is none of the theorem's."""
-    coarse, fine = (fl.transition_fd(model, data, eps=eps) for eps in (2e-6, 1e-6))
+    coarse, fine = (fl.linearize(model, data, eps=eps, method="finite_difference") for eps in (2e-6, 1e-6))
     for ours, one, half in zip(found[:2], coarse, fine, strict=True):
         assert relative(ours, (4.0 * half - one) / 3.0) < tolerance
 
@@ -46,7 +46,7 @@ def test_a_linear_system_has_its_matrices(damp):
     model, A, B = carts(damp)
     data = fl.Data(model)
     data.qpos, data.qvel, data.ctrl = [0.2, -0.1], [0.3, 0.5], [0.4, -0.2]
-    found = fl.transition(model, data)
+    found = fl.linearize(model, data)
     assert np.abs(found.A - A).max() < LINEAR
     assert np.abs(found.B - B).max() < LINEAR
     assert found.C is None and found.D is None and found.switching == 1.0
@@ -57,7 +57,7 @@ def test_a_control_moves_within_its_range(u, moves):
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
-    found = fl.transition(model, data).B
+    found = fl.linearize(model, data).B
     assert np.abs(found[:, 1] - B[:, 1]).max() < LINEAR
     assert np.abs(found[:, 0] - (B[:, 0] if moves else 0.0)).max() < LINEAR
 
@@ -72,7 +72,7 @@ def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rn
     data.qpos, data.qvel = kicked(model, rng)
     data.ctrl, data.act = rng.uniform(-1, 1, model.nu), 0.3
     data.xfrc_applied[2] = rng.normal(size=6)
-    close(fl.transition(model, data), data, model, ROUNDING)
+    close(fl.linearize(model, data), data, model, ROUNDING)
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
@@ -85,7 +85,7 @@ def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
     for _ in range(40):
         fl.step(model, data, 10)
-        found = fl.transition(model, data)
+        found = fl.linearize(model, data)
         if data.ncon and found.switching > 1e-3:
             break
     else:
@@ -99,14 +99,14 @@ def test_other_models_have_the_derivatives_of_their_steps(name, steps):
     model = exact(fl.load(name))
     data = fl.Data(model)
     fl.step(model, data, steps)
-    close(fl.transition(model, data), data, model, CONTACT)
+    close(fl.linearize(model, data), data, model, CONTACT)
 
 
 def test_what_the_theorem_does_not_serve_goes_by_steps():
     model = carts()[0]
     model.opt.noslip_iterations = 3
     data = fl.Data(model)
-    found, steps = fl.transition(model, data), fl.transition_fd(model, data)
+    found, steps = fl.linearize(model, data), fl.linearize(model, data, method="finite_difference")
     assert found.A.tobytes() == steps.A.tobytes() and found.B.tobytes() == steps.B.tobytes()
     assert np.isnan(found.switching)
 
@@ -121,7 +121,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
     fl.forward(model, data)
     found, step, nv, h = (
         fl.acceleration_derivatives(model, data),
-        fl.transition(model, data),
+        fl.linearize(model, data),
         model.nv,
         model.opt.timestep,
     )
@@ -152,7 +152,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
     data, found = fl.Data(model), []
     for gap in (0.02, 0.006, 0.0001):
         data.qpos = gap
-        found.append(fl.transition(model, data).switching)
+        found.append(fl.linearize(model, data).switching)
     assert found[0] == 1.0
     assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
 
@@ -168,7 +168,7 @@ def test_switching_vanishes_where_a_contact_parts():
     fl.forward(model, data)
     lift = np.linspace(0.0, 1.0, 21) * 9.81
     for data.qfrc_applied in lift[:, None]:
-        near.append(float(fl.transition(model, data).switching))
+        near.append(float(fl.linearize(model, data).switching))
     assert near[0] > 0.5
     assert np.all(np.diff(near) < 0.0)
 
@@ -186,7 +186,7 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
     fl.step(model, data, 500)
     for push in np.linspace(0, 12, 60):
         data.qvel, data.qfrc_applied = 0.0, [push, 0.0]
-        near.append(float(fl.transition(model, data).switching))
+        near.append(float(fl.linearize(model, data).switching))
     assert min(near[5:]) < 0.3 * near[0]
 
 
@@ -199,15 +199,15 @@ def test_a_worlds_derivatives_are_its_own(name, rng):
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
     batch.step(60)
-    found = fl.transition(model, batch, nthread=1)
-    many = fl.transition(model, batch, nthread=2)
+    found = fl.linearize(model, batch, nthread=1)
+    many = fl.linearize(model, batch, nthread=2)
     acceleration = fl.acceleration_derivatives(model, batch)
     for one, two in zip(found, many, strict=True):
         assert one is None or isinstance(one, dict) or one.tobytes() == two.tobytes()
     for w in (0, 7, 10):
         data = batch.get_data(w)
         for nthread in (1, 2):
-            alone = fl.transition(model, data, nthread=nthread)
+            alone = fl.linearize(model, data, nthread=nthread)
             for one, all_ in zip(alone, found, strict=True):
                 assert one is None or isinstance(one, dict) or one.tobytes() == all_[w].tobytes()
         for one, all_ in zip(fl.acceleration_derivatives(model, data), acceleration, strict=True):
@@ -220,9 +220,9 @@ def test_a_pile_does_not_fit_its_tile():
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)
-    found = fl.transition(model, batch)
+    found = fl.linearize(model, batch)
     for w in range(3):
-        alone = fl.transition(model, batch.get_data(w))
+        alone = fl.linearize(model, batch.get_data(w))
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
@@ -232,7 +232,7 @@ def test_worlds_may_differ_in_their_model(rng):
     batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
     batch.set_const()
     batch.step(50)
-    found, steps = fl.transition(model, batch), fl.transition_fd(model, batch)
+    found, steps = fl.linearize(model, batch), fl.linearize(model, batch, method="finite_difference")
     assert relative(found.B, steps.B) < 1e-7
     assert np.abs(found.B[0] - found.B[8]).max() > 1e-3 * np.abs(found.B[0]).max()
 
@@ -251,10 +251,10 @@ def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monke
     batch.set_const()
     batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1
     batch.step(80)
-    found = fl.transition(model, batch)
+    found = fl.linearize(model, batch)
     for w in (3, 11, 18):
         data = batch.get_data(w)
-        alone = fl.transition(data.model, data)
+        alone = fl.linearize(data.model, data)
         for name in ("A", "B", "switching"):
             assert getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes(), name
 
@@ -263,9 +263,9 @@ def test_a_bad_world_spoils_no_other():
     model = fl.load("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.step(30)
-    before = fl.transition(model, batch)
+    before = fl.linearize(model, batch)
     batch.qvel[2] = np.nan
-    after = fl.transition(model, batch)
+    after = fl.linearize(model, batch)
     for w in (0, 1, 3, 4):
         assert after.A[w].tobytes() == before.A[w].tobytes()
     assert not np.isfinite(after.A[2]).all()
@@ -278,22 +278,22 @@ def test_nothing_of_the_worlds_changes(rng):
     batch.step(50)
     before = pickle.dumps(data)
     rows = batch.checkpoint()
-    first = fl.transition(model, data)
+    first = fl.linearize(model, data)
     fl.acceleration_derivatives(model, data)
-    fl.transition(model, batch)
+    fl.linearize(model, batch)
     assert pickle.dumps(data) == before
     for name, a in batch.checkpoint().items():
         assert a.tobytes() == rows[name].tobytes(), name
-    assert first.A.tobytes() == fl.transition(model, data).A.tobytes()
+    assert first.A.tobytes() == fl.linearize(model, data).A.tobytes()
 
 
 def test_models_without_dofs_or_controls():
     model = fl.load("<mujoco><worldbody><geom size='1'/></worldbody></mujoco>")
-    found = fl.transition(model, fl.Data(model))
+    found = fl.linearize(model, fl.Data(model))
     assert found.A.shape == (0, 0) and found.B.shape == (0, 0)
     assert fl.acceleration_derivatives(model, fl.Data(model)).DaDq.shape == (0, 0)
     model = fl.load("<mujoco><worldbody><body><joint/><geom size='0.1' pos='0.3 0 0'/></body></worldbody></mujoco>")
-    found = fl.transition(model, fl.Batch(model, 2))
+    found = fl.linearize(model, fl.Batch(model, 2))
     assert found.A.shape == (2, 2, 2) and found.B.shape == (2, 2, 0)
 
 
@@ -301,17 +301,17 @@ def test_what_does_not_fit_is_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
-        fl.transition(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
     with pytest.raises(fl.ModelError, match="nthread"):
-        fl.transition(model, data, nthread=-1)
+        fl.linearize(model, data, nthread=-1)
     with pytest.raises(fl.ModelError, match="sensors"):
-        fl.transition(model, data, sensors=3)
+        fl.linearize(model, data, sensors=3)
     model.opt.noslip_iterations = 3
     with pytest.raises(fl.UnsupportedFeatureError):
         fl.acceleration_derivatives(model, data)
     model.opt.noslip_iterations, model.opt.enableflags = 0, "sleep"
     with pytest.raises(fl.UnsupportedFeatureError):
-        fl.transition(model, data)
+        fl.linearize(model, data)
 
 
 # ---- parameters ------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_parameters_move_the_next_state(name):
     data.ctrl = np.linspace(-0.3, 0.3, model.nu)
     data.qvel[:] = 0.2
     fl.step(model, data, 60)
-    found, plain, nv = fl.transition(model, data, parameters=NAMES), fl.transition(model, data), model.nv
+    found, plain, nv = fl.linearize(model, data, parameters=NAMES), fl.linearize(model, data), model.nv
     assert found.A.tobytes() == plain.A.tobytes() and found.B.tobytes() == plain.B.tobytes()
     assert set(found.P) == {name.replace("opt.", "opt_") for name in NAMES} and plain.P == {}
     entries = {"body_mass": (2,), "geom_friction": (0, 0), "dof_damping": (nv - 1,), "actuator_gainprm": (1, 0)}
@@ -365,11 +365,11 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
     batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 3)[:, None]
     batch.set_const()
     batch.step(50)
-    found, plain = fl.transition(model, batch, parameters=NAMES), fl.transition(model, batch)
+    found, plain = fl.linearize(model, batch, parameters=NAMES), fl.linearize(model, batch)
     assert found.A.tobytes() == plain.A.tobytes() and found.switching.tobytes() == plain.switching.tobytes()
     nv, data = model.nv, fl.Data(model)
     fl.step(model, data, 50)
-    alone = fl.transition(model, data, parameters=NAMES).P
+    alone = fl.linearize(model, data, parameters=NAMES).P
     for field, entry in {
         "body_mass": (2,),
         "geom_friction": (0, 0),
@@ -394,7 +394,7 @@ def test_parameters_by_steps_are_those_by_the_theorem():
         worlds = OwnWorlds(model, batch, 2 * asked.n, 1, 0 if frictionloss else int(Disable.FRICTIONLOSS))
         worlds.load(batch)
         ours = asked.rates_of_steps(worlds).swapaxes(1, 2)
-        theirs = fl.transition(model, batch, parameters=names, frictionloss=frictionloss).P
+        theirs = fl.linearize(model, batch, parameters=names, frictionloss=frictionloss).P
         for name, part in asked.parts(ours).items():
             assert np.abs(part - theirs[name]).max() < 1e-6 * np.abs(theirs[name]).max()
 
@@ -405,9 +405,9 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
     batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
     batch.set_const()
     batch.step(40)
-    found = fl.transition(model, batch, parameters=["body_mass"], nthread=1)
+    found = fl.linearize(model, batch, parameters=["body_mass"], nthread=1)
     assert found.P["body_mass"].shape == (5, 36, model.nbody)
-    alone = fl.transition(model, batch, parameters=["body_mass"], nthread=2)
+    alone = fl.linearize(model, batch, parameters=["body_mass"], nthread=2)
     assert alone.P["body_mass"].tobytes() == found.P["body_mass"].tobytes()
 
 
@@ -418,8 +418,8 @@ def test_entries_of_parameters_are_columns_of_their_fields():
     batch.step(40)
     body, geom = model.names("body")[2], next(name for name in model.names("geom") if name)
     g, names = model.names("geom").index(geom), (f"body_mass[{body}]", f"geom_friction[{geom}, 0:2]", "opt.gravity[2]")
-    whole = fl.transition(model, batch, parameters=("body_mass", "geom_friction", "opt.gravity")).P
-    some = fl.transition(model, batch, parameters=(*names, "body_mass[2:4]")).P
+    whole = fl.linearize(model, batch, parameters=("body_mass", "geom_friction", "opt.gravity")).P
+    some = fl.linearize(model, batch, parameters=(*names, "body_mass[2:4]")).P
     assert list(some) == [*names, "body_mass[2:4]"]
     for name, expected in (
         (names[0], whole["body_mass"][..., 2]),
@@ -433,9 +433,9 @@ def test_entries_of_parameters_are_columns_of_their_fields():
 def test_names_of_parameters_that_are_none_are_near_others():
     model = fl.load("quadruped")
     with pytest.raises(fl.UnknownNameError):
-        fl.transition(model, fl.Data(model), parameters=["body_mass[tronk]"])
+        fl.linearize(model, fl.Data(model), parameters=["body_mass[tronk]"])
     with pytest.raises(fl.ModelError):
-        fl.transition(model, fl.Data(model), parameters=["body_mass[99]"])
+        fl.linearize(model, fl.Data(model), parameters=["body_mass[99]"])
 
 
 @pytest.mark.parametrize(
@@ -449,7 +449,7 @@ def test_names_of_parameters_that_are_none_are_near_others():
 def test_parameters_that_are_none_are_named(given):
     model, _, _ = carts()
     with pytest.raises(fl.ModelError, match="parameters"):
-        fl.transition(model, fl.Data(model), parameters=given)
+        fl.linearize(model, fl.Data(model), parameters=given)
 
 
 def test_a_batch_in_several_passes_has_all_accelerations(monkeypatch, rng):

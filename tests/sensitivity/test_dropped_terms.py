@@ -51,11 +51,11 @@ def measured(text: str, folder: Path) -> dict[str, float]:
         fl.forward(model, data)
         force = [fl.contact_force(model, data, k)[0] for k in range(data.ncon)]
         pushing = {g for pair, f in zip(data.contact.geom, force, strict=True) for g in pair if f > 1.0}
-        if {0, 1} <= pushing and pushed and fl.transition(model, data).switching > 1e-3:
+        if {0, 1} <= pushing and pushed and fl.linearize(model, data).switching > 1e-3:
             break
     else:
         pytest.fail("no state in which all slides")
-    coarse, fine = (fl.transition_fd(model, data, eps) for eps in (2e-6, 1e-6))
+    coarse, fine = (fl.linearize(model, data, eps=eps, method="finite_difference") for eps in (2e-6, 1e-6))
     A, B = ((4.0 * x - y) / 3.0 for x, y in zip(fine, coarse, strict=True))
     state = fl.get_state(model, data, fl.State.INTEGRATION)
     np.savez(folder / "given.npz", text=text, state=state, A=A, B=B)

@@ -14,8 +14,11 @@ SMOOTH = 1e-7
 
 def close(model, data, tolerance, actuation=False):
     """All three against Richardson's extrapolation."""
-    found = fl.inverse_derivatives(model, data, actuation)
-    coarse, fine = (fl.inverse_fd(model, data, eps, actuation=actuation) for eps in (2e-6, 1e-6))
+    found = fl.inverse_derivatives(model, data, actuation=actuation)
+    coarse, fine = (
+        fl.inverse_derivatives(model, data, eps=eps, actuation=actuation, method="finite_difference")
+        for eps in (2e-6, 1e-6)
+    )
     for ours, one, half in zip(found, coarse, fine, strict=True):
         assert relative(ours, (4.0 * half - one) / 3.0) < tolerance
     return found
@@ -53,7 +56,15 @@ def test_contacts(name, cone):
         fl.forward(model, data)
         forward = fl.acceleration_derivatives(model, data)
         # differences reach farther than what derivatives call near: none of them may meet a contact that begins
-        meets = relative(*(fl.inverse_fd(model, data, eps, actuation=True).DfDq for eps in (2e-6, 1e-6))) > 1e-3
+        meets = (
+            relative(
+                *(
+                    fl.inverse_derivatives(model, data, eps=eps, actuation=True, method="finite_difference").DfDq
+                    for eps in (2e-6, 1e-6)
+                )
+            )
+            > 1e-3
+        )
         if forward.switching > 1e-2 and not meets and (data.ncon or name == "arm"):
             break
     found = close(model, data, EXACT, True)
@@ -68,7 +79,11 @@ def test_what_formulas_do_not_serve_goes_by_differences(rng):
     data.qpos, data.qvel = kicked(model, rng)
     for option, value in (("integrator", "discrete"), ("enableflags", "invdiscrete")):
         setattr(model.opt, option, value)
-        for one, two in zip(fl.inverse_derivatives(model, data), fl.inverse_fd(model, data), strict=True):
+        for one, two in zip(
+            fl.inverse_derivatives(model, data),
+            fl.inverse_derivatives(model, data, method="finite_difference"),
+            strict=True,
+        ):
             assert one.tobytes() == two.tobytes()
 
 
@@ -109,7 +124,7 @@ def test_edges():
     assert fl.inverse_derivatives(model, fl.Data(model)).DfDq.shape == (0, 0)
     model, _, _ = carts()
     with pytest.raises(fl.ModelError):
-        fl.inverse_derivatives(model, fl.Data(model), 3)
+        fl.inverse_derivatives(model, fl.Data(model), actuation=3)
     with pytest.raises(fl.ModelError):
         fl.inverse_derivatives(model, fl.Data(model), qacc=np.zeros(3))
     model.opt.contact_model = "lcp"

@@ -55,14 +55,14 @@ def error(found, model, data) -> float:
     """A and B against Richardson's extrapolation of differences of steps, the best of three lengths."""
     best = np.inf
     for eps in SHORT:
-        coarse, fine = (fl.transition_fd(model, data, eps=e) for e in (2 * eps, eps))
+        coarse, fine = (fl.linearize(model, data, eps=e, method="finite_difference") for e in (2 * eps, eps))
         pairs = zip(found[:2], coarse, fine, strict=True)
         best = min(best, max(relative(ours, (4.0 * half - one) / 3.0) for ours, one, half in pairs))
     return best
 
 
 def extrapolated(model, data, eps: float) -> np.ndarray:
-    coarse, fine = (fl.transition_fd(model, data, eps=e).A for e in (2 * eps, eps))
+    coarse, fine = (fl.linearize(model, data, eps=e, method="finite_difference").A for e in (2 * eps, eps))
     return (4.0 * fine - coarse) / 3.0
 
 
@@ -71,7 +71,7 @@ def follow(model, data, steps: int, enough: int) -> None:
     held = 0
     for _ in range(60):
         fl.step(model, data, steps)
-        found = fl.transition(model, data)
+        found = fl.linearize(model, data)
         assert np.isfinite(found.switching)
         if data.ncon and found.switching > AWAY:
             assert error(found, model, data) < CONTACT
@@ -139,7 +139,7 @@ def test_what_slides_is_slowed_whatever_its_speed():
     data, h, mu = fl.Data(model), model.opt.timestep, 0.5
     data.qvel[0] = 3.0
     fl.step(model, data, 100)
-    A = fl.transition(model, data).A
+    A = fl.linearize(model, data).A
     assert A[2, 2] == pytest.approx(1.0, abs=1e-9)
     assert A[2, 1] == pytest.approx(-mu * (A[3, 1]), rel=1e-6)  # slowed by mu times what it is pushed up
     assert A[3, 1] == pytest.approx(-model.opt.erp / h / (1.0 + 1e-4 / h), rel=1e-6)
@@ -153,7 +153,7 @@ def test_what_rests_has_the_slope_of_the_side_where_it_is():
     model = hard(SLIDING, cfm=0.0)
     data = fl.Data(model)
     fl.step(model, data, 800)
-    found, h = fl.transition(model, data), model.opt.timestep
+    found, h = fl.linearize(model, data), model.opt.timestep
     assert abs(data.qpos[2] - 0.1) < 1e-9
     assert found.A[6 + 2, 2] == pytest.approx(-model.opt.erp / h, rel=1e-6)
     assert found.switching < 1e-3
@@ -205,10 +205,10 @@ def test_a_step_without_rows_is_that_of_the_convex_model():
     model, data = hard(xml), None
     data = fl.Data(model)
     data.qvel = np.linspace(-1, 1, model.nv)
-    ours = fl.transition(model, data)
+    ours = fl.linearize(model, data)
     model.opt.contact_model = "convex"
-    assert relative(ours.A, fl.transition(model, data).A) < 1e-8
-    assert relative(ours.B, fl.transition(model, data).B) < 1e-8
+    assert relative(ours.A, fl.linearize(model, data).A) < 1e-8
+    assert relative(ours.B, fl.linearize(model, data).B) < 1e-8
 
 
 @pytest.mark.parametrize("offset", [(0.02, 0.01), (0.0, 0.0), (0.02, 0.0)])
@@ -220,7 +220,7 @@ def test_a_box_on_a_box_has_the_derivatives_of_its_steps(offset):
     data.qpos[2], data.qpos[7:10] = 0.1, (*offset, 0.25)
     data.qvel[6] = 0.0 if 0.0 in offset else 0.3
     fl.step(model, data, 60)
-    found = fl.transition(model, data)
+    found = fl.linearize(model, data)
     assert data.ncon == 8 and found.switching > AWAY
     columns = slice(None) if any(offset) else [2, 5, 8, 11, *range(12, 24)]
     errors = [relative(found.A[:, columns], extrapolated(model, data, eps)[:, columns]) for eps in SHORT]
@@ -232,7 +232,7 @@ def test_a_cylinder_that_stands_has_the_derivatives_of_the_points_that_are_there
     model = hard(SLIDING.replace('<geom size="0.1" mass="1"/>', '<geom type="cylinder" size="0.1 0.1" mass="1"/>'))
     data = fl.Data(model)
     fl.step(model, data, 100)
-    found, columns = fl.transition(model, data), [0, 1, 2, *range(5, 12)]
+    found, columns = fl.linearize(model, data), [0, 1, 2, *range(5, 12)]
     assert data.ncon == 3 and found.switching <= 1e-6 and np.isfinite(found.A).all()
     errors = [relative(found.A[:, columns], extrapolated(model, data, eps)[:, columns]) for eps in SHORT]
     assert min(errors) < CONTACT
@@ -245,7 +245,7 @@ def test_switching_falls_where_a_foot_begins_to_slip():
     fl.step(model, data, 300)
     for push in np.linspace(0.0, 8.0, 33):
         data.qvel[0], data.qfrc_applied[0] = 0.0, push
-        near.append(float(fl.transition(model, data).switching))
+        near.append(float(fl.linearize(model, data).switching))
     least = int(np.argmin(near))
     assert near[least] < 0.05 * near[0]
     assert abs(least * 0.25 - 0.5 * 9.81) < 0.5  # where push = mu m g
@@ -259,7 +259,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
     data, found = fl.Data(model), []
     for gap in (0.02, 0.006, 0.0001):
         data.qpos = gap
-        found.append(fl.transition(model, data).switching)
+        found.append(fl.linearize(model, data).switching)
     assert found[0] == 1.0
     assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
 
@@ -273,20 +273,20 @@ def test_a_worlds_derivatives_are_its_own(name, options, rng):
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
     batch.step(60)
-    found, many = fl.transition(model, batch, nthread=1), fl.transition(model, batch, nthread=2)
+    found, many = fl.linearize(model, batch, nthread=1), fl.linearize(model, batch, nthread=2)
     assert np.isfinite(found.switching).all()
     order = rng.permutation(11)
     other = fl.Batch(model, 11, nthread=1)
     for field in ("qpos", "qvel", "ctrl", "act"):
         getattr(other, field)[:] = getattr(batch, field)[order]
-    turned = fl.transition(model, other)
+    turned = fl.linearize(model, other)
     data = fl.Data(model)
     for a, b, c in ((found.A, many.A, turned.A), (found.B, many.B, turned.B)):
         assert a.tobytes() == b.tobytes() and a[order].tobytes() == c.tobytes()
     for w in (0, 7):
         for field in ("qpos", "qvel", "ctrl", "act"):
             setattr(data, field, getattr(batch, field)[w])
-        alone = fl.transition(model, data)
+        alone = fl.linearize(model, data)
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
@@ -297,12 +297,12 @@ def test_a_batch_takes_its_worlds_own_gaps_and_models(rng):
     batch.expand("geom_friction")[:, :, 0] = [[0.2], [0.5], [0.8]]
     batch.qvel[:] = rng.normal(size=batch.qvel.shape)
     batch.step(30)
-    first = fl.transition(model, batch)
-    again = fl.transition(model, batch)
+    first = fl.linearize(model, batch)
+    again = fl.linearize(model, batch)
     assert first.A.tobytes() == again.A.tobytes()
     for w, mu in enumerate((0.2, 0.5, 0.8)):
         one = hard(BOXES)
         one.geom_friction[:, 0] = mu
         data = fl.Data(one)
         data.qpos, data.qvel = batch.qpos[w], batch.qvel[w]
-        assert fl.transition(one, data).A.tobytes() == first.A[w].tobytes()
+        assert fl.linearize(one, data).A.tobytes() == first.A[w].tobytes()

@@ -28,7 +28,7 @@ def in_a_batch(model, data, call, **how):
     return [None if x is None or isinstance(x, dict) else x[0] for x in call(model, batch, **how)]
 
 
-def assert_same(model, data, call=fl.transition, **how):
+def assert_same(model, data, call=fl.linearize, **how):
     """Bit for bit, and twice: the second time nothing is made anew."""
     for _ in range(2):
         found, expected = call(model, data, **how), in_a_batch(model, data, call, **how)
@@ -37,7 +37,7 @@ def assert_same(model, data, call=fl.transition, **how):
                 assert mine.shape == other.shape and mine.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize("call", [fl.transition, fl.acceleration_derivatives])
+@pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
 @pytest.mark.parametrize("name", ["arm", "humanoid", "cartpole", "quadruped_elliptic"])
 def test_a_data_has_the_bits_of_a_batch(name, call, rng):
     model = fl.load(name)
@@ -54,11 +54,11 @@ def test_edits_of_the_model_are_seen(rng):
     data = moving(model, rng)
     model.opt.integrator = "implicitfast"
     assert_same(model, data)
-    before = fl.transition(model, data).A
+    before = fl.linearize(model, data).A
     model.opt.gravity[2] = -3.0
     model.dof_damping[6:] *= 2.0
     assert_same(model, data)
-    assert np.abs(fl.transition(model, data).A - before).max() > 1e-6
+    assert np.abs(fl.linearize(model, data).A - before).max() > 1e-6
     for integrator in ("euler", "rk4", "implicitfast"):
         model.opt.integrator = integrator
         assert_same(model, data)
@@ -73,8 +73,8 @@ def test_springs_without_formulas_are_seen(rng):
     data = moving(model, rng)
     assert_same(model, data)
     model.jnt_stiffness[0] = 5.0
-    exact = fl.transition_fd(model, data).A
-    assert np.abs(fl.transition(model, data).A - exact).max() < BY_DIFFERENCES
+    exact = fl.linearize(model, data, method="finite_difference").A
+    assert np.abs(fl.linearize(model, data).A - exact).max() < BY_DIFFERENCES
 
 
 def test_dry_friction_is_left_out_where_it_is_asked_for():
@@ -86,18 +86,18 @@ def test_dry_friction_is_left_out_where_it_is_asked_for():
     assert_same(model, data)
     assert_same(model, data, frictionloss=False)
     assert_same(model, data)
-    stuck, free = fl.transition(model, data).A, fl.transition(model, data, frictionloss=False).A
+    stuck, free = fl.linearize(model, data).A, fl.linearize(model, data, frictionloss=False).A
     assert np.abs(stuck - free).max() > 1e-3
 
 
 def test_datas_of_a_model_share_memory_but_no_results(rng):
     model = fl.load("arm")
     datas = [moving(model, rng) for _ in range(3)]
-    first = [fl.transition(model, data) for data in datas]
+    first = [fl.linearize(model, data) for data in datas]
     kept = [copy.deepcopy(result) for result in first]
     for data in datas:
         data.qvel = rng.normal(size=model.nv)
-        fl.transition(model, data)
+        fl.linearize(model, data)
     for result, expected in zip(first, kept, strict=True):
         assert np.array_equal(result.A, expected.A) and np.array_equal(result.B, expected.B)
         assert result.switching == expected.switching
@@ -109,9 +109,9 @@ def test_a_data_may_change_over_to_another_model():
     one, two = fl.load("arm"), fl.load("arm")
     two.body_mass[2] *= 3.0
     data = fl.Data(one)
-    before = fl.transition(one, data).A
-    after = fl.transition(two, data).A
-    assert np.array_equal(fl.transition(one, data).A, before) and not np.array_equal(after, before)
+    before = fl.linearize(one, data).A
+    after = fl.linearize(two, data).A
+    assert np.array_equal(fl.linearize(one, data).A, before) and not np.array_equal(after, before)
 
 
 def test_threads_take_memory_of_their_own():
@@ -120,11 +120,11 @@ def test_threads_take_memory_of_their_own():
     datas = [fl.Data(model) for _ in range(6)]
     for k, data in enumerate(datas):
         fl.step(model, data, 10 * (k + 1))
-    expected, found = [fl.transition(model, data).A for data in datas], [None] * len(datas)
+    expected, found = [fl.linearize(model, data).A for data in datas], [None] * len(datas)
 
     def work(k):
         for _ in range(20):
-            found[k] = fl.transition(model, datas[k]).A
+            found[k] = fl.linearize(model, datas[k]).A
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(len(datas))]
     for t in threads:
@@ -134,7 +134,7 @@ def test_threads_take_memory_of_their_own():
     assert all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
-@pytest.mark.parametrize("call", [fl.transition, fl.acceleration_derivatives])
+@pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
 @pytest.mark.parametrize("wrong", [{"nthread": -1}, {"nthread": "two"}, {"frictionloss": 2}])
 def test_a_second_call_is_checked_as_the_first(call, wrong):
     model = fl.load("arm")

@@ -81,7 +81,7 @@ def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
     steps = []
     for k in range(nstep):
         batch.ctrl = control[:, k]
-        steps.append(fl.transition(model, batch))
+        steps.append(fl.linearize(model, batch))
         batch.step()
     costate = weights[:, nstep]
     for k in range(nstep - 1, -1, -1):

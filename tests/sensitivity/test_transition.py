@@ -50,7 +50,7 @@ def test_a_linear_system_has_its_matrices(damp, centered):
     model, A, B = carts(damp)
     data = fl.Data(model)
     data.qpos, data.qvel, data.ctrl = [0.2, -0.1], [0.3, 0.5], [0.4, -0.2]
-    found = fl.transition_fd(model, data, centered=centered)
+    found = fl.linearize(model, data, centered=centered, method="finite_difference")
     assert np.abs(found.A - A).max() < LINEAR
     assert np.abs(found.B - B).max() < LINEAR
 
@@ -61,7 +61,7 @@ def test_inverse_of_a_linear_system_has_its_matrices(actuation):
     model, _, _ = carts()
     data = fl.Data(model)
     data.qpos, data.qvel, data.qacc = [0.2, -0.1], [0.3, 0.5], [1.0, 2.0]
-    found = fl.inverse_fd(model, data, actuation=actuation)
+    found = fl.inverse_derivatives(model, data, actuation=actuation, method="finite_difference")
     assert np.abs(found.DfDq - np.diag([30.0, 5.0])).max() < FORCE
     assert np.abs(found.DfDv - np.diag([2.0, 0.0])).max() < FORCE
     assert np.abs(found.DfDa - [[3.0, 1.0], [1.0, 1.0]]).max() < FORCE
@@ -74,7 +74,7 @@ def test_a_control_moves_within_its_range(u, moves, centered):
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
-    found = fl.transition_fd(model, data, centered=centered).B
+    found = fl.linearize(model, data, centered=centered, method="finite_difference").B
     assert np.abs(found[:, 1] - B[:, 1]).max() < LINEAR
     if moves:
         assert np.abs(found[:, 0] - B[:, 0]).max() < LINEAR
@@ -88,7 +88,7 @@ def test_matrices_predict_the_next_state(rng):
     model.opt.disableflags |= 1  # constraints: smooth
     data, other = fl.Data(model), fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
-    A, B = fl.transition_fd(model, data)
+    A, B = fl.linearize(model, data, method="finite_difference")[:2]
     dx, du = 1e-5 * rng.standard_normal(2 * model.nv), 1e-5 * rng.standard_normal(model.nu)
     other.qpos = fl.integrate_pos(model, data.qpos, dx[: model.nv], 1.0)
     other.qvel, other.ctrl = data.qvel + dx[model.nv :], du
@@ -115,14 +115,20 @@ def test_both_equal_mujocos(name, integrator, centered, rng):
 
     A, B = np.zeros((n, n)), np.zeros((n, model.nu))
     mujoco.mjd_transitionFD(mj, other, 1e-6, centered, A, B, None, None)
-    found = fl.transition_fd(model, data, centered=centered)
+    found = fl.linearize(model, data, centered=centered, method="finite_difference")
     assert relative(found.A, A) < PARITY
     assert relative(found.B, B) < PARITY
 
     data.qacc = other.qacc[:] = rng.normal(0, 3, model.nv)
     expected = [np.zeros((model.nv, model.nv)) for _ in range(3)]
     mujoco.mjd_inverseFD(mj, other, 1e-6, not centered, *expected, None, None, None, None)
-    for ours, theirs in zip(fl.inverse_fd(model, data, 1e-6, False, not centered), expected, strict=True):
+    for ours, theirs in zip(
+        fl.inverse_derivatives(
+            model, data, eps=1e-6, centered=False, actuation=not centered, method="finite_difference"
+        ),
+        expected,
+        strict=True,
+    ):
         assert relative(ours, theirs) < PARITY
 
 
@@ -136,17 +142,19 @@ def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
     batch.step(100)
     assert batch.ncon.any()
     before, qacc = batch.checkpoint(), rng.standard_normal((5, model.nv))
-    A, B = fl.transition_fd(model, batch)
-    derivatives = fl.inverse_fd(model, batch, qacc=qacc)
+    A, B = fl.linearize(model, batch, method="finite_difference")[:2]
+    derivatives = fl.inverse_derivatives(model, batch, qacc=qacc, method="finite_difference")
     assert A.shape == (5, 2 * model.nv, 2 * model.nv)
     assert B.shape == (5, 2 * model.nv, model.nu)
     for world in range(5):
         data = batch.get_data(world)
         data.qacc = qacc[world]
-        alone = fl.transition_fd(data.model, data)
+        alone = fl.linearize(data.model, data, method="finite_difference")
         assert alone.A.tobytes() == A[world].tobytes()
         assert alone.B.tobytes() == B[world].tobytes()
-        for one, all_ in zip(fl.inverse_fd(data.model, data), derivatives, strict=True):
+        for one, all_ in zip(
+            fl.inverse_derivatives(data.model, data, method="finite_difference"), derivatives, strict=True
+        ):
             assert one.tobytes() == all_[world].tobytes()
     for name, rows in batch.checkpoint().items():
         assert rows.tobytes() == before[name].tobytes(), name
@@ -155,7 +163,7 @@ def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
 def test_derivatives_of_float32_worlds_are_computed_in_float64(rng):
     model, A, _ = carts()
     batch = fl.Batch(model, 2, nthread=1, dtype="float32")
-    found = fl.transition_fd(model, batch).A
+    found = fl.linearize(model, batch, method="finite_difference").A
     assert found.dtype == np.float64
     assert np.abs(found - A).max() < LINEAR
 
@@ -166,8 +174,8 @@ def test_the_data_stay_as_they_are(rng):
     data.qpos, data.qfrc_applied = [0.2, 0.1], [1.0, 2.0]
     fl.forward(model, data)
     before = pickle.dumps(data)
-    fl.transition_fd(model, data)
-    fl.inverse_fd(model, data)
+    fl.linearize(model, data, method="finite_difference")
+    fl.inverse_derivatives(model, data, method="finite_difference")
     assert pickle.dumps(data) == before
 
 
@@ -180,19 +188,22 @@ def test_dry_friction_can_be_left_out(batched):
     world = fl.Batch(model, 3) if batched else fl.Data(model)
     flags, revision = model.opt.disableflags, model.revision
     for _ in range(2):  # calls with and without do not share what they keep
-        stuck, free = fl.transition_fd(model, world), fl.transition_fd(model, world, frictionloss=False)
+        stuck, free = (
+            fl.linearize(model, world, method="finite_difference"),
+            fl.linearize(model, world, frictionloss=False, method="finite_difference"),
+        )
         assert np.abs(stuck.A[..., 2:, 2:]).max() < 0.2
         assert np.abs(free.A - A).max() < LINEAR and np.abs(free.B - B).max() < LINEAR
     assert model.opt.disableflags == flags and model.revision == revision
     model.opt.disableflags = "frictionloss"
-    for one, another in zip(fl.transition_fd(model, world), free, strict=True):
+    for one, another in zip(fl.linearize(model, world, method="finite_difference"), free, strict=True):
         assert one.tobytes() == another.tobytes()
 
 
 def test_the_bundled_cartpole_has_a_linearisation():
     """Upright and at rest: cart and pole without friction, but for the viscous one, from the equations of motion."""
     model = fl.load("cartpole")
-    A, B = fl.transition_fd(model, fl.Data(model))
+    A, B = fl.linearize(model, fl.Data(model), method="finite_difference")[:2]
     M, h = fl.full_m(model, settled(model)), model.opt.timestep
     damping, weight = np.diag([0.1, 0.002]), 9.81 * (0.15 * 0.45 + 0.05 * 0.9)
     inverse = np.linalg.inv(M + h * damping)
@@ -214,7 +225,7 @@ def test_what_a_call_needs_is_made_once(monkeypatch):
     made, init = [], fl.Batch.__init__
     monkeypatch.setattr(fl.Batch, "__init__", lambda self, *args, **more: made.append(init(self, *args, **more)))
     for _ in range(3):
-        assert np.abs(fl.transition_fd(model, fl.Data(model)).A - A).max() < LINEAR
+        assert np.abs(fl.linearize(model, fl.Data(model), method="finite_difference").A - A).max() < LINEAR
     assert len(made) == 1
     assert not [name for name in copy.deepcopy(model).__dict__ if name.startswith("_moved")]
 
@@ -224,12 +235,14 @@ def test_threads_change_no_bit(nthread, rng):
     model = fl.load("humanoid")
     data = fl.Data(model)
     fl.step(model, data, 100)
-    expected = fl.transition_fd(model, data, nthread=1)
+    expected = fl.linearize(model, data, nthread=1, method="finite_difference")
     found = [None] * 4
 
     def work(k):
         for _ in range(3):
-            found[k] = fl.transition_fd(model, data if k == 0 else copy.copy(data), nthread=nthread)
+            found[k] = fl.linearize(
+                model, data if k == 0 else copy.copy(data), nthread=nthread, method="finite_difference"
+            )
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     for thread in threads:
@@ -243,27 +256,31 @@ def test_threads_change_no_bit(nthread, rng):
 def test_a_call_sees_the_model_and_the_state_as_they_are():
     model, A, _ = carts()
     data = fl.Data(model)
-    fl.transition_fd(model, data)
+    fl.linearize(model, data, method="finite_difference")
     model.dof_damping[0] = 0.0
     data.ctrl = 1.0  # at the border of its range
-    found, fresh = fl.transition_fd(model, data), copy.deepcopy(model)
+    found, fresh = fl.linearize(model, data, method="finite_difference"), copy.deepcopy(model)
     other = fl.Data(fresh)
     other.ctrl = 1.0
     assert np.abs(found.A - A).max() > 0.005
-    for one, another in zip(found, fl.transition_fd(fresh, other), strict=True):
+    for one, another in zip(found, fl.linearize(fresh, other, method="finite_difference"), strict=True):
         assert one.tobytes() == another.tobytes()
     model.opt.integrator, data.ctrl = "implicit", 0.0
     fresh.opt.integrator, other.ctrl = "implicit", 0.0
-    for one, another in zip(fl.transition_fd(model, data), fl.transition_fd(fresh, other), strict=True):
+    for one, another in zip(
+        fl.linearize(model, data, method="finite_difference"),
+        fl.linearize(fresh, other, method="finite_difference"),
+        strict=True,
+    ):
         assert one.tobytes() == another.tobytes()
 
 
 def test_results_of_one_call_outlive_the_next():
     model, A, B = carts()
     data = fl.Data(model)
-    first = fl.transition_fd(model, data)
+    first = fl.linearize(model, data, method="finite_difference")
     data.ctrl = 5.0
-    fl.transition_fd(model, data)
+    fl.linearize(model, data, method="finite_difference")
     assert np.abs(first.A - A).max() < LINEAR and np.abs(first.B - B).max() < LINEAR
 
 
@@ -273,9 +290,9 @@ def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
     data = fl.Data(model)
     data.qpos[2::7] *= 0.5
     data.workspace.arrays["ordered"][...] = 0
-    found = [fl.transition_fd(model, data, centered=False, nthread=1).A]
+    found = [fl.linearize(model, data, centered=False, nthread=1, method="finite_difference").A]
     data.workspace.arrays["ordered"][...] = 1
-    found.append(fl.transition_fd(model, data, centered=False, nthread=1).A)
+    found.append(fl.linearize(model, data, centered=False, nthread=1, method="finite_difference").A)
     assert found[0].tobytes() == found[1].tobytes()
 
 
@@ -283,10 +300,10 @@ def test_what_does_not_fit_is_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError, match="eps"):
-        fl.transition_fd(model, data, eps=0)
+        fl.linearize(model, data, eps=0, method="finite_difference")
     with pytest.raises(fl.ModelError, match="qacc"):
-        fl.inverse_fd(model, data, qacc=np.zeros(3))
+        fl.inverse_derivatives(model, data, qacc=np.zeros(3), method="finite_difference")
     with pytest.raises(fl.ModelError):
-        fl.transition_fd(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1), method="finite_difference")
     with pytest.raises(fl.errors.ArgumentTypeError):
-        fl.transition_fd(model, "data")
+        fl.linearize(model, "data", method="finite_difference")

@@ -41,7 +41,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
     model = fl.load(CART)
     data = fl.Data(model)
     data.qpos, data.qvel, data.ctrl = 0.2, 0.3, 0.4
-    found = fl.transition(model, data, sensors=True)
+    found = fl.linearize(model, data, sensors=True)
     np.testing.assert_allclose(found.C, [[1, 0], [0, 1], [0, 0], [0, 0], [-4, 0], [0, 0]], atol=LINEAR)
     np.testing.assert_allclose(found.D[:, 0], [0, 0, 0, 0, 1.5, 1], atol=LINEAR)
 
@@ -52,7 +52,11 @@ def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
     model.opt.disableflags = "constraint"
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng, 0.01, 0.3)
-    close(fl.transition(model, data, sensors=True), fl.transition_fd(model, data, sensors=True), 1e-6)
+    close(
+        fl.linearize(model, data, sensors=True),
+        fl.linearize(model, data, sensors=True, method="finite_difference"),
+        1e-6,
+    )
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "discrete", "RK4"])
@@ -62,9 +66,11 @@ def test_forces_and_accelerations_under_contact(integrator):
     data = fl.Data(model)
     data.ctrl, data.act, data.qvel[0] = 0.1, 0.2, 0.3
     fl.step(model, data, 100)
-    found = fl.transition(model, data, sensors=True)
+    found = fl.linearize(model, data, sensors=True)
     assert found.switching > 1e-4 and data.sensordata[0] > 1.0 and np.abs(found.C[10]).max() > 1.0
-    coarse, fine = (fl.transition_fd(model, data, eps, sensors=True) for eps in (2e-6, 1e-6))
+    coarse, fine = (
+        fl.linearize(model, data, eps=eps, sensors=True, method="finite_difference") for eps in (2e-6, 1e-6)
+    )
     expected = fine._replace(C=(4.0 * fine.C - coarse.C) / 3.0, D=(4.0 * fine.D - coarse.D) / 3.0)
     close(found, expected, ALLOWED.get(integrator, CONTACT))
 
@@ -75,9 +81,9 @@ def test_no_solver_runs_at_moved_points():
     data = fl.Data(model)
     data.ctrl = 0.8
     fl.step(model, data, 60)
-    exact = fl.transition(model, data, sensors=True)
+    exact = fl.linearize(model, data, sensors=True)
     model.opt.tolerance, model.opt.iterations = 1e-3, 2
-    assert np.abs(fl.transition(model, data, sensors=True).C - exact.C).max() < 1e-2 * np.abs(exact.C).max()
+    assert np.abs(fl.linearize(model, data, sensors=True).C - exact.C).max() < 1e-2 * np.abs(exact.C).max()
 
 
 def test_a_batch_has_the_bits_of_its_worlds(rng):
@@ -85,11 +91,11 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[:] += 0.1 * rng.standard_normal(batch.qvel.shape)
     batch.step(30)
-    found, many = (fl.transition(model, batch, sensors=True, nthread=n) for n in (1, 2))
+    found, many = (fl.linearize(model, batch, sensors=True, nthread=n) for n in (1, 2))
     assert found.C.shape == (9, model.nsensordata, 2 * model.nv + model.na)
     assert found.C.tobytes() == many.C.tobytes() and found.D.tobytes() == many.D.tobytes()
     for w in (0, 5, 8):
-        alone = fl.transition(model, batch.get_data(w), sensors=True)
+        alone = fl.linearize(model, batch.get_data(w), sensors=True)
         assert alone.C.tobytes() == found.C[w].tobytes() and alone.D.tobytes() == found.D[w].tobytes()
 
 
@@ -99,5 +105,5 @@ def test_both_contact_models_have_them(contact_model):
     model.opt.contact_model = contact_model
     data = fl.Data(model)
     fl.step(model, data, 30)
-    found = fl.transition(model, data, sensors=True, frictionloss=False)
+    found = fl.linearize(model, data, sensors=True, frictionloss=False)
     assert np.isfinite(found.C).all() and found.D.shape == (model.nsensordata, model.nu)

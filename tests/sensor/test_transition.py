@@ -24,10 +24,10 @@ def test_a_linear_systems_sensors_have_their_matrices():
     model = fl.load(CART)
     data = fl.Data(model)
     data.qpos, data.qvel, data.ctrl = 0.2, 0.3, 0.4
-    found = fl.transition_fd(model, data, sensors=True)
+    found = fl.linearize(model, data, sensors=True, method="finite_difference")
     np.testing.assert_allclose(found.C, [[1, 0], [0, 1], [0, 0], [0, 0], [-4, 0], [0, 0]], atol=LINEAR)
     np.testing.assert_allclose(found.D[:, 0], [0, 0, 0, 0, 1.5, 1], atol=LINEAR)
-    plain = fl.transition_fd(model, data)
+    plain = fl.linearize(model, data, method="finite_difference")
     assert np.array_equal(found.A, plain.A) and np.array_equal(found.B, plain.B)
 
 
@@ -42,7 +42,7 @@ def test_derivatives_of_sensors_equal_mujocos(centered, rng):
     nx = 2 * model.nv + model.na
     C, D = np.zeros((model.nsensordata, nx)), np.zeros((model.nsensordata, model.nu))
     mujoco.mjd_transitionFD(mj, expected, 1e-6, centered, None, None, C, D)
-    found = fl.transition_fd(model, data, centered=centered, sensors=True)
+    found = fl.linearize(model, data, centered=centered, sensors=True, method="finite_difference")
     scale = np.maximum(1.0, np.abs(np.concatenate([C, D], 1)).max(1, keepdims=True))
     assert (np.abs(found.C - C) < PARITY * scale).all()
     assert (np.abs(found.D - D) < PARITY * scale).all()
@@ -52,8 +52,8 @@ def test_a_batch_has_the_derivatives_of_its_worlds(rng):
     model = fl.load(CART)
     batch = fl.Batch(model, 3)
     batch.qpos, batch.qvel = rng.standard_normal((2, 3, 1))
-    found = fl.transition_fd(model, batch, sensors=True)
+    found = fl.linearize(model, batch, sensors=True, method="finite_difference")
     assert found.C.shape == (3, 6, 2)
     for w in range(3):
-        alone = fl.transition_fd(model, batch.get_data(w), sensors=True)
+        alone = fl.linearize(model, batch.get_data(w), sensors=True, method="finite_difference")
         assert np.array_equal(found.C[w], alone.C) and np.array_equal(found.D[w], alone.D)

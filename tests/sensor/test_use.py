@@ -48,7 +48,7 @@ def test_a_sensor_that_is_not_computed_is_refused_by_name():
         lambda: batch.sensordata,
         lambda: batch.sensor("mine").data,
         lambda: batch.rollout(1, record="sensordata"),
-        lambda: fl.transition_fd(model, data, sensors=True),
+        lambda: fl.linearize(model, data, sensors=True, method="finite_difference"),
     ):
         with pytest.raises(fl.UnsupportedFeatureError, match="mine"):
             read()

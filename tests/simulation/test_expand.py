@@ -119,7 +119,7 @@ def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
     rate = -0.1 if name == "geom_surfacevel" else 0.1  # a surface acts on what it carries, adhesion on what leaves it
     batch.qvel, batch.ctrl = (0.01, rate, 0.3, 0.01, rate, 0.4), 0.3
     entry = (0 if name.startswith("geom") else -1), *[0] * (getattr(model, name).ndim - 1)
-    found = fl.transition(model, batch, parameters=(name,)).P[name][(0, slice(model.nv, None), *entry)]
+    found = fl.linearize(model, batch, parameters=(name,)).P[name][(0, slice(model.nv, None), *entry)]
     for value in (EPS, 0.0):
         points = fl.Batch(model, 1)
         points.qvel, points.ctrl = batch.qvel, batch.ctrl
@@ -140,12 +140,12 @@ def test_worlds_are_differentiated_with_their_own_fields(name, contact_model):
     batch.qvel = np.linspace(0.1, 0.5, model.nv)
     batch.expand(name)[1] = some(model, name)
     batch.set_const()
-    found = fl.transition(model, batch)
+    found = fl.linearize(model, batch)
     for w in range(2):
         own = batch.get_model(w)
         data = fl.Data(own)
         data.qvel = batch.qvel[w]
-        alone = fl.transition(own, data)
+        alone = fl.linearize(own, data)
         np.testing.assert_allclose(found.A[w], alone.A, rtol=0, atol=SMALL * np.abs(alone.A).max())
         np.testing.assert_allclose(found.B[w], alone.B, rtol=0, atol=SMALL * np.abs(alone.B).max())
 
@@ -190,7 +190,7 @@ def test_controls_are_differentiated_within_the_range_of_their_world():
     batch = fl.Batch(model, 2)
     batch.ctrl = 1.5  # beyond the range of the model
     batch.expand("actuator_ctrlrange")[:] = np.reshape([[-1.0, 0.5], [-1.0, 2.0]], (2, 1, 2))
-    for found in (fl.transition_fd(model, batch), fl.transition(model, batch)):
+    for found in (fl.linearize(model, batch, method="finite_difference"), fl.linearize(model, batch)):
         assert not found.B[0].any() and found.B[1].any()
 
 
@@ -231,5 +231,5 @@ def test_activations_that_the_model_was_compiled_with_stay():
 def test_infinite_parameters_have_no_derivative():
     model = simple("lcp")
     assert np.isinf(model.opt_contact_max_vel[0])
-    found = fl.transition(model, fl.Data(model), parameters=("opt.contact_max_vel",))
+    found = fl.linearize(model, fl.Data(model), parameters=("opt.contact_max_vel",))
     assert not found.P["opt_contact_max_vel"].any()

@@ -165,7 +165,7 @@ def test_what_the_model_has_no_answer_for_is_refused():
     model = lcp_model()
     data = fl.Data(model)
     fl.forward(model, data)
-    for refused in (fl.inverse, fl.stages.compare_forward_inverse, fl.inverse_fd):
+    for refused in (fl.inverse, fl.stages.compare_forward_inverse, fl.inverse_derivatives):
         with pytest.raises(fl.ModelError):
             refused(model, data)
     with pytest.raises(fl.ModelError):

@@ -305,7 +305,7 @@ def test_setting_such_a_combination_is_refused():
 def test_derivatives_are_refused():
     model = fl.load(scene(TWO))
     with pytest.raises(fl.UnsupportedFeatureError):
-        fl.transition_fd(model, fl.Data(model))
+        fl.linearize(model, fl.Data(model), method="finite_difference")
 
 
 def test_a_tree_that_starts_asleep_beside_an_equality_of_tendons_is_awake():

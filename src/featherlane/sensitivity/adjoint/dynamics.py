@@ -58,7 +58,7 @@ class Dynamics:
 
     Raises:
         TypeError: `batch` is no Batch.
-        UnsupportedFeatureError: as `transition` does.
+        UnsupportedFeatureError: as `linearize` does.
     """
 
     def __init__(self, batch: Batch, nthread: int = 0, frictionloss: bool = True):

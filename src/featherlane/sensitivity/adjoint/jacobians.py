@@ -13,7 +13,7 @@ import numpy as np
 
 from featherlane.sensitivity.adjoint.sweep import Gradients
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.exact import StepDerivatives, transition
+from featherlane.sensitivity.derivative.exact import Linearization, linearize
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch
 
@@ -42,7 +42,7 @@ class JacobianSteps:
     Args:
         trajectory: the first of them.
         parameters: fields of the model, or entries of them, by which to differentiate, too.
-        nthread, frictionloss: as `transition` has them.
+        nthread, frictionloss: as `linearize` has them.
 
     Attributes:
         each: steps of each world at a time.
@@ -79,7 +79,7 @@ class JacobianSteps:
             costate = transposed_product(found.A[:, k], costate) + direct[:, k]
         return Gradients(costate, by_u, by_p, found.switching.min(1))
 
-    def derivatives(self, states: States, first: int) -> StepDerivatives:
+    def derivatives(self, states: States, first: int) -> Linearization:
         """Those of the steps from number `first` on, in the states (nworld, n, ...) before them, step by step."""
         length = next(iter(states.values())).shape[1]
         batch = self._batches.get(length)
@@ -88,8 +88,14 @@ class JacobianSteps:
         which = np.repeat(np.arange(self.trajectory.worlds.nworld), length)
         rows = states | {"ctrl": self.trajectory.control[:, first : first + length]}
         place_worlds(batch, self.trajectory.worlds, which, rows)
-        found = transition(self.trajectory.model, batch, False, self.parameters, self.nthread, self.frictionloss)
+        found = linearize(
+            self.trajectory.model,
+            batch,
+            parameters=self.parameters,
+            nthread=self.nthread,
+            frictionloss=self.frictionloss,
+        )
         lead = self.trajectory.worlds.nworld, length
         P = {name: a.reshape(*lead, *a.shape[1:]) for name, a in found.P.items()}
         A, B, switching = (a.reshape(*lead, *a.shape[1:]) for a in (found.A, found.B, found.switching))
-        return StepDerivatives(A, B, None, None, P, switching)
+        return Linearization(A, B, None, None, P, switching)

@@ -15,7 +15,7 @@ from featherlane.sensitivity.adjoint.jacobians import JacobianSteps, place_world
 from featherlane.sensitivity.adjoint.products import REPORTS, adjoint_steps
 from featherlane.sensitivity.adjoint.sweep import Gradients, Steps
 from featherlane.sensitivity.adjoint.trajectory import States, Trajectory, worlds_like
-from featherlane.sensitivity.derivative.exact import transition
+from featherlane.sensitivity.derivative.exact import linearize
 from featherlane.sensitivity.derivative.formulas import leaves_rest, serves
 from featherlane.sensitivity.derivative.moved import OwnWorlds, borrowed, in_use_of
 from featherlane.simulation.batch.batch import Batch
@@ -103,7 +103,7 @@ class ProductSteps:
 
     Args:
         trajectory: the first that it serves; others have as many worlds and steps.
-        nthread, frictionloss: as `transition` has them.
+        nthread, frictionloss: as `linearize` has them.
 
     Attributes:
         each: steps of each world at a time.
@@ -184,7 +184,7 @@ class ProductSteps:
         which, step = np.transpose(pairs + [pairs[-1]] * (k - len(pairs)))
         states = {name: a[which, step] for name, a in self._worlds.states.items()}
         place_worlds(batch, self.trajectory.worlds, which, states)
-        found = transition(self.trajectory.model, batch, False, (), self.nthread, self.frictionloss)
+        found = linearize(self.trajectory.model, batch, nthread=self.nthread, frictionloss=self.frictionloss)
         parts = zip(found.A, found.B, found.switching, strict=True)
         return {pair: part for pair, part in zip(pairs, parts, strict=False)}
 

@@ -47,7 +47,7 @@ class RolloutGradient(NamedTuple):
         state: (nworld, 2 nv + na) dL/dx by the state at the start, x = (position by dof, velocity, activation).
         control: (nworld, nstep, nu) dL/du.
         parameters: name of a model field, or of entries of it -> (nworld, their shape); empty where none was asked for.
-        switching: (nworld,) the least of `StepDerivatives.switching` of all steps; NaN where a step went by
+        switching: (nworld,) the least of `Linearization.switching` of all steps; NaN where a step went by
             differences of steps.
         end: the states after the last step.
     """
@@ -72,7 +72,7 @@ def rollout_gradient(
     """Gradients of a loss of a rollout: the adjoint, backwards from the last step to the first.
 
     The worlds go from their present states under the controls, as `Batch.rollout` takes them, and the derivatives of
-    each step are those of `transition`, at the states that they came through: also its limits, see docs/derivatives.md.
+    each step are those of `linearize`, at the states that they came through: also its limits, see docs/derivatives.md.
 
     Args:
         model: the model.
@@ -84,7 +84,7 @@ def rollout_gradient(
             which returns what broadcasts to (nworld, nx), or None where the loss does not look at this state; or a pair
             of these by state and by control, the latter (nworld, nu).  nx is 2 nv + na for a gradient by dof, or
             nq + nv + na for one by (qpos, qvel, act), where quaternions count as four numbers.
-        parameters: names of real model fields, or of entries of them, as in `transition`, by which to differentiate,
+        parameters: names of real model fields, or of entries of them, as in `linearize`, by which to differentiate,
             too.
         interval: steps from one state that is kept to the next.  1: all are.  Else the others are computed again: a
             second rollout; 0: as many as need the least memory, sqrt(nstep).
@@ -97,7 +97,7 @@ def rollout_gradient(
     Raises:
         TypeError: `batch` is no Batch.
         ModelError: shapes, names or counts that do not fit; the model is not the batch's.
-        UnsupportedFeatureError: as `transition` does.
+        UnsupportedFeatureError: as `linearize` does.
 
     Source: Griewank and Walther, Evaluating Derivatives (2008).
     """

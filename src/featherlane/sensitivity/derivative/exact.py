@@ -7,11 +7,12 @@ the integrator rk4; `docs/derivatives.md` says which are which.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from featherlane.errors import UnsupportedFeatureError
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
@@ -22,7 +23,14 @@ from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
-from featherlane.sensitivity.derivative.transition import SensorTransition, check, threads, transition_fd
+from featherlane.sensitivity.derivative.transition import (
+    METHODS,
+    SensorTransition,
+    check,
+    no_differences,
+    threads,
+    transition_fd,
+)
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data
 
@@ -30,19 +38,18 @@ FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
-class StepDerivatives(NamedTuple):
+class Linearization(NamedTuple):
     """Derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
 
     Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
         B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na), or None where sensors were not asked for.
-        D: (..., nsensordata, nu), or None.
-        P: name of a model field, or of entries of it as they were asked for -> (..., 2 nv + na, their shape): dx' =
-            P dp; empty where none was asked for.
-        switching: (...) how near the next switch of a constraint is, 1 at most: where a contact begins or ends to push,
-            a cone to slip, friction to give way.  Below some 1e-4 derivatives from the two sides may differ.  NaN for
-            worlds that went by differences of steps.
+        C: (..., nsensordata, 2 nv + na); None without `sensors`.
+        D: (..., nsensordata, nu); None without `sensors`.
+        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
+        switching: (...) distance to the next change of the active constraints, at most 1: a contact that begins or ends
+            to push, a cone that begins to slip, friction that gives way.  Below about 1e-4 the derivatives on the two
+            sides may differ.  NaN for worlds whose steps were differenced.
     """
 
     A: np.ndarray
@@ -62,7 +69,7 @@ class AccelerationDerivatives(NamedTuple):
         DaDact: (..., nv, na) by activation.
         DaDu: (..., nv, nu) by control.
         DaDtau: (..., nv, nv) by generalized force: the inverse of the solver's Hessian; where nothing touches of M.
-        switching: (...) as in `StepDerivatives`.
+        switching: (...) as in `Linearization`.
     """
 
     DaDq: np.ndarray
@@ -73,47 +80,63 @@ class AccelerationDerivatives(NamedTuple):
     switching: np.ndarray
 
 
-def transition(
+def linearize(
     model: Model,
     data: Data | Batch,
+    *,
+    method: Literal["analytic", "finite_difference"] = "analytic",
     sensors: bool = False,
     parameters: Sequence[str] = (),
+    eps: float | None = None,
+    centered: bool | None = None,
     nthread: int = 0,
     frictionloss: bool = True,
-) -> StepDerivatives:
-    """Derivatives of `step` by state and controls, at the present state, without stepping from moved points.
+) -> Linearization:
+    """Computes the derivatives of `step` with respect to state, controls and parameters, in the present state.
 
-    The acceleration a solves g(a; x, u) = M a + c - tau - J^T f(J a - aref) = 0, so that da = -H^-1 dg at fixed a, with
-    the Hessian H of the solver; the integrator follows by the chain rule.  dg is taken by formulas, and of forces that
-    have none by central differences: no solver, no tolerance (docs/derivatives.md).  Under the contact model lcp forces
-    change as the linear system of its free rows says.  Contacts that are there move with the bodies; the derivative is
-    that of the active set at hand, and `switching` says how near another one is.
+    `analytic` uses implicit differentiation: the acceleration a solves g(a; x, u) = M a + c - tau - J^T f(J a - aref) =
+    0, so da = -H^-1 dg at fixed a, with the Hessian H of the solver.  dg is computed by formulas, and by central
+    differences for forces without a formula (docs/derivatives.md); no solver runs at displaced states.  Under the LCP
+    contact model, forces follow from the linear system of the free rows.  The active set of constraints is held fixed;
+    `switching` is the distance to its next change.  Where implicit differentiation does not apply (the no-slip solver,
+    RK4 with activations) the steps are differenced.
 
-    Controls, histories and `frictionloss` are taken as by `transition_fd`.  Where the theorem does not serve (the pass
-    against slip, rk4 with activations) the result is that of `transition_fd`; C and D are under the contact model lcp,
-    and derivatives by `parameters` are differences of steps there and under rk4.
+    `finite_difference` steps from displaced states, as MuJoCo does.  The solver starts where the world itself starts
+    it; set `model.opt.tolerance` to 0 for accuracy.
+
+    A control at the limit of its range moves inwards only; the derivative by one beyond the range is 0.  Histories are
+    held fixed, so a control that acts after a delay has no derivative.  Dry friction holds a joint at rest, so its
+    derivative is that of a very stiff damper; for control design take `frictionloss=False`.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
-        sensors: derivatives of `sensordata`, too.
-        parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`) by whose numbers the next
-            state is differentiated, too, world by world, with what follows from them (`set_const`); or of entries of
-            them, by name or number: `body_mass[torso]`, `geom_friction[floor, 0]`, `opt.gravity[2]`.
+        method: `analytic` or `finite_difference`.
+        sensors: compute C and D, the derivatives of `sensordata`.
+        parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`), or of entries by name or
+            number: `body_mass[torso]`, `geom_friction[floor, 0]`, `opt.gravity[2]`.  What follows from them
+            (`set_const`) changes with them.
+        eps: displacement of each coordinate under `finite_difference`; None: 1e-6.
+        centered: central differences under `finite_difference`; None: True.  One-sided ones take half the time.
         nthread: threads, 0: as many as the work is worth.
-        frictionloss: with the dry friction of joints and tendons.
+        frictionloss: include the dry friction of joints and tendons.
 
     Returns:
-        `StepDerivatives`; for a batch with a leading axis of worlds.
+        `Linearization`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep; no such entry.
-        UnknownNameError: entries of something that has another name.
+        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep; no such entry; an
+            unknown method; eps is not positive, or given with `analytic`.
+        UnknownNameError: an entry has another name.
         TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
+        UnsupportedFeatureError: `sensors`, and a sensor of the model is not supported; the flag `sleep` is on.
 
-    Source: implicit function theorem; MuJoCo mjd_transitionFD, which differences steps.
+    Source: implicit function theorem; MuJoCo mjd_transitionFD (which refuses RK4 and delays).
     """
+    if method != "analytic":
+        one_of("method", method, METHODS)
+        return _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss)
+    no_differences(eps, centered)
     sensors, frictionloss = flag("sensors", sensors), flag("frictionloss", frictionloss)
     nthread = threads(nthread)
     none = isinstance(parameters, tuple) and not parameters
@@ -122,7 +145,7 @@ def transition(
         if one is not None:
             rates, near = one
             nx = rates.shape[1]
-            return StepDerivatives(rates[:nx].T, rates[nx:].T, None, None, {}, near)
+            return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     asked = None if none else Parameters(model, parameters)
@@ -134,11 +157,7 @@ def transition(
     if asked is not None and (not served or lcp or rk4):
         P, asked = asked.parts(_by_steps(asked, model, data, nthread, disabled)), None
     if not served:
-        found = transition_fd(model, data, 1e-6, True, sensors, nthread, frictionloss)
-        if isinstance(found, SensorTransition):
-            C, D = found.C, found.D
-        unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-        return StepDerivatives(found.A, found.B, C, D, P, unknown)
+        return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
@@ -159,7 +178,20 @@ def transition(
     out, nearest = as_given(data, out), as_given(data, nearest)
     if asked is not None:
         P = asked.parts(out[..., n:])
-    return StepDerivatives(out[..., :nx], out[..., nx:n], C, D, P, nearest)
+    return Linearization(out[..., :nx], out[..., nx:n], C, D, P, nearest)
+
+
+def _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss) -> Linearization:
+    """Differences of whole steps."""
+    eps, centered = 1e-6 if eps is None else eps, True if centered is None else centered
+    found, P = transition_fd(model, data, eps, centered, sensors, nthread, frictionloss), {}
+    given = None if isinstance(parameters, tuple) and not parameters else Parameters(model, parameters)
+    if given is not None and given.n:
+        disabled = 0 if frictionloss else FRICTIONLOSS
+        P = given.parts(_by_steps(given, model, data, threads(nthread), disabled))
+    C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
+    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
+    return Linearization(found.A, found.B, C, D, P, unknown)
 
 
 def acceleration_derivatives(
@@ -167,7 +199,7 @@ def acceleration_derivatives(
 ) -> AccelerationDerivatives:
     """Derivatives of the acceleration of `forward` by position, velocity, activation, control and generalized force.
 
-    With contacts, limits and equality constraints: da = -H^-1 dg, see `transition`.  Under the integrator discrete the
+    With contacts, limits and equality constraints: da = -H^-1 dg, see `linearize`.  Under the integrator discrete the
     acceleration is that of the step.
 
     Args:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.prelude import *
 from featherlane.constraint.row import make_rows
 from featherlane.dynamics.actuator.reflected import reflected_armature
+from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
@@ -29,10 +32,12 @@ from featherlane.sensitivity.derivative.residual import place
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
 from featherlane.sensitivity.derivative.smooth_rates import acceleration_column
 from featherlane.sensitivity.derivative.transition import (
+    METHODS,
     InverseDerivatives,
     check,
     given_accelerations,
     inverse_fd,
+    no_differences,
     threads,
 )
 from featherlane.simulation.batch.batch import Batch
@@ -48,33 +53,50 @@ EPS, LINEAR = 2e-7, 1e-4  # how far states move where forces are differenced, an
 
 
 def inverse_derivatives(
-    model: Model, data: Data | Batch, actuation: bool = False, qacc: ArrayLike | None = None, nthread: int = 0
+    model: Model,
+    data: Data | Batch,
+    *,
+    method: Literal["analytic", "finite_difference"] = "analytic",
+    actuation: bool = False,
+    qacc: ArrayLike | None = None,
+    eps: float | None = None,
+    centered: bool | None = None,
+    nthread: int = 0,
 ) -> InverseDerivatives:
-    """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
+    """Computes the derivatives of inverse dynamics by position, velocity and acceleration, in the present state.
 
-    As `inverse_fd`, by formulas: bodies, contacts, limits and dry friction; what has no formula by central differences
-    of its forces.  Contacts move with the bodies, and the active set is that of the given acceleration.  Where formulas
-    do not serve (`invdiscrete`, the integrator discrete, adhesion, ...; docs/derivatives.md) it is `inverse_fd`.
+    `analytic` has formulas for bodies, contacts, limits and dry friction, and central differences of other forces.  The
+    active set of constraints is that of the given acceleration.  Where formulas do not apply (`invdiscrete`, the
+    integrator discrete, adhesion; docs/derivatives.md) it differences inverse dynamics, as `finite_difference` does.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
-        actuation: derivatives of what actuators do not give, qfrc_inverse - qfrc_actuator.
+        method: `analytic` or `finite_difference`.
+        actuation: differentiate qfrc_inverse - qfrc_actuator, the forces beyond those of the actuators.
         qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
             of forward dynamics.
+        eps: displacement of each coordinate under `finite_difference`; None: 1e-6.
+        centered: central differences under `finite_difference`; None: True.
         nthread: threads, 0: as many as the work is worth.
 
     Returns:
         `InverseDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: a shape that does not fit; the model is not the data's; as `inverse` does.
+        ModelError: a shape that does not fit; the model is not the data's; an unknown method; eps is not positive, or
+            given with `analytic`; as `inverse` does.
         TypeError: `data` is neither a Data nor a Batch.
         UnsupportedFeatureError: the flag `sleep` is on.
 
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); MuJoCo
         mjd_inverseFD, which differences.
     """
+    if method != "analytic":
+        one_of("method", method, METHODS)
+        step, both = 1e-6 if eps is None else eps, True if centered is None else centered
+        return inverse_fd(model, data, step, both, actuation, qacc, nthread)
+    no_differences(eps, centered)
     nv = check(model, data)["nv"]
     check_inverse(model)
     actuation, discrete = flag("actuation", actuation), model.opt_enableflags & int(Enable.INVDISCRETE)

@@ -30,6 +30,9 @@ STATE = ("qpos", "qvel", "act")
 NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
 
 
+METHODS = ("analytic", "finite_difference")
+
+
 class Transition(NamedTuple):
     """Derivatives of the next state x' by the present one and by the controls: dx' = A dx + B du.
 
@@ -173,6 +176,13 @@ def inverse_fd(
 
 
 # ---- points ----------------------------------------------------------------------------------------------------------
+def no_differences(eps: float | None, centered: bool | None) -> None:
+    """Refuse settings of differences where formulas are used."""
+    for name, value in (("eps", eps), ("centered", centered)):
+        if value is not None:
+            raise ModelError(f"{name}: allowed only with method='finite_difference'")
+
+
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """What all derivatives refuse; the model's sizes."""
     check_model(model)
