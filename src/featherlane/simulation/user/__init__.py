@@ -1,1 +1,1 @@
-"""Functions of the user that the engine calls."""
+"""User callbacks: functions that users register and the engine calls."""
