@@ -1,6 +1,6 @@
-"""The threads of a batch.  Each has a number, allocates the workspace of that number and uses it in every call.
+"""Runs the threads of a batch.  Each thread has a number, and allocates and uses the workspace of that number.
 
-A page of memory lies near the core that first writes to it, so each thread works in memory that it has allocated.
+A memory page is placed near the core that first writes to it, so each thread works in memory that it has allocated.
 
 `Team.run` starts the other threads, does the caller's part and waits for the others within one bytecode.  All functions
 of that chain are C functions that do not check for signals, so an interrupt (Ctrl-C) comes before the work or after it.
@@ -32,7 +32,7 @@ _release.argtypes, _release.restype = _free_lock.argtypes, _free_lock.restype = 
 
 
 class _Worker:
-    """A thread that runs the tasks in its queue, until it finds None there.
+    """Runs the tasks in its queue in a thread, until it finds None there.
 
     Attributes:
         queue: pairs of a function without arguments, and the list to which its error is appended.
@@ -66,10 +66,10 @@ def _end(workers: Mapping[int, _Worker]) -> None:
 
 
 class Team:
-    """Threads; the caller of a batch is number 0.
+    """Manages threads; the caller of a batch is number 0.
 
     Args:
-        nthread: how many, with the caller.
+        nthread: number of threads, including the caller.
     """
 
     def __init__(self, nthread: int):

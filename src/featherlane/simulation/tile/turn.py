@@ -1,4 +1,4 @@
-"""Mutual exclusion of calls that an interrupt (Ctrl-C) cannot break.
+"""Excludes concurrent calls on an object, safely under interrupts (Ctrl-C).
 
 A lock that Python code acquires and releases is not safe: an interrupt can raise between any two bytecodes, also
 between the acquisition and the `try` whose `finally` releases the lock.  A `Turn` therefore does not depend on its
@@ -41,7 +41,7 @@ def frames() -> Iterator[FrameType]:
 
 
 class Turn:
-    """The right to work on an object.
+    """Grants the right to work on an object to one call at a time.
 
     Args:
         what: the kind of object, for errors.
@@ -69,11 +69,11 @@ class Turn:
 
     @property
     def is_held(self) -> bool:
-        """Is a call under way?"""
+        """Returns whether a call is running."""
         return not self.token and self._is_on_a_stack()
 
     def _is_on_a_stack(self, besides: FrameType | None = None) -> bool:
-        """Is there a frame, other than one, that holds the turn?"""
+        """Returns whether a frame, other than `besides`, holds the turn."""
         return any(
             frame.f_code in _holders and self in frame.f_locals.get("turns", ())
             for frame in frames()

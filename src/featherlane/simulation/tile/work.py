@@ -1,6 +1,6 @@
 """Runs the tiles of plans on all threads, within one bytecode of the calling thread (`team`).
 
-An interrupt (Ctrl-C) finds all tiles of a call computed, or none.
+After an interrupt (Ctrl-C) all tiles of a call are computed, or none.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.tile.uninterrupted import call_all, take_all
 
-MOST_TILES = 64  # of a chunk
-CHUNKS = 16  # for each thread, so that they end together
+MOST_TILES = 64  # in a chunk
+CHUNKS = 16  # per thread, so that all threads finish at about the same time
 
 
 def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
