@@ -26,7 +26,7 @@ from featherlane.solver import island
 
 
 def _alone(stage: Stage, name: str = "") -> Callable[[Model, Data], None]:
-    """The public function of a stage, under its name or another one."""
+    """Returns the public function of a stage, under its name or another one."""
 
     def call(model: Model, data: Data) -> None:
         run(model, data, stage)

@@ -25,9 +25,9 @@ def add_sensor_noise(
 ) -> None:
     """Adds normally distributed noise to sensor values in place, with the standard deviation `model.sensor_noise`.
 
-    Real and positive values get additive noise; positive values are clipped at 0.  An axis or a quaternion is rotated
-    by a random rotation vector [rad], which preserves its length.  A distance of -1 (a ray without a hit) is unchanged.
-    The same generator state or seed and the same shape give the same noise.
+    Values of the types real and positive get additive noise; positive ones are then clipped at 0.  An axis or a
+    quaternion is rotated by a random rotation vector [rad], which preserves its length.  A distance of -1 (a ray
+    without a hit) does not change.  The same generator state or seed and the same shape give the same noise.
 
     Args:
         model: the model.

@@ -13,7 +13,7 @@ from featherlane.simulation.step.wake import find_contacts
 
 @kernel
 def forces_need_contacts(m):
-    """Do forces depend on contacts?"""
+    """Returns whether forces depend on contacts."""
     return m.nadhesion + m.flg_adhesion > 0
 
 

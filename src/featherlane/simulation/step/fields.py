@@ -1,4 +1,4 @@
-"""Fields of a whole step: participating worlds, sleeping trees, status codes."""
+"""Declares fields of a whole step: participating worlds, sleeping trees, status codes."""
 
 from featherlane.lanes.layout import Declare, size
 

@@ -47,7 +47,7 @@ class _Worker:
 
 
 def _serve(queue: SimpleQueue, done: int) -> None:
-    """Run tasks in a worker.  Interrupts are raised in the main thread only."""
+    """Runs tasks in a worker.  Interrupts are raised in the main thread only."""
     while (task := queue.get()) is not None:
         function, errors = task
         try:
@@ -60,7 +60,7 @@ def _serve(queue: SimpleQueue, done: int) -> None:
 
 
 def _end(workers: Mapping[int, _Worker]) -> None:
-    """End the threads of workers."""
+    """Ends the threads of workers."""
     for worker in list(workers.values()):
         worker.queue.put(None)
 
@@ -79,7 +79,7 @@ class Team:
         weakref.finalize(self, _end, self._workers)
 
     def _worker(self, number: int) -> _Worker:
-        """Return the worker of a number, started at its first use."""
+        """Returns the worker of a number, started at its first use."""
         if self._pid != os.getpid():  # a forked process has none of its parent's threads
             self._workers.clear()
             self._pid = os.getpid()
@@ -90,7 +90,7 @@ class Team:
         return self._workers[number]
 
     def run(self, tasks: Mapping[int, Callable[[], object]], own: Iterable = ()) -> None:
-        """Call each task in the thread of its number, exhaust `own` in this thread meanwhile, and wait for all.
+        """Calls each task in the thread of its number, meanwhile exhausts `own` in this thread, and waits for all.
 
         Args:
             tasks: functions by number of the thread.
@@ -109,7 +109,7 @@ class Team:
             raise errors[0]
 
     def build(self, make: Callable[[], T]) -> list[T]:
-        """Return one object for each thread, made in that thread.
+        """Returns one object for each thread, made in that thread.
 
         Raises:
             BaseException: what `make` raises.

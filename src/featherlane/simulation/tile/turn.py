@@ -26,13 +26,13 @@ _holders: set[CodeType] = set()  # code of functions that hold the turns in thei
 
 
 def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
-    """Declare that a function, while it runs, holds the turns in its local variable `turns` (decorator)."""
+    """Declares that a function, while it runs, holds the turns in its local variable `turns` (decorator)."""
     _holders.add(function.__code__)
     return function
 
 
 def frames() -> Iterator[FrameType]:
-    """Iterate over the frames on the stacks of all threads."""
+    """Iterates over the frames on the stacks of all threads."""
     for top in sys._current_frames().values():
         frame: FrameType | None = top
         while frame is not None:
@@ -56,7 +56,7 @@ class Turn:
         self.token, self.what = [None], what
 
     def take_over(self) -> None:
-        """Take the turn although its token is missing.
+        """Takes the turn although its token is missing.
 
         Raises:
             CallError: another call holds it.
@@ -83,7 +83,7 @@ class Turn:
 
 @holds_turns
 def hold(turns: Sequence[Turn], function: Callable[..., R], *arguments: Any) -> R:
-    """Call a function while no other call works on the objects of the turns.
+    """Calls a function while no other call works on the objects of the turns.
 
     Raises:
         CallError: another call holds one of the turns.

@@ -18,15 +18,15 @@ Assignment = tuple[np.ndarray, Any, Any]  # rows, an index into them, values tha
 
 
 def take_all(elements: Iterable) -> None:
-    """Exhaust an iterator that is implemented in C."""
+    """Exhausts an iterator that is implemented in C."""
     deque(elements, 0)
 
 
 def call_all(calls: list[tuple]) -> None:
-    """Call C functions, each given as a tuple with its arguments."""
+    """Calls C functions, each given as a tuple with its arguments."""
     deque(starmap(operator.call, calls), 0)
 
 
 def set_all(values: list[Assignment]) -> None:
-    """Assign to rows of arrays."""
+    """Assigns to rows of arrays."""
     deque(starmap(operator.setitem, values), 0)

@@ -1,1 +1,1 @@
-"""User callbacks: functions that users register and the engine calls."""
+"""Registers and compiles user callbacks, the functions that the engine calls."""

@@ -29,7 +29,7 @@ ALLOWED = "numbers, tuples of numbers, other kernels, and functions of featherla
 
 
 class UserFunction:
-    """A user callback in a role, for one element of a model.
+    """Holds a user callback in a role, for one element of a model.
 
     Args:
         role: the role.
