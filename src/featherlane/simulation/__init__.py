@@ -1,13 +1,13 @@
-"""What a step consists of, and how worlds are kept, stepped, recorded and queried.
+"""Defines what a step consists of, and stores, steps, records and queries worlds.
 
-Packages, each of which imports those above it alone:
+Packages, each of which imports only those above it:
 
-    step        kernels: the contents of a step and of inverse dynamics, waking, bad numbers
-    tile        memory of W worlds side by side, on which stages run; the loop over tiles
-    user        functions of the user that stages call
+    step        kernels: the passes of a step and of inverse dynamics, waking, non-finite values
+    tile        memory of W worlds on which stages run; the loop over tiles
+    user        user callbacks that stages call
     world       one world (`Data`)
     query       questions about its state
-    stages.py   stages alone, for one world, made from the stages and their docstrings (`docstring.py`)
-    steps.py    steps of one world, and stages that are more than a call
+    stages.py   single stages for one world, generated from the stages and their docstrings (`docstring.py`)
+    steps.py    steps of one world, and stages that need more than one call
     batch       many worlds (`Batch`)
 """

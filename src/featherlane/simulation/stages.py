@@ -1,9 +1,9 @@
-"""Stages alone, for one world: what `featherlane.stages.crb`, `featherlane.stages.factor_m`, ... are.
+"""Defines single stages for one world: `featherlane.stages.crb`, `featherlane.stages.factor_m`, ...
 
-A function of a model and a `Data` runs one compiled stage on the data's memory and leaves its results in the data's
-fields.  It has its docstring from the stage, and trusts that what it reads is valid: it follows from the stages above
-it in this file.  `python docs/stages.py` writes `stages.pyi`, what type checkers and editors see, and the reference
-page.  What is more than one call stands in `steps.py`.
+A function of a model and a `Data` runs one compiled stage on the data's memory and writes its results to the data's
+fields.  Its docstring is that of the stage.  It assumes that its inputs are valid, as computed by the stages above it
+in this file.  `python docs/stages.py` writes `stages.pyi`, for type checkers and editors, and the reference page.
+Functions that need more than one call are in `steps.py`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from featherlane.solver import island
 
 
 def _alone(stage: Stage, name: str = "") -> Callable[[Model, Data], None]:
-    """The public function of a stage, under its name or another one."""
+    """Returns the public function of a stage, under its name or another one."""
 
     def call(model: Model, data: Data) -> None:
         run(model, data, stage)

@@ -1,4 +1,4 @@
-"""States of worlds as flat vectors: `get_state`, `set_state`, `set_keyframe`, with MuJoCo's signatures."""
+"""Copies states of worlds, with MuJoCo's signatures: `get_state`, `set_state` (flat vectors), `set_keyframe`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def get_state(model: Model, data: Data | Batch, bits: int) -> np.ndarray:
         are among the parts; a copy.
 
     Raises:
-        ModelError: bits that name no part; the model's sizes are not those of the data.
-        TypeError: `data` is neither a Data nor a Batch.
+        ModelError: bits that select no part; the model's sizes are not those of the data.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
 
     Source: MuJoCo mj_getState.
 
     Note:
-        Parts that the engine does not keep, because no motion that it computes depends on them (user data, states of
-        plugins), are zeros.
+        Parts that the engine does not store are zeros (user data, states of plugins): no computed motion depends on
+        them.
     """
     return _checked(model, data).get_state(bits)
 
@@ -46,16 +46,16 @@ def set_state(model: Model, data: Data | Batch, state: ArrayLike, bits: int) -> 
         bits: which parts it holds.
 
     Raises:
-        ModelError: bits that name no part, a vector of another length; nothing is set then.
-        TypeError: `data` is neither a Data nor a Batch.
+        ModelError: bits that select no part, a vector of another length; nothing is set then.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
 
-    Source: MuJoCo mj_setState (parts that the engine does not keep are ignored, see `get_state`).
+    Source: MuJoCo mj_setState (parts that the engine does not store are ignored, see `get_state`).
     """
     _checked(model, data).set_state(state, bits)
 
 
 def set_keyframe(model: Model, data: Data, key: str | int) -> None:
-    """Makes the present state a keyframe of the model.
+    """Stores the present state as a keyframe of the model.
 
     Args:
         model: the model, which is changed.
@@ -63,7 +63,7 @@ def set_keyframe(model: Model, data: Data, key: str | int) -> None:
         key: name or number of the keyframe.
 
     Raises:
-        UnknownNameError: no such keyframe.
+        UnknownNameError: an unknown keyframe.
 
     Source: MuJoCo mj_setKeyframe.
     """
@@ -74,7 +74,7 @@ def set_keyframe(model: Model, data: Data, key: str | int) -> None:
 
 
 def _checked(model: Model, data: Data | Batch) -> Data | Batch:
-    """The world or the batch, of this model."""
+    """Returns the world or the batch, checked to be of this model."""
     if not isinstance(data, Batch):
         return ready(model, data)
     if data.model is not model:

@@ -1,10 +1,10 @@
-"""Steps of one world, and stages that are more than a call: `featherlane.step`, `featherlane.stages.rne`, ..., by hand.
+"""Defines steps of one world and stages that need more than one call: `featherlane.step`, `featherlane.stages.rne`, ...
 
-What stands here checks what it is given, takes more arguments, gives back a result, or runs several stages; each other
-stage is a public function as it is, in `stages.py`.
+The functions here check arguments, take more arguments, return a result, or run several stages.  The public functions
+of all other stages are generated in `stages.py`.
 
-Every function raises TypeError where the data is no `Data`, ModelError where the model is not the data's and differs
-from it in size, and RuntimeError while another thread is in a call of the data.
+Every function raises TypeError if the data is not a `Data`, ModelError if the model differs in size from the data's
+model, and RuntimeError while another thread is in a call of the data.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from featherlane.simulation.world.data import Data, ready, run
 
 
 def _measure(model: Model, data: Data, stage: Stage) -> None:
-    """Run a stage that computes sensors, those of the user, too."""
+    """Runs a stage that computes sensors, and then the user-defined sensors."""
     world = ready(model, data)
     hold(world._turns, world._measured(stage))
 
@@ -47,10 +47,10 @@ def _measure(model: Model, data: Data, stage: Stage) -> None:
 
 
 def forward(model: Model, data: Data) -> None:
-    """Everything that follows from the present state, down to the acceleration `qacc`, without a step.
+    """Computes all derived fields of the present state, down to the acceleration `qacc`, without a step.
 
-    With the flag `sleep` trees wake here, too; none falls asleep.  Where a number of the state or the acceleration is
-    NaN or beyond 1e10 it is counted in `data.status`, and nothing is reset.
+    With the flag `sleep` trees wake here, too; none falls asleep.  A value of the state or the acceleration that is NaN
+    or beyond 1e10 is counted in `data.status`, and nothing is reset.
 
     Source: MuJoCo mj_forward.
     """
@@ -58,10 +58,10 @@ def forward(model: Model, data: Data) -> None:
 
 
 def forward_position(model: Model, data: Data) -> None:
-    """All that depends on the position alone, but for contacts.
+    """Computes everything that depends on the position alone, except contacts.
 
-    `kinematics`, `com_pos`, `cameras`, `tendon`, `crb`, `factor_m`, `transmission`, and sensors of positions.  Where
-    forces act through contacts these are found here, too.
+    Runs `kinematics`, `com_pos`, `cameras`, `tendon`, `crb`, `factor_m`, `transmission`, and the position sensors.  If
+    forces depend on contacts, these are found here, too.
 
     Source: MuJoCo mj_fwdPosition (without collisions and constraints).
     """
@@ -74,24 +74,24 @@ def forward_position(model: Model, data: Data) -> None:
 
 
 def inverse(model: Model, data: Data) -> None:
-    """Inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
+    """Computes inverse dynamics: the external force that gives the acceleration `data.qacc` in the present state.
 
-    Writes `qfrc_inverse` (nv,) [N, N m], which is what `qfrc_applied`, `xfrc_applied` and the actuators have to give
-    together, and all that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint forces
-    follow at once, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the change of
-    velocity over a step, divided by its length, and what the integrator damps is accounted for.
+    Writes `qfrc_inverse` (nv,) [N, N m], which is the sum that `qfrc_applied`, `xfrc_applied` and the actuators have to
+    provide, and all fields that it depends on: contacts and rows, `qfrc_constraint`, the rows' forces.  Constraint
+    forces are computed directly, without a solver.  With `model.opt.enableflags` `invdiscrete` the acceleration is the
+    change of velocity over a step, divided by its length, and the integrator's implicit damping is accounted for.
 
     Raises:
-        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`, whose forces do not follow from it.
+        ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`, which has no inverse.
 
-    Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are computed anew here).
+    Source: MuJoCo mj_inverse (under `invdiscrete` actuator forces are recomputed here).
     """
     check_inverse(model)
     _measure(model, data, _inverse)
 
 
 def check_inverse(model: Model) -> None:
-    """Refuse what has no inverse.
+    """Raises an error for options without inverse dynamics.
 
     Raises:
         ModelError: `invdiscrete` with the integrator RK4; the contact model `lcp`.
@@ -109,15 +109,15 @@ def check_inverse(model: Model) -> None:
 
 
 def compare_forward_inverse(model: Model, data: Data) -> None:
-    """How far forward and inverse dynamics are apart, after `forward`: `data.solver_fwdinv` (2,) [N, N m].
+    """Compares forward and inverse dynamics, after `forward`: `data.solver_fwdinv` (2,) [N, N m].
 
-    The norms of two differences: `qfrc_constraint` and what follows from `qacc` directly; the applied and actuator
-    forces and `qfrc_inverse`.  Steps do so, too, where `model.opt.enableflags` has the bit `fwdinv`.
+    Computes the norms of two differences: of `qfrc_constraint` and the forces computed directly from `qacc`; of the
+    applied and actuator forces and `qfrc_inverse`.  Each step does so, too, if `opt.enableflags` has the bit `fwdinv`.
 
     Raises:
         ModelError: the contact model `lcp`, which has no inverse.
 
-    Source: MuJoCo mj_compareFwdInv (which says 0 where there are no constraints).
+    Source: MuJoCo mj_compareFwdInv (which returns 0 if there are no constraints).
     """
     check_inverse(model)
     run(model, data, _compare_forward_inverse)
@@ -127,7 +127,7 @@ def compare_forward_inverse(model: Model, data: Data) -> None:
 
 
 def kinematics(model: Model, data: Data) -> None:
-    """Frames of bodies, joints, geoms and sites from `qpos`, in world axes.
+    """Computes frames of bodies, joints, geoms and sites from `qpos`, in world axes.
 
     Writes `xpos`, `xipos` (nbody, 3), `xanchor` (njnt, 3), `geom_xpos`, `site_xpos` [m], `xquat`, `xmat`, `xaxis`,
     `geom_xmat`, `site_xmat`.
@@ -139,11 +139,11 @@ def kinematics(model: Model, data: Data) -> None:
 
 
 def transmission(model: Model, data: Data) -> None:
-    """Lengths and moments of the actuators; those on bodies act through the contacts that `collision` left.
+    """Computes lengths and moments of the actuators; those on bodies act through the contacts of the last `collision`.
 
-    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nmoment,), rows on the dofs `moment_colind`.
+    Writes `actuator_length` (nout,) [m, rad] and `actuator_moment` (nmoment,), rows on the DoFs `moment_colind`.
 
-    Source: MuJoCo mj_transmission (whose pattern follows from the state).
+    Source: MuJoCo mj_transmission (whose pattern depends on the state).
     """
     run(model, data, _transmission)
     if model.nadhesion:
@@ -151,9 +151,9 @@ def transmission(model: Model, data: Data) -> None:
 
 
 def collision(model: Model, data: Data) -> None:
-    """Contacts of the present frames: `data.contact`, `data.ncon`.
+    """Finds contacts of the present frames: `data.contact`, `data.ncon`.
 
-    They have no rows until `make_constraint` makes them.  Contacts beyond the capacity `data.nconmax` are dropped, the
+    They have no rows until `make_constraint` runs.  Contacts beyond the capacity `data.nconmax` are dropped, the
     last ones first, and counted in `data.status`.
 
     Source: MuJoCo mj_collision.
@@ -166,10 +166,10 @@ def collision(model: Model, data: Data) -> None:
 
 
 def passive(model: Model, data: Data) -> None:
-    """Forces of springs, dampers, gravity compensation, a medium and adhesive contacts.
+    """Computes forces of springs, dampers, gravity compensation, a fluid and adhesive contacts.
 
     Writes `qfrc_spring`, `qfrc_damper`, `qfrc_gravcomp`, `qfrc_fluid`, `qfrc_adhesion` and their sum `qfrc_passive`,
-    each (nv,) [N, N m].  In a medium it reads what `com_vel` left; adhesive contacts are those that `collision` left.
+    each (nv,) [N, N m].  Fluid forces need the result of `com_vel`; adhesive contacts are those of `collision`.
 
     Source: MuJoCo mj_passive.
     """
@@ -180,13 +180,13 @@ def passive(model: Model, data: Data) -> None:
 
 
 def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
-    """Recursive Newton-Euler: the forces of given motion.
+    """Computes the forces of given motion by the recursive Newton-Euler algorithm.
 
     Args:
         model: the model.
         data: the world, with `com_pos` and `com_vel` valid.
-        flg_acc: False gives C(q, v), Coriolis, centrifugal and gravity forces; True adds the forces that accelerate the
-            bodies by `data.qacc`.
+        flg_acc: False returns C(q, v), Coriolis, centrifugal and gravity forces; True adds the forces that accelerate
+            the bodies by `data.qacc`.
 
     Returns:
         (nv,) [N, N m], a copy; without acceleration it is also `data.qfrc_bias`.
@@ -194,7 +194,7 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
     Source: Featherstone sec. 5.3, table 5.1; MuJoCo mj_rne.
 
     Note:
-        Armature is no body: M qacc has its part, this result does not.
+        Armature is not part of a body: M qacc includes it, this result does not.
     """
     accelerated = flag("flg_acc", flg_acc)
     run(model, data, rne_acc if accelerated else _rne)
@@ -205,12 +205,12 @@ def rne(model: Model, data: Data, flg_acc: bool = False) -> np.ndarray:
 
 
 def aba(model: Model, data: Data) -> None:
-    """The articulated-body algorithm: `qacc_smooth` (nv,) [m/s^2, rad/s^2] from forces in O(nv), without M.
+    """Computes `qacc_smooth` (nv,) [m/s^2, rad/s^2] from forces by the articulated-body algorithm in O(nv), without M.
 
-    Reads what `com_vel`, `passive` and `actuation` left, and the applied forces.
+    Reads what `com_vel`, `passive` and `actuation` wrote, and the applied forces.
 
     Raises:
-        ModelError: a tendon has armature, for which there is no recursion over bodies.
+        ModelError: a tendon has armature, which a recursion over bodies cannot include.
 
     Source: Featherstone sec. 7.3, table 7.1 (armature adds to D).
     """
@@ -223,14 +223,14 @@ def aba(model: Model, data: Data) -> None:
 
 
 def inverse_smooth(model: Model, data: Data) -> np.ndarray:
-    """Inverse dynamics without constraints: the force that gives `data.qacc` in the present state.
+    """Computes inverse dynamics without constraints: the force that gives `data.qacc` in the present state.
 
-    tau = M qacc + C(q, v) - passive forces, everything computed anew from `qpos`, `qvel` and `qacc`.
+    tau = M qacc + C(q, v) - passive forces, all recomputed from `qpos`, `qvel` and `qacc`.
 
     Returns:
-        (nv,) [N, N m]: what actuators, `qfrc_applied` and `xfrc_applied` have to give together.
+        (nv,) [N, N m]: the sum that actuators, `qfrc_applied` and `xfrc_applied` have to provide.
 
-    Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which goes by recursive Newton-Euler, and subtracts
+    Source: Featherstone eq. 5.1; MuJoCo mj_inverse (which uses recursive Newton-Euler, and subtracts
     constraint forces, too).
     """
     forward_position(model, data)
@@ -242,9 +242,9 @@ def inverse_smooth(model: Model, data: Data) -> np.ndarray:
 
 
 def euler(model: Model, data: Data) -> None:
-    """Semi-implicit Euler with implicit joint damping, from `qacc` as it stands: `qvel`, `qpos`, `time`.
+    """Advances by semi-implicit Euler with implicit joint damping, from the present `qacc`: `qvel`, `qpos`, `time`.
 
-    Under the contact model `lcp` damping is in `qacc` already.
+    With the contact model `lcp`, `qacc` already includes damping.
 
     Source: MuJoCo mj_Euler.
     """
@@ -253,9 +253,9 @@ def euler(model: Model, data: Data) -> None:
 
 
 def runge_kutta(model: Model, data: Data) -> None:
-    """The fourth-order step, after `forward`: three more accelerations, then `qvel`, `qpos`, `time`.
+    """Advances by a fourth-order step, after `forward`: three more accelerations, then `qvel`, `qpos`, `time`.
 
-    It is taken whatever integrator the model names, as all functions here that take a step.
+    The model's integrator is ignored, as by all functions here that take a step.
 
     Source: MuJoCo mj_RungeKutta(4).
     """
@@ -266,7 +266,7 @@ def runge_kutta(model: Model, data: Data) -> None:
 
 
 def reset_data(model: Model, data: Data) -> None:
-    """The data to the model's default state: qpos0, no velocity, no force; all derived fields zero.
+    """Resets the data to the model's default state: qpos0, zero velocities and forces; all derived fields zero.
 
     Source: MuJoCo mj_resetData.
     """
@@ -274,10 +274,10 @@ def reset_data(model: Model, data: Data) -> None:
 
 
 def reset_data_keyframe(model: Model, data: Data, key: str | int) -> None:
-    """The data to a keyframe, by name or number.
+    """Resets the data to a keyframe, by name or number.
 
     Raises:
-        UnknownNameError: no such keyframe.
+        UnknownNameError: an unknown keyframe.
 
     Source: MuJoCo mj_resetDataKeyframe.
     """

@@ -1,5 +1,5 @@
-"""Batches: worlds stepped together in the vector lanes of the CPU.
+"""Steps batches of worlds together in the vector lanes of the CPU.
 
-A `Batch` (`batch.py`) is made of the arrays of its worlds (`arrays.py`) and of a runner that steps them (`runner.py`).
-`MixedBatch` steps worlds of several models.  `failure.py` keeps steps with non-finite or unsolved states for replay.
+`Batch` (`batch.py`) holds the arrays of its worlds (`arrays.py`) and a runner that steps them (`runner.py`).
+`MixedBatch` steps worlds of several models.  `failure.py` stores steps with non-finite or unsolved states for replay.
 """

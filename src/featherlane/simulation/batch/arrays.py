@@ -1,4 +1,4 @@
-"""`WorldArrays`: a batch's arrays, a row for each world: state, bound outputs, model fields that differ by world."""
+"""Defines `WorldArrays`, a batch's arrays with one row per world: state, bound outputs, per-world model fields."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from featherlane.simulation.world.recordings import INPUTS
 MOCAP = ("mocap_pos", "mocap_quat")
 EVOLVING = DATA.of("state")
 STATE = EVOLVING + INPUTS
-DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # at a reset
+DROPPED = (*(name for name in INPUTS if name not in MOCAP), "given_present", "given_replace")  # cleared by a reset
 ON_DEMAND = DATA.asked("use")  # allocated at the first use
-GIVEN_ROWS = DATA.of("given")  # allocated where the batch has room for given contacts
-SLEEP_ROWS = DATA.of("memory")  # allocated once the flag `sleep` was on
+GIVEN_ROWS = DATA.of("given")  # allocated if the batch has capacity for given contacts
+SLEEP_ROWS = DATA.of("memory")  # allocated when the flag `sleep` is first on
 LASTING = DATA.that("lasts")
 REPORTS, COUNTS = DATA.of("report", "count"), DATA.of("count")
-SLEEPS = int(Enable.SLEEP)  # to test a flag of Python's enum takes a microsecond
+SLEEPS = int(Enable.SLEEP)  # an int, because testing a flag of Python's enum takes a microsecond
 
 
 class WorldArrays:
-    """The arrays of nworld worlds of one model, `(nworld, ...)` in C order.
+    """Holds the arrays of nworld worlds of one model, `(nworld, ...)` in C order.
 
     Args:
         model: the model.
         nworld: number of worlds.
-        dtype: of reals, but for fields that are float64 at every precision.
+        dtype: dtype of reals, except fields that are float64 at every precision.
         ngiven: contacts that the caller may give to a world.
 
     Attributes:
-        rows: state, inputs in use and reports by field: what lasts from call to call.
+        rows: arrays that persist between calls, by field: state, inputs in use and reports.
         bound: outputs that each call stores, by field.
         expanded: model fields that differ by world.
         sizes: sizes of fields by name.
@@ -71,7 +71,7 @@ class WorldArrays:
         self.keep_sleep()
 
     def _new(self, name: str) -> np.ndarray:
-        """A new array of a field, zero."""
+        """Returns a new array of a field, filled with zeros."""
         field = DATA[name]
         if self._room is not None:
             return self._room.rows(field)
@@ -82,7 +82,7 @@ class WorldArrays:
         self._row_views.clear()
 
     def move_into(self, room: Room) -> None:
-        """Move all arrays, later ones included, into parts of arrays that several batches share."""
+        """Moves all arrays, and those allocated later, into parts of arrays that several batches share."""
         self._room = room
         for arrays in (self.rows, self.bound):
             for name, old in arrays.items():
@@ -92,7 +92,7 @@ class WorldArrays:
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def lasting(self, name: str) -> np.ndarray:
-        """The array of a field that lasts, allocated at its first use."""
+        """Returns the array of a field that persists between calls, allocated at its first use."""
         if name not in self.rows:
             if name in SLEEP_ROWS:
                 self._add_sleep()
@@ -102,7 +102,7 @@ class WorldArrays:
         return self.rows[name]
 
     def output(self, name: str) -> np.ndarray:
-        """The array of an output, which each call stores from now on; NaN where no call has kept its values."""
+        """Returns the array of an output, which each call stores from now on; NaN if no call has kept its values."""
         if name not in self.bound:
             self.bound[name] = rows = self._new(name)
             rows[...] = np.nan if self.computed else 0.0
@@ -110,7 +110,7 @@ class WorldArrays:
         return self.bound[name]
 
     def expand(self, name: str) -> np.ndarray:
-        """The array of a model field, which differs by world from now on."""
+        """Returns the array of a model field, which differs by world from now on."""
         if name not in self.expanded:
             self.expanded.add(name)
             self._changed()
@@ -118,12 +118,12 @@ class WorldArrays:
 
     # ---- model fields ------------------------------------------------------------------------------------------------
     def check_edits(self) -> None:
-        """Refuse numbers that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
+        """Raises an error for values that fields of the model cannot hold, expanded or not; see `Model.check_edits`."""
         self.model.check_edits()
         self.expanded.check_edits()
 
     def set_const(self, chosen: np.ndarray) -> None:
-        """Recompute the model fields that depend on expanded ones, in the chosen worlds."""
+        """Recomputes the model fields that depend on expanded ones, in the chosen worlds."""
         inputs = self.expanded.inputs()
         self.check_edits()
         for name in dependent(self.model, self.expanded):
@@ -132,7 +132,7 @@ class WorldArrays:
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
-        """See `Batch.give_contacts`."""
+        """Gives contacts to the chosen worlds; see `Batch.give_contacts`."""
 
         def values(name):
             rows = self.expanded.get(name)
@@ -146,11 +146,11 @@ class WorldArrays:
     # ---- status ------------------------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
         return {n: self.rows["warning"][:, k].astype(np.int64) for k, n in enumerate(STATUS)}
 
     def count_of(self, *causes: str) -> np.ndarray:
-        """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
+        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
         counts, total = self.rows["warning"], np.zeros(self.nworld)
         for cause in causes:
             total += counts[:, STATUS.index(cause)]
@@ -158,7 +158,7 @@ class WorldArrays:
 
     # ---- defaults ----------------------------------------------------------------------------------------------------
     def reset(self, chosen: np.ndarray, keys: np.ndarray) -> None:
-        """Set worlds to the defaults or to keyframes, in one bytecode."""
+        """Sets worlds to the defaults or to keyframes, within one bytecode."""
         values = self.defaults(chosen)
         for k in sorted(set(keys.tolist()) - {-1}) if len(keys) else ():
             at, model = chosen[keys == k], self.model
@@ -171,7 +171,7 @@ class WorldArrays:
         set_all(values)
 
     def defaults(self, at: np.ndarray) -> list[Assignment]:
-        """The model's default state and inputs of the worlds `at`, from their own values of expanded fields."""
+        """Returns assignments of the default state and inputs to the worlds `at`, from their expanded fields."""
         q0 = self.expanded.get("qpos0")
         new = {"qpos": self.model.qpos0 if q0 is None else q0[at], "eq_active": self.model.eq_active0}
         new |= mocap_defaults(self.model, lambda name: self.expanded.own(name, at))
@@ -186,9 +186,9 @@ class WorldArrays:
         return values + (self._sleep_defaults(at, new) if "tree_asleep" in self.rows else [])
 
     def _whole_rows(self, names: tuple[str, ...]) -> list[tuple[np.ndarray, Any]]:
-        """Of each field that has numbers: a view with one element for each world, and a zero of its kind.
+        """Returns, for each non-empty field, a view with one element per world, and a zero of the element's type.
 
-        A row that is one element is set in a fifth of the time.
+        Setting a row that is one element takes a fifth of the time.
         """
         if names not in self._row_views:
             arrays = (self.rows[n] for n in names if n in self.rows)
@@ -197,20 +197,20 @@ class WorldArrays:
 
     # ---- sleep -------------------------------------------------------------------------------------------------------
     def _add_sleep(self) -> None:
-        """Allocate the arrays of sleep."""
+        """Allocates the arrays of sleep."""
         rows = {name: self._new(name) for name in SLEEP_ROWS}
         set_all(self._sleep_defaults(np.arange(self.nworld), self.rows, rows))
         self.rows.update(rows)
         self._changed()
 
     def _sleep_defaults(self, at: np.ndarray, state: Mapping[str, np.ndarray], rows=None) -> list[Assignment]:
-        """Which trees sleep as the model starts worlds in a state; into the worlds' arrays, or into new ones."""
+        """Returns assignments of the initially sleeping trees, into the worlds' arrays or into new ones."""
         mocap = [np.broadcast_to(state[name], (len(at), *self.rows[name].shape[1:])) for name in MOCAP]
         new = sleep_defaults(self.model) | {"sleep_qpos": state["qpos"], "sleep_mocap": np.concatenate(mocap, axis=-1)}
         return [((rows or self.rows)[name], at, value) for name, value in new.items()]
 
     def keep_sleep(self) -> None:
-        """Allocate the arrays of sleep where the flag `sleep` is on; wake all trees where it was switched off."""
+        """Allocates the arrays of sleep if the flag `sleep` is on; wakes all trees if it was switched off."""
         if self.model.opt_enableflags & SLEEPS:
             self.lasting("tree_asleep")
         elif "tree_asleep" in self.rows:
@@ -218,12 +218,12 @@ class WorldArrays:
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of all that lasts; a model field `name` stands under `model.name`."""
+        """Returns copies of all persistent arrays; a model field `name` is stored under `model.name`."""
         kept = {name: a.copy() for name, a in self.rows.items()}
         return kept | {f"model.{name}": a.copy() for name, a in self.expanded.items()}
 
     def checked_checkpoint(self, kept: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint.
+        """Returns the arrays of a checkpoint, checked.
 
         Raises:
             ModelError: a field is missing, or has another shape or dtype.
@@ -244,7 +244,7 @@ class WorldArrays:
         return values
 
     def _shape_in_checkpoint(self, key) -> tuple[int, ...] | None:
-        """The shape of a checkpoint's array; None where there is no such field."""
+        """Returns the shape of a checkpoint's array, or None if the field does not exist."""
         name = key.removeprefix("model.") if isinstance(key, str) else ""
         if name != key:
             real = name in MODEL and MODEL[name].kind == "real"
@@ -254,7 +254,7 @@ class WorldArrays:
         return None
 
     def restore(self, values: Mapping[str, np.ndarray]) -> None:
-        """Set all arrays to those of a checked checkpoint; fields that it omits to their defaults."""
+        """Sets all arrays to those of a checked checkpoint; sets fields that it omits to their defaults."""
         new: list[Assignment] = []
         for key, value in values.items():
             name = key.removeprefix("model.")
@@ -271,8 +271,8 @@ class WorldArrays:
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
-    """A view with one element for each row of an array, and an element of zeros; the array itself where a row is no
-    piece of memory, as in arrays that batches of different models share."""
+    """Returns a view with one element per row of an array, and a zero of that type; the array itself if its rows are
+    not contiguous, as in arrays that batches of different models share."""
     flat = array.reshape(len(array), -1)
     if not np.may_share_memory(flat, array):
         return array, 0
@@ -281,7 +281,7 @@ def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
-    """A keyframe's number for each of n worlds, checked; none for the defaults of all, the common case."""
+    """Returns a keyframe's index for each of n worlds, checked; an empty array for the defaults, the common case."""
     if type(keyframe) is int and keyframe == -1:
         return np.zeros(0, np.int64)
     if isinstance(keyframe, str):
@@ -297,7 +297,7 @@ def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
 
 
 def not_kept(name: str) -> ModelError:
-    """The error of reading an output that was not bound before the last call."""
+    """Returns the error for reading an output that was not bound before the last call."""
     return ModelError(
         f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
         "then batch.step() or batch.forward(); an environment takes the name in `fields`"
@@ -305,7 +305,7 @@ def not_kept(name: str) -> ModelError:
 
 
 def precision(dtype) -> np.dtype:
-    """A dtype that kernels compute in, checked."""
+    """Returns a dtype that kernels compute in, checked."""
     try:
         processor.base_of(dtype)
     except ValueError as error:
@@ -317,7 +317,7 @@ def precision(dtype) -> np.dtype:
 
 
 def chosen_worlds(ids, nworld: int) -> np.ndarray:
-    """World numbers (n,) int64, checked: `ids` are numbers, a mask, or None for all."""
+    """Returns world numbers (n,) int64, checked; `ids` are numbers, a mask, or None for all."""
     if ids is None:
         return np.arange(nworld)
     a = regular("ids", ids)
@@ -331,7 +331,7 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
     if a.ndim != 1 or a.dtype.kind not in "iu":
         raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
     if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
-        return a.astype(np.int64, copy=False)  # the common case, without a sort
+        return a.astype(np.int64, copy=False)  # the common case, which needs no sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:
         raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {nworld - 1}")

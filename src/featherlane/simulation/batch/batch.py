@@ -1,8 +1,8 @@
-"""`Batch`: many worlds of one model, stepped side by side in the lanes of the processor.
+"""Defines `Batch`: many worlds of one model, stepped together in the vector lanes of the processor.
 
-What lasts is a row per world for each state field, `(nworld, n)` in C order.  A thread takes W worlds, moves their rows
-into its workspace, steps there while they are in cache, and writes them back.  Which worlds share a tile never shows in
-a result, so worlds with alike contacts are put together for speed.
+Each state field is stored as `(nworld, n)` in C order, one row per world.  A thread loads the rows of W worlds into its
+workspace, steps them while they are in cache, and writes them back.  The assignment of worlds to tiles does not affect
+results, so worlds with similar contacts are grouped for speed.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ from featherlane.simulation.world.given import room_for
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
 from featherlane.simulation.world.state import read_state, write_state
 
-MOST_THREADS = 1024  # each has its own memory
+MOST_THREADS = 1024  # each has a separate workspace
 
 
 class Batch(NamedAccess):
-    """nworld worlds of one model.
+    """Steps nworld worlds of one model.
 
     Args:
         model: the model; edits take effect at the next call.
         nworld: number of worlds, at least 1.
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
-        given_contacts: how many contacts `give_contacts` may give to a world, at most.
-        record_bad: steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
+        given_contacts: the largest number of contacts that `give_contacts` may give to a world.
+        record_bad: steps to keep of each world, so that a failed step can be replayed; 0: none.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
     `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
@@ -75,14 +75,14 @@ class Batch(NamedAccess):
     Attributes:
         status: worlds' counts of `contacts_full`, `rows_full`, `bad_number`, `not_converged` and `bad_control`, each
             (nworld,).
-        nbad: times each world was reset for bad numbers, (nworld,); the first time is told by a `BadNumberWarning`.
+        nbad: resets of each world for non-finite or out-of-range values, (nworld,); the first emits `BadNumberWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
         failures: with record_bad, a list of `Failure`: steps in which a count of `status` grew, each with the world's
-            last states and inputs, which replay to the same bits.  It keeps of each world the first of each cause, and
-            64 in all, the oldest; what is taken out makes room (`batch.failures.clear()`).
+            last states and inputs for a bitwise identical replay.  It keeps each world's first failure of each cause,
+            64 in all, the oldest; removing failures makes space for others (`batch.failures.clear()`).
 
     Raises:
-        TypeError: `model` is no Model.
+        TypeError: `model` is not a Model.
         ModelError: nworld, nthread, given_contacts or record_bad out of range, an unknown dtype.
     """
 
@@ -125,7 +125,7 @@ class Batch(NamedAccess):
     def __getattr__(self, name: str) -> Any:
         arrays = self.__dict__.get("arrays")
         if arrays is not None and (name in arrays.rows or name in ON_DEMAND or name in SLEEP_ROWS):
-            # from now on an attribute like any other: to read it is twenty times as fast
+            # stored as an ordinary attribute from now on, which is read twenty times as fast
             self.__dict__[name] = shown = DATA[name].public(arrays.lasting(name))
             return shown
         if name in BINDABLE:
@@ -150,20 +150,20 @@ class Batch(NamedAccess):
 
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
         return self.arrays.status
 
     def count_of(self, *causes: str) -> np.ndarray:
-        """How often since its last reset each world had one of these causes of `status`, (nworld,)."""
+        """Returns how often each world had one of these causes of `status` since its last reset, (nworld,)."""
         return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps.
+        """Advances worlds by nstep time steps.
 
-        An interrupt (Ctrl-C) leaves all worlds of the call at the same step: it is raised when they are, about a fifth
-        of a second later at most, or a step of all of them where one takes longer.  `time` says how far they came, and
-        the batch goes on from there to the same bits.
+        After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
+        about 0.2 s, or after one step of all worlds if that takes longer.  `time` shows how far the worlds advanced,
+        and continuing the batch from there gives bitwise identical results.
 
         Args:
             nstep: time steps, at least 1.
@@ -176,19 +176,19 @@ class Batch(NamedAccess):
         self.runner.run(count("nstep", nstep, 1), self._ids(ids))
 
     def forward(self, ids=None) -> None:
-        """Compute all derived fields of the present state, without a step."""
+        """Computes all derived fields of the present state, without a step."""
         self.runner.run(0, self._ids(ids))
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to the model's defaults, or to keyframes; bound outputs follow.
+        """Sets worlds to the model's defaults or to keyframes, and recomputes bound outputs.
 
         Args:
             ids: the worlds; None for all.
             keyframe: a keyframe's name or number for all of them, or one number each; -1 for the defaults.
-            forward: False leaves bound outputs as they are, for a caller that sets the state next.
+            forward: False does not recompute bound outputs, for a caller that sets the state next.
 
         Raises:
-            ModelError: no such keyframe; `forward` is no switch.
+            ModelError: an unknown keyframe; `forward` is not a bool.
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
         keys = keyframe_numbers(self.model, keyframe, len(chosen))
@@ -201,7 +201,7 @@ class Batch(NamedAccess):
         self.arrays.reset(chosen, keys)
 
     def forward_bound(self, ids=None) -> None:
-        """Compute the bound outputs of worlds that were set; the other outputs have no values from now on."""
+        """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
         self.arrays.computed = True
         if self.arrays.bound:
             self.forward(ids)
@@ -209,33 +209,33 @@ class Batch(NamedAccess):
     def rollout(
         self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> dict[str, np.ndarray]:
-        """Advance worlds by nstep steps and record fields after each.
+        """Advances worlds by nstep steps and records fields after each.
 
-        An interrupt leaves worlds as one of `step` does; what was recorded until then is in `out`.
+        After an interrupt, worlds are as after an interrupted `step`; `out` holds what was recorded until then.
 
         Args:
             nstep: time steps, at least 1.
             control: (n, nstep, nu) controls for the n worlds of the call, or (nstep, nu) for all of them; a dict of
                 such arrays by input (`ctrl`, `xfrc_applied`, `mocap_pos`, ...); a function
-                `control(batch, step)`, called between steps, that gives what broadcasts to (n, nu); a kernel
-                `control(m, d)`, compiled and called within each step, once positions and velocities are known, which
-                sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` as it is.
+                `control(batch, step)`, called between steps, whose result broadcasts to (n, nu); a kernel
+                `control(m, d)`, compiled and called within each step after positions and velocities are computed,
+                which sets `d.ctrl` (or `d.qfrc_applied`, `d.xfrc_applied`); or None to leave `ctrl` unchanged.
             record: names of state or derived fields.
             ids: the worlds; None for all.
-            out: arrays to record into, by name, of the shapes and dtype returned; missing ones are made.
+            out: arrays to record into, by name, of the shapes and dtype returned; missing ones are allocated.
             reduce: `mean`, `sum`, `min`, `max` or a `Histogram` over the worlds; None to return the recordings.
 
         Returns:
-            name -> (n, nstep, ...), of a single number (`time`, `ncon`) (n, nstep).  State is that after the step,
+            name -> (n, nstep, ...), of a scalar field (`time`, `ncon`) (n, nstep).  State is that after the step,
             derived fields those of the state before it.  With `reduce`, name -> (nstep, ...), of a histogram
             (nstep, ..., nbin).
 
         Raises:
-            ModelError: shapes, names or counts that do not fit; a kernel that cannot be compiled, or fails in a trial
+            ModelError: invalid shapes, names or counts; a kernel that cannot be compiled, or fails in a trial
                 call, see `set_user_actuator`.
-            InstallationError: a kernel is given and there is no compiler.
+            InstallationError: a kernel is given and no compiler is installed.
 
-        Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as there).
+        Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
         names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
@@ -252,7 +252,7 @@ class Batch(NamedAccess):
         return result if how is None else over_worlds(how, result, chosen)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, result) -> None:
-        """A rollout of one step after the other, with controls that a function computes between them."""
+        """Runs a rollout step by step, with controls that a function computes between steps."""
         shape = (len(chosen), self.model.nu)
         for k in range(nstep):
             values = control_of_step(control(self, k), k, shape, self.dtype)
@@ -260,18 +260,18 @@ class Batch(NamedAccess):
                 result[name][:, k] = rows[:, 0]
 
     def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
-        """Inverse dynamics: the external force that gives each world an acceleration in its present state.
+        """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
 
         Args:
             qacc: what broadcasts to (n, nv) [m/s^2, rad/s^2] for the n worlds of the call; None for the accelerations
-                of forward dynamics, so that the result is what is applied and what actuators give.
+                of forward dynamics, for which the result is the sum of applied and actuator forces.
             ids: the worlds; None for all.
 
         Returns:
-            qfrc_inverse (n, nv) [N, N m], as `fl.inverse` has it.  State and bound outputs stay as they are.
+            qfrc_inverse (n, nv) [N, N m], as `fl.inverse` computes it.  State and bound outputs do not change.
 
         Raises:
-            ModelError: a shape that does not fit, numbers that are none; as `fl.inverse` does.
+            ModelError: an invalid shape, non-numeric values; as `fl.inverse` does.
         """
         check_inverse(self.model)
         chosen = self._ids(ids)
@@ -287,22 +287,22 @@ class Batch(NamedAccess):
         cutoff: float = np.inf,
         ids=None,
     ) -> Hits:
-        """Where rays meet the first surface of a geom, in each world's present state.
+        """Intersects rays with the geoms of each world in its present state, and returns the nearest surfaces.
 
         Args:
-            point: where rays start [m]: what broadcasts to (n, nray, 3) for the n worlds of the call, (nray, 3) for the
-                same rays in every world, (3,) for one.
-            direction: where they go, of any length; alike.
-            geomgroup: six flags, which groups of geoms are seen; None for all.
-            flg_static: whether geoms that are welded to the world are seen.
-            bodyexclude: a body whose geoms are not seen, by name or number, or numbers (n, nray); -1 for none.
-            cutoff: surfaces from this distance on are not seen [m].
+            point: start of the rays [m]: what broadcasts to (n, nray, 3) for the n worlds of the call, (nray, 3) for
+                the same rays in every world, (3,) for one.
+            direction: direction of the rays, of any length, with the shapes of `point`.
+            geomgroup: six flags, which groups of geoms are tested; None for all.
+            flg_static: whether geoms that are welded to the world are tested.
+            bodyexclude: a body whose geoms are not tested, by name or number, or numbers (n, nray); -1 for none.
+            cutoff: surfaces from this distance on are ignored [m].
             ids: the worlds; None for all.
 
         Returns:
-            `Hits`: distance (n, nray) in lengths of the direction, geom (n, nray), outward normal (n, nray, 3); where
-            point and direction are (3,): (n,), (n,) and (n, 3).  -1, -1 and zeros for a ray that meets nothing.  State
-            and bound outputs stay as they are.
+            `Hits`: distance (n, nray) in lengths of the direction, geom (n, nray), outward normal (n, nray, 3); if
+            point and direction are (3,): (n,), (n,) and (n, 3).  A ray without a hit has -1, -1 and zeros.  State and
+            bound outputs do not change.
 
         Raises:
             ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
@@ -313,18 +313,18 @@ class Batch(NamedAccess):
         return self.query(rays, chosen)
 
     def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
-        """Signed distances of pairs of geoms and their nearest points, in each world's present state.
+        """Computes signed distances of pairs of geoms and their nearest points, in each world's present state.
 
         Args:
             geom1, geom2: geoms by name or number: one, or arrays that broadcast to (n, npair) for the n worlds of the
                 call, (npair,) for the same pairs in every world.
-            distmax: distances from this on are not looked for [m].
+            distmax: the largest distance to search for [m].
             ids: the worlds; None for all.
 
         Returns:
-            `Distances`: distance (n, npair) [m] and fromto (n, npair, 6) [m], where geom1 and geom2 are one geom each
-            (n,) and (n, 6); distmax and zeros for a pair that is farther apart.  State and bound outputs stay as they
-            are.
+            `Distances`: distance (n, npair) [m] and fromto (n, npair, 6) [m]; if geom1 and geom2 are one geom each,
+            (n,) and (n, 6).  A pair that is farther apart has distmax and zeros.  State and bound outputs do not
+            change.
 
         Raises:
             ModelError, UnknownNameError: as `fl.geom_distance` does.
@@ -334,11 +334,11 @@ class Batch(NamedAccess):
 
     # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:
-        """A live array over a field: state itself, or an output that each call refreshes.
+        """Returns a live array over a field: a state field, or an output that each call refreshes.
 
         After `step` an output is that of the last step's old state, as in MuJoCo; after `forward` it is current.  An
-        output is zero until the first `step`, `forward` or `reset`.  One that is bound later is NaN until the next call
-        computes it, because no call kept its values; `batch.xpos` instead of `bind` raises an error then.
+        output is zero until the first `step`, `forward` or `reset`.  An output that is bound later is NaN until the
+        next call computes it, because no call kept its values; reading `batch.xpos` instead raises an error then.
 
         Args:
             name: a state field or a derived field of `fl.Data` (`xpos`, `cvel`, `qfrc_constraint`, ...).
@@ -347,8 +347,8 @@ class Batch(NamedAccess):
             (nworld, ...) array; outputs are read-only.
 
         Raises:
-            ModelError: no such field, or one that belongs to a tile and not to a world.
-            UnsupportedFeatureError: `sensordata`, with the sensors that are not computed.
+            ModelError: an unknown field, or one that belongs to a tile and not to a world.
+            UnsupportedFeatureError: `sensordata` of a model with unsupported sensors.
         """
         check_bindable(self.model, "bind", name)
         if name in LASTING or name in self.arrays.rows:
@@ -356,23 +356,23 @@ class Batch(NamedAccess):
         return self._bind(name)
 
     def _bind(self, name: str) -> np.ndarray:
-        """A live array over an output."""
+        """Returns a live array over an output."""
         array = self.arrays.output(name)
         if name in self.__dict__:
             return self.__dict__[name]
         view = DATA[name].public(array).view()
         view.flags.writeable = False
-        if name != "sensordata":  # reading all sensors raises an error that names those that are not computed
+        if name != "sensordata":  # reading all sensors raises an error that names the unsupported ones
             self.__dict__[name] = view
         return view
 
     def _check_kept(self, name: str) -> None:
-        """Refuse to read an output whose values the last call did not keep."""
+        """Raises an error if the last call did not keep the values of an output."""
         if self.arrays.computed and name not in self.arrays.bound:
             raise not_kept(name)
 
     def writable(self, name: str) -> np.ndarray:
-        """An output of the last call, to be written; what is written lasts until the next call.
+        """Returns a writable array of an output of the last call; written values last until the next call.
 
         Raises:
             ModelError: it was not bound before the last call.
@@ -381,7 +381,7 @@ class Batch(NamedAccess):
         return self.arrays.bound[name]
 
     def sensor_values(self, sensor: int) -> np.ndarray:
-        """`sensordata`, to read one sensor.
+        """Returns `sensordata`, to read one sensor.
 
         Raises:
             ModelError: it was not bound before the last call.
@@ -394,19 +394,19 @@ class Batch(NamedAccess):
         return self._bind("sensordata")
 
     def expand(self, name: str) -> np.ndarray:
-        """Give a real model field its own values in each world.
+        """Gives a real model field separate values in each world, as for domain randomization.
 
         After writing fields that others depend on (masses, inertias, ...), call `set_const`.  A field may be 0 in the
-        model and not in a world, and the reverse: each call looks at the values of all worlds.
+        model and nonzero in a world, and the reverse: each call checks the values of all worlds.
 
         Args:
             name: a real field of the model (`body_mass`), options as `opt.timestep` or `opt_timestep`.
 
         Returns:
-            (nworld, ...) live array, at first the model's values.
+            (nworld, ...) live array, initialized with the model's values.
 
         Raises:
-            ModelError: no such real field.
+            ModelError: an unknown real field.
             RuntimeError: another thread is in a call of this batch.
         """
         if isinstance(name, str):
@@ -418,16 +418,16 @@ class Batch(NamedAccess):
         return self.arrays.expanded.lend(name)
 
     def expanded(self, name: str) -> np.ndarray | None:
-        """The per-world values of a model field, or None where all worlds share the model's."""
+        """Returns the per-world values of a model field, or None if all worlds share the model's."""
         if isinstance(name, str):
             name = name.replace("opt.", "opt_")
         return self.arrays.expanded.lend(name) if isinstance(name, str) and name in self.arrays.expanded else None
 
     def set_const(self, ids=None) -> None:
-        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world.
+        """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world.
 
         Raises:
-            ModelError: ids out of range, numbers that fields cannot hold.
+            ModelError: ids out of range, values that fields cannot hold.
             RuntimeError: another thread is in a call of this batch.
         """
         hold((self.runner.turn,), self.arrays.set_const, self._ids(ids))
@@ -435,25 +435,25 @@ class Batch(NamedAccess):
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
     def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
-        """Give each world separate contacts, in addition to those that are detected or in place of them.
+        """Gives each world separate contacts, in addition to detected contacts or in place of them.
 
-        As `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so that (n, ...)
-        gives all worlds the same.  Contacts live in the rows of their world: a reset clears them, a checkpoint holds
-        them, and worlds whose contacts join other bodies may share a tile.
+        Works as `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so (n, ...)
+        gives all worlds the same.  Contacts are stored in the rows of their world: a reset clears them, a checkpoint
+        contains them, and worlds whose contacts join other bodies may share a tile.
 
         Args:
-            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.
+            contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
             replace: () or (nworld,): no contacts are detected in this world.
-            count: (nworld,) a world's contacts are its first `count`; None: all n.
-            ids: the worlds, by number or as a mask, whose contacts are given; None for all.
+            count: (nworld,) number of a world's contacts, the first ones of its row; None: all n.
+            ids: the worlds, by number or as a mask, to which contacts are given; None for all.
 
         Raises:
-            ModelError: as in `Data.give_contacts`; room is made by `Batch(..., given_contacts=n)`.
+            ModelError: as in `Data.give_contacts`; `Batch(..., given_contacts=n)` sets the capacity.
         """
         self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
 
     def clear_given_contacts(self, ids=None) -> None:
-        """No given contacts in these worlds, and contacts are detected."""
+        """Removes given contacts from these worlds and detects contacts again."""
         if self.ngiven:
             for name in ("given_present", "given_replace"):
                 self.arrays.rows[name][self._ids(ids)] = 0
@@ -461,17 +461,17 @@ class Batch(NamedAccess):
     # ---- memory ------------------------------------------------------------------------------------------------------
     @property
     def rows(self) -> Mapping[str, np.ndarray]:
-        """Memory of what lasts (state, inputs in use, reports) by field, (nworld, ...); writes to it are unchecked."""
+        """Returns persistent arrays (state, inputs in use, reports) by field, (nworld, ...); writes are unchecked."""
         return MappingProxyType(self.arrays.rows)
 
     @property
     def bound(self) -> Mapping[str, np.ndarray]:
-        """Memory of the bound outputs by field, (nworld, ...)."""
+        """Returns the memory of the bound outputs by field, (nworld, ...)."""
         return MappingProxyType(self.arrays.bound)
 
     @property
     def expanded_fields(self) -> Mapping[str, np.ndarray]:
-        """Memory of the model fields that differ by world, (nworld, ...); `expanded` gives arrays with checks."""
+        """Returns the memory of per-world model fields, (nworld, ...); `expanded` returns arrays with checks."""
         return MappingProxyType(self.arrays.expanded)
 
     def row_memory(self, name: str) -> np.ndarray:
@@ -487,13 +487,13 @@ class Batch(NamedAccess):
         write_state(self, (self.nworld,), state, bits)
 
     def is_left_out(self, name: str) -> bool:
-        """Is it an input that nobody has asked for yet, zero in all worlds?"""
+        """Returns whether a field is an input that has not been accessed yet, and is zero in all worlds."""
         return isinstance(name, str) and name in ON_DEMAND and name not in self.arrays.rows
 
-    # ---- for programs that show or run a batch of a user -------------------------------------------------------------
+    # ---- for programs that display or run a user's batch -------------------------------------------------------------
     @property
     def is_busy(self) -> bool:
-        """Is a call under way?"""
+        """Returns whether a call is running."""
         return self.runner.turn.is_held
 
     def mute(self) -> None:
@@ -506,7 +506,7 @@ class Batch(NamedAccess):
 
     @property
     def pair_memory(self) -> np.ndarray:
-        """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
+        """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
         return self.runner.pair_memory()
 
     def query(self, question: Question, chosen: np.ndarray) -> Any:
@@ -515,20 +515,20 @@ class Batch(NamedAccess):
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
-        """World numbers (n,) int64, checked."""
+        """Returns world numbers (n,) int64, checked."""
         return chosen_worlds(ids, self.nworld)
 
     def _world(self, world) -> int:
-        """One world's number, checked."""
+        """Returns one world's number, checked."""
         return count("world", world, 0, self.nworld - 1)
 
     def get_model(self, world: int) -> Model:
-        """One world's model: a copy with its expanded fields."""
+        """Returns one world's model: a copy with its expanded fields."""
         w = self._world(world)
         return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
 
     def get_data(self, world: int):
-        """One world as an `fl.Data` in float64, forward computed."""
+        """Returns one world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
         for name, rows in self.arrays.rows.items():
@@ -539,14 +539,14 @@ class Batch(NamedAccess):
 
     # ---- checkpoints and copies --------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of all that lasts: state rows, reports, expanded model fields; for `restore`, np.savez, pickle."""
+        """Returns copies of state, reports and expanded model fields, for `restore`, np.savez and pickle."""
         return self.arrays.checkpoint()
 
     def restore(self, kept) -> None:
-        """Restore a checkpoint; the worlds continue bit for bit.
+        """Restores a checkpoint; the worlds continue bit for bit.
 
         Raises:
-            ModelError: a field is missing, or of another shape or dtype; nothing is restored then.
+            ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
             RuntimeError: another thread is in a call of this batch; nothing is restored then.
         """
         instance("restore", kept, Mapping, "what checkpoint() gave")
@@ -557,12 +557,12 @@ class Batch(NamedAccess):
         self.arrays.restore(values)
 
     def _forget(self, worlds: slice | np.ndarray) -> None:
-        """Forget the recorded steps of worlds: their state will not follow from these."""
+        """Discards the recorded steps of worlds whose state is about to be set."""
         if self.runner.recorder is not None:
             self.runner.recorder.forget(worlds)
 
     def move_into(self, room: Room) -> None:
-        """Move all arrays into parts of arrays that several batches share (`MixedBatch`)."""
+        """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array
         self.arrays.move_into(room)

@@ -1,4 +1,4 @@
-"""Fields of the model that differ by world."""
+"""Stores the fields of the model that differ by world."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from featherlane.model.write_detection import Lent
 
 
 class Expanded(dict[str, np.ndarray]):
-    """Field -> its rows (nworld, ...); and which of them a user may have written to.
+    """Maps fields to their rows (nworld, ...), and keeps track of the rows that a user may have written to.
 
     Args:
         model: the model.
         nworld: worlds.
-        dtype: of the rows, but for fields that are float64 at every precision.
+        dtype: dtype of the rows, except fields that are float64 at every precision.
         rows: fields that differ already.
     """
 
@@ -33,13 +33,13 @@ class Expanded(dict[str, np.ndarray]):
         return Expanded, (self.model, self.nworld, self.dtype, dict(self))
 
     def add(self, name: str) -> None:
-        """Rows of a field, at first the model's values."""
+        """Adds rows of a field, initialized with the model's values."""
         value = self.model.__dict__[name]
         dtype = MODEL[name].stored_as(self.dtype)
         self[name] = np.array(np.broadcast_to(value, (self.nworld, *value.shape)), dtype, order="C")
 
     def lend(self, name: str) -> np.ndarray:
-        """The rows of a field, for a user."""
+        """Returns the rows of a field for a user, who may write to them."""
         if name not in self.lent:
             self.lent[name] = Lent(self[name])
         view = self.lent[name].view
@@ -47,7 +47,7 @@ class Expanded(dict[str, np.ndarray]):
         return view
 
     def check_edits(self) -> None:
-        """Refuse numbers that fields cannot hold; see `Model.check_edits`."""
+        """Raises an error for values that fields cannot hold; see `Model.check_edits`."""
         for name in tuple(self.edited):
             lent = self.lent[name]
             if lent.has_changed():
@@ -58,23 +58,23 @@ class Expanded(dict[str, np.ndarray]):
                 self.edited.add(name)
 
     def own(self, name: str, at: np.ndarray) -> np.ndarray:
-        """A real model field of the worlds named, expanded or not, (n, ...) float64."""
+        """Returns a real model field of the named worlds, expanded or not, (n, ...) float64."""
         value = self.model.__dict__[name]
         return self[name][at].astype(float) if name in self else np.broadcast_to(value, (len(at), *value.shape))
 
     def shared_or_own(self, name: str, at: np.ndarray | slice) -> np.ndarray:
-        """A real model field of the worlds named: (n, ...) if it is expanded, else (...) of all worlds."""
+        """Returns a real model field of the named worlds: (n, ...) if it is expanded, else (...) for all worlds."""
         return self[name][at] if name in self else self.model.__dict__[name]
 
     def in_use(self) -> dict[str, int | np.ndarray]:
-        """Returns ints and sizes by name that hold for all worlds together, and replace those of the model.
+        """Returns integers and sizes by name that hold for all worlds together, and replace those of the model.
 
-        A field may be 0 in the model and not in a world.
+        A field may be 0 in the model and nonzero in a world.
         """
         return {} if self.keys().isdisjoint(DECIDING) else in_use(self.model, self)
 
     def set_const(self, chosen: np.ndarray, inputs: list[str]) -> None:
-        """Recompute the dependent fields of these worlds, which have rows by now, from their own inputs."""
+        """Recomputes the dependent fields of these worlds from their inputs; the fields already have rows."""
         constants, targets = Constants(self.model), {name: self[name] for name in dependent(self.model, self)}
         for w in chosen:
             values = constants({name: self[name][w].astype(np.float64) for name in inputs})
@@ -82,12 +82,12 @@ class Expanded(dict[str, np.ndarray]):
                 rows[w] = values[name]
 
     def inputs(self) -> list[str]:
-        """Fields that differ and do not follow from others alone."""
+        """Returns the fields that differ and do not depend on other fields alone."""
         return [name for name in self if name not in DEPENDENT_REALS or name in BOTH]
 
 
 def dependent(model: Model, differing: Container[str]) -> list[str]:
-    """Fields of a model that follow from those that differ by world."""
-    # most models have no geom for a fluid: their worlds need no separate coefficients
+    """Returns the fields of a model that depend on those that differ by world."""
+    # most models have no geom with fluid forces, and their worlds need no separate coefficients
     fluid = "geom_fluid" in differing or model.geom_fluid.any()
     return [name for name in DEPENDENT_REALS if name != "geom_fluid" or fluid]

@@ -1,4 +1,4 @@
-"""What a batch kept of a world in which something went wrong, to be looked at and replayed to the same bits."""
+"""Defines `Failure`: recorded steps of a world up to a failed step, for inspection and bitwise identical replay."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.world.data import Data, step
 
-SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # a failure's cause first
-MADE = ("_model", "_data", "_function")  # when they are first asked for
-GIVEN = frozenset(DATA.of("drive", "input", "given"))  # what the user sets; all else follows from step to step
+SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # most severe first
+MADE = ("_model", "_data", "_function")  # created at the first access
+GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all other fields follow from the last step
 
 
 class Failure:
-    """A step of one world of a batch that says it is not right, with the steps before it.
+    """Holds a step of one world in which a count of `status` grew, with the steps before it.
 
-    `fl.Batch(model, nworld, record_bad=n)` keeps them in `batch.failures`, `load_failure` reads one that was saved.
+    `fl.Batch(model, nworld, record_bad=n)` stores failures in `batch.failures`; `load_failure` reads a saved one.
 
         failure = batch.failures[0]
-        data = failure.replay(-1)  # the world before the step that went wrong, and `data.forward()` in the midst of it
-        data = failure.replay()    # after it, bit for bit as in the batch
+        data = failure.replay(-1)  # the world before the failed step; `data.forward()` computes that step's fields
+        data = failure.replay()    # the world after it, bitwise identical to the batch
 
     Attributes:
         world: number of the world.
-        step: steps that the world had taken before this one since the batch was made (resets do not start it anew).
+        step: steps of the world before this one since the batch was created (a reset does not restart the count).
         causes: all counts of `status` that grew in the step.
-        nstep: steps that are kept, the one that went wrong the last: at most `record_bad`, and fewer after a reset,
+        nstep: recorded steps, of which the failed one is the last: at most `record_bad`, and fewer after a reset,
             after an edit of the model, or soon after the start.
-        states: all that lasts of the world, inputs included, before each of these steps: name -> (nstep, ...), in the
-            batch's dtype.
+        states: all persistent fields of the world, inputs included, before each of these steps: name -> (nstep, ...),
+            in the batch's dtype.
         dtype: the batch's.
-        control: the kernel that set controls within the steps of a rollout, or None.  A file does not hold it: assign
-            it before a replay.
+        control: the kernel that set controls within the steps of a rollout, or None.  A file does not contain it:
+            assign it before a replay.
 
     Note:
-        `data` and `model` are made when they are first asked for, and are the failure's own.  Edits of the model
-        (`failure.model.opt.iterations = 50`) take effect in the next `replay`, which so says what would have been.
+        `data` and `model` are created at the first access and belong to the failure.  Edits of the model
+        (`failure.model.opt.iterations = 50`) take effect in the next `replay`, to test what a change would do.
     """
 
     control: Kernel | None
@@ -68,16 +68,16 @@ class Failure:
         self.world, self.step, self.causes = world, step, causes
         self.states, self.control = states, control
         self._kind, self._given_contacts = kind, given_contacts  # of the batch
-        self._common, self._own = model, own  # shared with other failures: never given away
+        self._common, self._own = model, own  # shared with other failures; callers get copies
         self._edits: list[list[str]] | None = None
-        self._needed = ""  # name of the control kernel that a file could not hold
+        self._needed = ""  # name of the control kernel that a file could not contain
         self._model: Model | None = None
         self._data: Data | None = None
         self._function: UserFunction | None = None
 
     @property
     def cause(self) -> str:
-        """The gravest of `causes`: `bad_number`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
+        """Returns the worst cause: `bad_number`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
         return next(name for name in SEVERITY if name in self.causes)
 
     @property
@@ -86,54 +86,54 @@ class Failure:
 
     @property
     def time(self) -> float:
-        """Simulation time before the step that went wrong [s]."""
+        """Returns the simulation time before the failed step [s]."""
         return float(self.states["time"][-1, 0])
 
     @property
     def dtype(self) -> np.dtype:
-        return min((a.dtype for a in self.states.values()), key=lambda dtype: dtype.itemsize)  # time is float64 always
+        return min((a.dtype for a in self.states.values()), key=lambda dtype: dtype.itemsize)  # time is always float64
 
     @property
     def model(self) -> Model:
-        """The world's own model as it was, expanded fields included."""
+        """Returns the world's model at the time of the failure, expanded fields included."""
         if self._model is None:
             self._model = self._made_model()
         return self._model
 
     @property
     def data(self) -> Data:
-        """The world in float64, `nstep` steps before; `replay` moves it on."""
+        """Returns the world in float64, `nstep` steps before; `replay` advances it."""
         if self._data is None:
             self.replay(0)
         assert self._data is not None
         return self._data
 
     def replay(self, stop: int | None = None) -> Data:
-        """Put `data` back to the start and step it, with the inputs that were recorded.
+        """Resets `data` to the start and steps it with the recorded inputs.
 
         Args:
-            stop: steps to take, 0 to nstep; negative: counted from the end; None: all, the one that went wrong the
+            stop: steps to take, 0 to nstep; negative: counted from the end; None: all, of which the failed step is the
                 last.
 
         Returns:
-            `data`.  Where steps are left its inputs are those of the next one.  Derived fields are those of the last
-            step; `data.forward()` computes them for the state that is reached.
+            `data`.  If steps are left, its inputs are those of the next one.  Derived fields are those of the last
+            step; `data.forward()` computes them for the present state.
 
         Raises:
             ModelError: stop is out of range; the failure was read from a file and lacks its `control`.
-            UnsupportedFeatureError: the failure was read from a file and its model called functions of the user, which
+            UnsupportedFeatureError: the failure was read from a file and its model called user callbacks, which
                 `set_user_actuator(failure.model, ...)` registers again.
 
         Note:
-            The bits are those of the batch's world where the batch was in float64; of a float32 batch `replay_batch`
-            has them.  A world that was reset for bad numbers is reset here, too: `replay(-1)` and `data.forward()`
-            show where they came from.
+            The result is bitwise identical to the batch's world if the batch was in float64; for a float32 batch use
+            `replay_batch`.  A world that was reset for non-finite or out-of-range values is reset here, too:
+            `replay(-1)` and `data.forward()` show where they came from.
         """
         stop = self._stop(stop)
         edits = self._edited()
         if self._data is None:
             self._data = Data(self.model, self._given_contacts)
-            self._data.__dict__["_told"] = True  # whoever replays knows
+            self._data.__dict__["_told"] = True  # a replay needs no warning
         data, model = self._data, self.model
         data.reset()
         address = self._control_address(data, model)
@@ -149,7 +149,7 @@ class Failure:
         return data
 
     def replay_batch(self, stop: int | None = None) -> Worlds:
-        """The same in a batch of one world and of the dtype of the batch that failed: equal bits in float32, too.
+        """Replays in a batch of one world with the dtype of the failed batch: bitwise identical in float32, too.
 
         Args:
             stop: as in `replay`.
@@ -171,10 +171,10 @@ class Failure:
         return batch
 
     def save(self, path: str | Path) -> None:
-        """Write the failure, its model and meshes included, into a file that `load_failure` reads.
+        """Writes the failure, its model and meshes included, into a file that `load_failure` reads.
 
         Args:
-            path: of a .npz file; kernels of the user are named there, not held.
+            path: path of a .npz file; it contains only the names of user kernels, not the kernels.
 
         Raises:
             ModelError: the path does not end in .npz, or cannot be written.
@@ -192,11 +192,11 @@ class Failure:
 
     # ---- inside ------------------------------------------------------------------------------------------------------
     def _control_name(self) -> str:
-        """The control kernel's name, "" without one."""
+        """Returns the control kernel's name, "" without one."""
         return self._needed if self.control is None else self.control.function.__name__
 
     def _stop(self, stop) -> int:
-        """How many steps to take, checked."""
+        """Returns how many steps to take, checked."""
         if self._control_name() and self.control is None:
             raise ModelError(
                 f"failure.control: got None, allowed is the kernel {self._needed!r} that set this world's controls; "
@@ -220,7 +220,7 @@ class Failure:
         return batch
 
     def _control_address(self, data: Data, model: Model) -> int:
-        """Where a step of these data calls the control kernel, 0 without one."""
+        """Returns the address of the control kernel for a step of this `Data`, 0 without one."""
         if self.control is None:
             return 0
         data.use(model)
@@ -229,7 +229,7 @@ class Failure:
         return data.workspace.calls.address(self._function)
 
     def _edited(self) -> list[list[str]]:
-        """What the user himself had written into the state before each step: where it is not what the last one left."""
+        """Returns the fields that the user wrote before each step: those that differ from the last step's result."""
         if self._edits is None:
             edits: list[list[str]] = [list(self.states)]
             batch = self._made_batch(self._made_model())
@@ -244,16 +244,16 @@ class Failure:
         return self._edits
 
     def _set_names(self, k: int, edits: list[list[str]]) -> list[str]:
-        """Fields that are set before step k."""
+        """Returns the fields that are set before step k."""
         return [name for name in self.states if name in GIVEN or name in edits[k]]
 
     def _enter(self, data: Data, k: int, edits: list[list[str]]) -> None:
-        """State or inputs of step k into the data."""
+        """Copies state or inputs of step k into the `Data`."""
         for name in self._set_names(k, edits):
             value = self.states[name][k]
             data.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
 
     def _enter_batch(self, batch: Worlds, k: int, edits: list[list[str]]) -> None:
-        """State or inputs of step k into the batch's world."""
+        """Copies state or inputs of step k into the batch's world."""
         for name in self._set_names(k, edits):
             batch.row_memory(name)[0] = self.states[name][k]

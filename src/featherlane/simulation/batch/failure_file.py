@@ -1,7 +1,7 @@
-"""Failures in files: states, inputs and the model with its meshes, in one .npz without pickles.
+"""Saves and loads failures: states, inputs and the model with its meshes, in one .npz without pickles.
 
-A file is untrusted: its arrays are checked as arguments are.  Integer tables of the model, by which kernels index
-memory, are not in it; `load` rebuilds them from MuJoCo's model, and only options and editable fields are read.
+A file is untrusted: its arrays are checked as arguments are.  It does not contain the integer tables by which kernels
+index memory.  `load` rebuilds them from MuJoCo's model and reads only options and editable fields.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ FORMAT = 2
 REFUSAL = "is no file of a failure"
 OPTIONS = tuple(f.name for f in MODEL.fields if f.kind == "size" and f.name.startswith("opt_"))
 EDITABLE = tuple(f.name for f in MODEL.fields if f.kind != "real" and is_editable(f))
-AXIS = (0.0, 0.0, 1.0)  # of a link until its real fields are read
+AXIS = (0.0, 0.0, 1.0)  # axis of a link until its real fields are read
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """What a failure in a file is made of, and `_edits` and `_needed` of it; see `load_failure`."""
+    """Returns the constructor arguments of a failure in a file, and its `_edits` and `_needed`; see `load_failure`."""
     path = _path(path)
     held = read_arrays(path, str(path), REFUSAL)
     try:
@@ -44,12 +44,12 @@ def read(path: str | Path) -> dict[str, Any]:
         return _parts(held, path)
     except ModelError:
         raise
-    except Exception as error:  # untrusted bytes fail in every way in which a parser can
+    except Exception as error:  # untrusted bytes can raise any error of a parser
         raise ModelError(f"{path}: {REFUSAL} ({type(error).__name__}: {error})") from None
 
 
 def save(failure, path: str | Path) -> None:
-    """Write a failure; see `Failure.save`.
+    """Writes a failure; see `Failure.save`.
 
     Raises:
         ModelError: the path does not end in .npz, or cannot be written.
@@ -70,14 +70,14 @@ def save(failure, path: str | Path) -> None:
 
 
 def _path(given) -> Path:
-    """A path, checked."""
+    """Returns a path, checked."""
     if not isinstance(given, str | os.PathLike) or not str(given) or "\0" in str(given):
         raise ModelError(f"path: got {given!r}, allowed is the path of a .npz file")
     return Path(given)
 
 
 def _arrays(failure) -> dict[str, np.ndarray]:
-    """All of a failure, by the names that it has in a file."""
+    """Returns all arrays of a failure, by their names in a file."""
     mujoco = mujoco_module()
     model = failure._common
     mjb = np.zeros((mujoco.mj_sizeModel(model.mj_model), 1), np.uint8)
@@ -109,12 +109,12 @@ def _arrays(failure) -> dict[str, np.ndarray]:
 
 
 def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
-    """What the arrays of a file mean, checked."""
+    """Returns the constructor arguments of a failure from the arrays of a file, checked."""
     states, own = (
         {key.removeprefix(head): a for key, a in held.items() if key.startswith(head)} for head in ("state.", "own.")
     )
     model, given = _model(held, path), room_for(int(held["given_contacts"]))
-    Workspace(model, 1, np.float64, given=given)  # a replay begins with one: what fails there is refused here
+    Workspace(model, 1, np.float64, given=given)  # a replay creates one: its errors are raised here already
     _check_states(model, states, given)
     for name, values in own.items():
         if name not in MODEL or MODEL[name].kind != "real":
@@ -140,7 +140,7 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
 
 
 def _check_states(model: Model, states: dict[str, np.ndarray], given: int) -> None:
-    """Refuse states that are not (nstep, ...) rows of what lasts of a world, all of one precision."""
+    """Raises an error for states that are not (nstep, ...) rows of persistent fields, all of one precision."""
     sizes, (nstep, _), dtype = Workspace.sizes_of(model, given), states["time"].shape, states["qpos"].dtype
     if not nstep or dtype not in (np.float64, np.float32):
         raise ModelError(f"state.qpos: got {dtype} of {nstep} steps, allowed are float64 and float32 of 1 step or more")
@@ -155,7 +155,7 @@ def _check_rows(name: str, rows: np.ndarray, dtype: np.dtype, shape: tuple[int, 
 
 
 def _model(held: dict[str, np.ndarray], path: Path) -> Model:
-    """The model of a file, its tables rebuilt, without functions of the user."""
+    """Returns the model of a file with rebuilt tables, without user callbacks."""
     mujoco = mujoco_module()
     try:
         with heard():
@@ -176,7 +176,7 @@ def _model(held: dict[str, np.ndarray], path: Path) -> Model:
 
 
 def _links(held: dict[str, np.ndarray]) -> list[Link]:
-    """Links between the bodies of a file's model; their real fields are in `real_buffer`."""
+    """Returns links between the bodies of a file's model; their real fields are in `real_buffer`."""
     rows = zip(held["link_type"].tolist(), held["link_body"].tolist(), held["link_names"].tolist(), strict=True)
     return [
         Link(

@@ -1,4 +1,4 @@
-"""A failure out of a file, ready to be replayed."""
+"""Loads a failure from a file for replay."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from featherlane.simulation.batch.failure_file import read
 
 
 def load_failure(path: str | Path) -> Failure:
-    """Read a failure that `Failure.save`, or `featherlane simulate --out`, wrote.
+    """Reads a failure that `Failure.save`, or `featherlane simulate --out`, wrote.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Returns:
-        The failure, with its model.  It replays to the bits that it had, by the same release.  Kernels of the user are
-        not in the file: assign `failure.control`, and call `set_user_actuator(failure.model, ...)`, before a replay.
+        The failure, with its model.  Its replay is bitwise identical with the same release.  User kernels are not in
+        the file: assign `failure.control`, and call `set_user_actuator(failure.model, ...)`, before a replay.
 
     Raises:
-        ModelError: the file is not there, is no such file, or was written by a release with other fields or with a
-            MuJoCo whose models the one that is installed does not read.
+        ModelError: the file does not exist, is not a failure file, or was written by a release with other fields or
+            with a MuJoCo whose models the installed MuJoCo cannot read.
     """
     parts = read(path)
     edits, needed = parts.pop("_edits"), parts.pop("_needed")

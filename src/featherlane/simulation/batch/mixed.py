@@ -1,14 +1,14 @@
-"""`MixedBatch`: worlds of different models in one batch.
+"""Defines `MixedBatch`: worlds of different models in one batch.
 
     models = [(fl.load(name), 64) for name in ("quadruped", "humanoid", "hand")]
     batch = fl.MixedBatch(models)
     batch.qpos                   # (192, 36): every world's row, zero where its model has fewer coordinates
-    batch.mask("qpos")           # where the numbers mean something
+    batch.mask("qpos")           # which entries are used
     batch.groups[1].qpos         # (64, nq) of the humanoids, a view of the same memory
     batch.step(4)                # one call: threads take tiles of all models
 
-Worlds stand in the order in which their models are given.  A tile holds worlds of one model; threads take tiles of all,
-so none waits where one model's worlds are done.  Each world has the bits that it has in a `Batch` of its model.
+Worlds are ordered by model, as the models are given.  A tile holds worlds of one model.  Threads take tiles of all
+models, so no thread is idle after the worlds of one model.  Results are bitwise identical to a `Batch` of each model.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ ARGUMENTS = "are pairs (model, number of worlds), at least one"
 
 
 class MixedBatch:
-    """Worlds of several models, which step in one call.
+    """Steps worlds of several models in one call.
 
     Args:
         models: pairs of a model and a number of worlds, at least 1.  A model may be given more than once.
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
-        given_contacts: how many contacts may be given to a world, at most, see `Batch.give_contacts`.
-        record_bad: steps that are kept of each world, see `Batch`.
+        given_contacts: the largest number of contacts that may be given to a world, see `Batch.give_contacts`.
+        record_bad: steps to keep of each world, see `Batch`.
 
     State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
-    `xfrc_applied` (nworld, n, 6), ...; what a world has fewer of is zero, and is not read.  Derived fields are bound,
-    as those of a `Batch`.
+    `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
+    bound, as those of a `Batch`.
 
     Attributes:
-        groups: a `Batch` for each model, whose arrays are parts of these; whatever else a batch can do (expanded
-            fields, given contacts, rays, inverse dynamics) it does there.
-        nworld: all worlds.
+        groups: a `Batch` for each model, whose arrays are parts of these.  Use it for all other features of a batch
+            (expanded fields, given contacts, rays, inverse dynamics).
+        nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
-        group: (nworld,) which group each world is in.
+        group: (nworld,) the group of each world.
         status, nbad, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
-        failures: with record_bad, copies of the groups' failures, whose worlds are numbered among all.
+        failures: with record_bad, copies of the groups' failures, with world numbers of this batch.
 
     Raises:
-        TypeError: what is no pair of a Model and a number.
+        TypeError: an item is not a pair of a Model and a number.
         ModelError: no model, numbers out of range, an unknown dtype.
     """
 
@@ -93,7 +93,7 @@ class MixedBatch:
         self._start()
 
     def _start(self) -> None:
-        """Put the groups' rows side by side; a process or a copy has to do it anew."""
+        """Moves the groups' rows into common arrays, also after unpickling or copying."""
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
         rooms = Rooms([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
@@ -102,7 +102,7 @@ class MixedBatch:
         own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
         own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
         for group in groups[1:]:
-            group.runner.team = groups[0].runner.team  # threads that none of them has by itself
+            group.runner.team = groups[0].runner.team  # all groups share one team of threads
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -112,7 +112,7 @@ class MixedBatch:
             return self._of_all(name)
         if name in BINDABLE:
             for group in self.groups:
-                getattr(group, name)  # or its error
+                getattr(group, name)  # or raises its error
             return self.bind(name)
         raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, BINDABLE)}; see also batch.groups")
 
@@ -138,42 +138,42 @@ class MixedBatch:
             raise
 
     def _of_all(self, name: str) -> np.ndarray:
-        """The padded rows of a field that every group has by now."""
+        """Returns the padded rows of a field that every group already has."""
         for group in self.groups:
             getattr(group, name)
         return DATA[name].public(self._rooms.array(name))
 
     def bind(self, name: str) -> np.ndarray:
-        """A live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
+        """Returns a live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
         arrays = [group.bind(name) for group in self.groups]
         view = DATA[name].public(self._rooms.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
         return view
 
     def mask(self, name: str) -> np.ndarray:
-        """Where the numbers of a field mean something.
+        """Returns which entries of a field's padded array are used.
 
         Args:
             name: a state field or a derived field.
 
         Returns:
-            (nworld, n, ...) bool, the shape of the field's array; False where a world's model has fewer.
+            (nworld, n, ...) bool, the shape of the field's array; False for entries that a world's model lacks.
 
         Raises:
-            ModelError: no such field.
+            ModelError: an unknown field.
         """
         check_field_name("mask", name)
         return self._rooms.mask(name)
 
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
         told = [group.status for group in self.groups]
         return {name: np.concatenate([one[name] for one in told]) for name in STATUS}
 
     @property
     def failures(self) -> list[Failure]:
-        """With record_bad, what went wrong, as of `Batch`: copies, in the order of steps."""
+        """Returns, with record_bad, copies of the groups' failures, ordered by step; see `Batch`."""
         found = []
         for start, group in zip(self.starts.tolist(), self.groups, strict=False):
             for failure in map(copy.copy, group.failures):
@@ -182,33 +182,33 @@ class MixedBatch:
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
     def expand(self, name: str) -> tuple[np.ndarray, ...]:
-        """Give a real model field its own values in each world, as `Batch.expand`; a live array for each group."""
+        """Gives a real model field separate values in each world, as `Batch.expand`; a live array for each group."""
         return tuple(group.expand(name) for group in self.groups)
 
     def set_const(self, ids=None) -> None:
-        """Recompute, world by world, the model fields that depend on expanded ones; they become per-world."""
+        """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world."""
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, nstep: int = 1, ids=None) -> None:
-        """Advance worlds by nstep time steps of their models, as `Batch.step`.
+        """Advances worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
-            ModelError: as there.
+            ModelError: as `Batch.step` does.
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
         self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
 
     def forward(self, ids=None) -> None:
-        """Compute all derived fields of the present state, without a step."""
+        """Computes all derived fields of the present state, without a step."""
         self._run(0, self._shares(self._ids(ids)))
 
     def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
-        """Worlds to their models' defaults, or to keyframes, as `Batch.reset`.
+        """Sets worlds to their models' defaults or to keyframes, as `Batch.reset`.
 
         Raises:
-            ModelError: a model has no such keyframe, or `forward` is no switch; no world is reset then.
+            ModelError: a model lacks the keyframe, or `forward` is not a bool; no world is reset then.
         """
         chosen, forward = self._ids(ids), flag("forward", forward)
         each = isinstance(keyframe, list | tuple | np.ndarray) and np.shape(keyframe) == chosen.shape
@@ -224,20 +224,20 @@ class MixedBatch:
     def rollout(
         self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
     ) -> dict[str, np.ndarray]:
-        """Advance worlds and record fields after each step, as `Batch.rollout`.
+        """Advances worlds and records fields after each step, as `Batch.rollout`.
 
         Args:
-            nstep, record, out: as there.
-            control: as there, with the width of `ctrl` in place of nu.
+            nstep, record, out: as of `Batch.rollout`.
+            control: as of `Batch.rollout`, with the width of `ctrl` in place of nu.
             ids: the worlds, ascending; None for all.
-            reduce: as there; numbers that a world does not have count as zero.
+            reduce: as of `Batch.rollout`; entries that a world does not use count as zero.
 
         Returns:
-            name -> (n, nstep, k, ...), padded as the fields themselves; of a single number (n, nstep).  With `reduce`,
-            as there.
+            name -> (n, nstep, k, ...), padded as the fields themselves; of a scalar field (n, nstep).  With `reduce`,
+            as `Batch.rollout` returns.
 
         Raises:
-            ModelError, InstallationError: as there.
+            ModelError, InstallationError: as `Batch.rollout` does.
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
@@ -258,7 +258,7 @@ class MixedBatch:
         return result if how is None else over_worlds(how, result, chosen)
 
     def _roll(self, nstep: int, chosen: np.ndarray, control, out: dict[str, np.ndarray]) -> None:
-        """Steps under given controls, padded, or under a kernel; what is recorded goes into parts of padded arrays."""
+        """Runs steps with given padded controls or a kernel, and records into parts of padded arrays."""
         shares, after, first = [], [], 0
         for k, worlds in self._split(chosen):
             at, group = slice(first, first + len(worlds)), self.groups[k]
@@ -275,7 +275,7 @@ class MixedBatch:
             group.runner.measure_recorded(worlds, reads, result)
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
-        """Steps one after the other, with controls that a function computes between them."""
+        """Runs steps one after the other, with controls that a function computes between them."""
         shape = (len(chosen), *self._rooms.padded("ctrl"))
         for step in range(nstep):
             values = control_of_step(control(self, step), step, shape, self.dtype)
@@ -287,7 +287,7 @@ class MixedBatch:
         return [Share(self.groups[k].runner, worlds) for k, worlds in self._split(chosen)]
 
     def _run(self, nstep: int, shares: list[Share]) -> None:
-        """A call of all groups that have worlds in it."""
+        """Runs a call of all groups that have worlds in it."""
         if not shares:
             return
         run(nstep, shares)
@@ -300,33 +300,33 @@ class MixedBatch:
         return chosen_worlds(ids, self.nworld)
 
     def _split(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Groups that have some of these worlds, and which, by their numbers there."""
+        """Returns the groups that contain any of these worlds, with the worlds' numbers in the group."""
         group = self.group[chosen]
         return [(int(k), chosen[group == k] - self.starts[k]) for k in np.unique(group)]
 
     def _place(self, world) -> tuple[Batch, int]:
-        """The group of a world, and its number there."""
+        """Returns the group of a world, and its number in the group."""
         count("world", world, 0, self.nworld - 1)
         k = int(self.group[world])
         return self.groups[k], int(world - self.starts[k])
 
     def get_data(self, world: int):
-        """One world as an `fl.Data` in float64, forward computed."""
+        """Returns one world as an `fl.Data` in float64, forward computed."""
         group, own = self._place(world)
         return group.get_data(own)
 
     def get_model(self, world: int) -> Model:
-        """One world's model: a copy with its expanded fields."""
+        """Returns one world's model: a copy with its expanded fields."""
         group, own = self._place(world)
         return group.get_model(own)
 
-    # ---- keeping -----------------------------------------------------------------------------------------------------
+    # ---- checkpoints and copies --------------------------------------------------------------------------------------
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Copies of all that lasts, each group's under its number (`0.qpos`); for `restore`, np.savez, pickle."""
+        """Returns copies of all persistent data, keyed by group (`0.qpos`); for `restore`, np.savez, pickle."""
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
     def restore(self, kept) -> None:
-        """Take over a checkpoint, as `Batch.restore`; the worlds go on bit for bit."""
+        """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
         instance("restore", kept, Mapping, "what checkpoint() gave")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
         for key in kept:
@@ -356,7 +356,7 @@ class MixedBatch:
 
 
 def _pairs(models) -> list[tuple[Model, int]]:
-    """Models and numbers of worlds, checked."""
+    """Returns models and numbers of worlds, checked."""
     if isinstance(models, Model) or not hasattr(models, "__iter__"):
         raise ArgumentTypeError(f"MixedBatch: got {type(models).__name__}, allowed {ARGUMENTS}")
     pairs = list(models)

@@ -1,4 +1,4 @@
-"""Noise of sensors: none is computed in a step; the user adds it to values that are there."""
+"""Adds sensor noise.  A step computes none; the user adds it to computed values."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ KINDS = {DATATYPE_POSITIVE: "positive", DATATYPE_AXIS: "axis", DATATYPE_QUATERNI
 def add_sensor_noise(
     model: Model, sensordata: Data | Batch | np.ndarray, rng: np.random.Generator | int | None = None
 ) -> None:
-    """Add noise to the values of sensors, in place, each with the deviation `model.sensor_noise`.
+    """Adds normally distributed noise to sensor values in place, with the standard deviation `model.sensor_noise`.
 
-    A real value gets normal noise; a positive one, too, and stays at or above 0; an axis or a quaternion is turned by a
-    rotation vector of normal noise [rad], and keeps its length.  A distance of -1, where a ray meets nothing, stays.
-    The same generator, or seed, on values of the same shape gives the same noise.
+    Values of the types real and positive get additive noise; positive ones are then clipped at 0.  An axis or a
+    quaternion is rotated by a random rotation vector [rad], which preserves its length.  A distance of -1 (a ray
+    without a hit) does not change.  The same generator state or seed and the same shape give the same noise.
 
     Args:
         model: the model.
-        sensordata: a data or a batch, whose sensordata is changed until the next step computes it anew, or an array
+        sensordata: a `Data` or a batch, whose sensordata keeps the noise until the next step recomputes it, or an array
             (..., nsensordata) such as `rollout` records.
-        rng: source of the numbers, a seed for a new one, None for an unpredictable one.
+        rng: random number generator, a seed for a new one, or None for an unpredictable one.
 
     Raises:
-        ModelError: an array of another length or not of reals; the model is not the batch's.
+        ModelError: an array of another length or dtype; the model is not the batch's.
         UnsupportedFeatureError: the model has a sensor that is not computed.
 
     Source: MuJoCo's documentation, XML reference, sensor: the attribute noise, which MuJoCo itself does not use.
 
     Note:
-        A batch whose worlds differ in `sensor_noise` (`expand`) takes each world's own.
+        In a batch whose worlds differ in `sensor_noise` (`expand`), each world's value is used.
     """
     try:
         rng = np.random.default_rng(rng)
@@ -56,7 +56,7 @@ def add_sensor_noise(
 
 
 def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The array to change, and the deviations (..., nsensor)."""
+    """Returns the array to change, and the deviations (..., nsensor)."""
     if isinstance(sensordata, Data):
         return ready(model, sensordata).sensordata, model.sensor_noise
     if isinstance(sensordata, Batch):
@@ -73,14 +73,14 @@ def _target(model: Model, sensordata: Data | Batch | np.ndarray) -> tuple[np.nda
 
 
 def _kind(model: Model, i: int) -> str:
-    """How noise acts on sensor i."""
+    """Returns how noise acts on sensor i."""
     if model.sensor_type[i] == SENS_RANGEFINDER and model.sensor_intprm[i, 0] == RAYDATA_DIST:
         return "distance"
     return KINDS.get(int(model.sensor_datatype[i]), "real")
 
 
 def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.random.Generator) -> None:
-    """Noise on the values (..., n) of one sensor."""
+    """Adds noise to the values (..., n) of one sensor."""
     if kind in ("axis", "quaternion"):
         turn = deviation * rng.standard_normal((*values.shape[:-1], 3))
         values[...] = _turned_axis(values, turn) if kind == "axis" else product(values, exp(turn))
@@ -94,7 +94,7 @@ def _disturb(values: np.ndarray, kind: str, deviation: np.ndarray, rng: np.rando
 
 
 def _turned_axis(axis: np.ndarray, turn: np.ndarray) -> np.ndarray:
-    """Axes (..., 3) after rotations: Rodrigues' formula."""
+    """Returns axes (..., 3) after rotations, by Rodrigues' formula."""
     angle = np.linalg.norm(turn, axis=-1, keepdims=True)
     sine, versine = np.sinc(angle / np.pi), 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
     once = cross(turn, axis)

@@ -1,4 +1,4 @@
-"""The order in which a batch's worlds fill tiles, kept for some steps."""
+"""Computes the order in which a batch's worlds fill tiles, and keeps it for some steps."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from featherlane.simulation.tile.arrange import ARRANGEMENT, WORD, fill_tiles, p
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 from featherlane.simulation.tile.library import library
 
-LASTS = 8  # steps that an order serves: to make one takes a twentieth of the time of a step of humanoids
+LASTS = 8  # steps for which an order is kept: computing one takes a twentieth of the time of a step of humanoids
 
 
 class TileOrder:
-    """Of worlds that fill tiles of one width.
+    """Orders worlds for tiles of one width.
 
     Args:
         nworld: worlds of a call, at most.
@@ -37,10 +37,10 @@ class TileOrder:
         )
         self._nsignature = nsignature
         self._worlds = self._order = np.zeros(0, np.int64)
-        self._steps = 0  # left for which the order serves
+        self._steps = 0  # remaining steps for which the order is kept
 
     def of(self, worlds: np.ndarray, signature: np.ndarray, nstep: int) -> np.ndarray:
-        """The worlds tile by tile, for a call of so many steps.
+        """Returns the worlds tile by tile, for a call of nstep steps.
 
         Args:
             worlds: (n,) their numbers, ascending.
@@ -50,7 +50,7 @@ class TileOrder:
         order = self._order
         if self._steps <= 0 or not np.array_equal(worlds, self._worlds):
             order = self._arrange(worlds, signature)
-            # a call of a few worlds in between does not cost all others their order
+            # a call of a few worlds does not discard the order of all others
             if self._steps <= 0 or len(worlds) >= len(self._worlds):
                 self._worlds, self._order, self._steps = worlds.copy(), order, LASTS
         self._steps -= max(nstep, 1)

@@ -1,4 +1,4 @@
-"""`Worlds`: what a program can do with many worlds, whether of one model, of several, or spread over machines."""
+"""Defines `Worlds`, the common interface of batches of one model, of several models, or across machines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from featherlane.simulation.world.data import Data
 
 
 class Worlds(Protocol):
-    """Many worlds that step together: `Batch`, `MixedBatch` and `distributed.Batch`.
+    """Declares the common interface of `Batch`, `MixedBatch` and `distributed.Batch`: many worlds that step together.
 
-    A function that takes `Worlds` runs on each of the three.  They differ in what an array is: `Batch` has live arrays,
-    those of `MixedBatch` are padded to the widest model, and `distributed.Batch` returns copies.  State is therefore
-    set by assignment, as in `worlds.qpos = values`.
+    A function that takes `Worlds` accepts each of the three.  Their arrays differ: `Batch` has live arrays, those of
+    `MixedBatch` are padded to the widest model, and `distributed.Batch` returns copies.  Therefore, set the state by
+    assignment, as in `worlds.qpos = values`.
 
     State fields and derived fields are attributes under MuJoCo's names, with one row per world.
 
@@ -33,12 +33,12 @@ class Worlds(Protocol):
 
     @property
     def status(self) -> dict[str, np.ndarray]:
-        """Counts since the last reset of each world, by name, each (nworld,) int64."""
+        """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
         ...
 
     @property
     def failures(self) -> list[Any]:
-        """With `record_bad`, a list of `Failure`, each with the number of its world."""
+        """Returns, with `record_bad`, a list of `Failure`, each with the number of its world."""
         ...
 
     def __getattr__(self, name: str) -> Any: ...
@@ -76,7 +76,7 @@ class Worlds(Protocol):
         ...
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Returns copies of all that lasts, for `restore`, np.savez and pickle."""
+        """Returns copies of all persistent data, for `restore`, np.savez and pickle."""
         ...
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:

@@ -1,8 +1,8 @@
-"""The last states and inputs of each world of a batch, kept so that what went wrong can be looked at and replayed.
+"""Records the last states and inputs of each world of a batch, so that a failed step can be inspected and replayed.
 
-A ring of n places for each world holds all that lasts of it, as it was before each step.  Calls of one step copy rows;
-longer ones run in pieces, in which kernels write the state after each step beside the counts of `status`.  So the step
-in which a count grew is known, and with it what the world was in that step and in those before it.
+A ring buffer of n entries per world holds its persistent fields before each step.  Calls of one step copy rows.  Longer
+calls run in pieces, in which kernels write the state and the counts of `status` after each step.  These identify the
+step in which a count grew, and provide the states of that step and of those before it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.tile.fields import STATUS
 
 ALL = slice(None)
-MOST_FAILURES = 64  # kept until the user takes some out of the list: each holds states, all may hold copies of models
-PIECE_BYTES = 1 << 24  # of what kernels write in one piece
+MOST_FAILURES = 64  # limit of the list; the user may remove some: each holds states, all may hold copies of models
+PIECE_BYTES = 1 << 24  # limit of the memory that kernels write in one piece
 PIECE_STEPS = 64
 
 
 class Recorder:
-    """What a batch keeps of its last steps, and the failures that it found.
+    """Records the last steps of a batch and the failures found in them.
 
     Args:
         nworld: worlds.
-        n: steps that are kept of each.
+        n: steps to keep of each.
         kind: the class of the batch.
 
     Attributes:
-        failures: what was found, oldest first; of each world the first of each cause.
+        failures: the failures, oldest first: each world's first of each cause.
     """
 
     def __init__(self, nworld: int, n: int, kind: type):
@@ -43,17 +43,17 @@ class Recorder:
         self._start()
 
     def _start(self) -> None:
-        """Nothing is kept yet."""
-        self._held = np.zeros(self.nworld, np.int64)  # states that are kept, at most n
-        self._rings: dict[str, np.ndarray] = {}  # (n, nworld, ...): step k of a world stands at k modulo n
-        self._written: dict[str, np.ndarray] = {}  # what kernels write after each step
+        """Discards all records."""
+        self._held = np.zeros(self.nworld, np.int64)  # recorded states, at most n
+        self._rings: dict[str, np.ndarray] = {}  # (n, nworld, ...): step k of a world is at index k modulo n
+        self._written: dict[str, np.ndarray] = {}  # written by kernels after each step
         self._counts = np.zeros((0, len(STATUS)))
         self._given: dict[str, np.ndarray] = {}
         self._control: Kernel | None = None
         self._at: slice | np.ndarray = ALL  # the worlds of the call
-        self._together = False  # they are all worlds, and have taken equally many steps
-        self._is_open = False  # a piece began and has not ended
-        # the model and the fields of worlds' own as they were in the last call; and a copy for failures
+        self._together = False  # whether the call has all worlds, at equal step numbers
+        self._is_open = False  # whether a piece began and has not ended
+        # the model and the per-world model fields of the last call; and a copy for failures
         self._numbers: tuple = ()
         self._own: dict[str, np.ndarray] = {}
         self._frozen = None
@@ -67,12 +67,12 @@ class Recorder:
         self._start()
 
     def forget(self, worlds: slice | np.ndarray = ALL) -> None:
-        """These worlds were set anew: what they did before is not kept."""
+        """Discards the records of these worlds, whose state was set."""
         self._held[worlds] = 0
 
     # ---- around a piece of a call ------------------------------------------------------------------------------------
     def piece(self, nstep: int, worlds: WorldArrays) -> int:
-        """Steps of a call that may run at once."""
+        """Returns how many steps of a call to run as one piece."""
         if nstep == 1:
             return 1
         row = sum(worlds.rows[name].nbytes for name in _kept(worlds))
@@ -81,19 +81,19 @@ class Recorder:
     def before(
         self, worlds: WorldArrays, chosen: np.ndarray, given: dict[str, np.ndarray], control: Kernel | None
     ) -> None:
-        """Keep the state before a piece.
+        """Records the state before a piece.
 
         Args:
             worlds: the worlds.
-            chosen: those that will step.
+            chosen: the worlds that will step.
             given: the controls of the piece, (n, nstep, ...) by field.
-            control: the kernel that sets them, if one does.
+            control: the kernel that sets controls, or None.
         """
-        if self._is_open:  # an interrupt or an error came between
+        if self._is_open:  # an interrupt or an error ended the last piece early
             self.forget()
         self._is_open = True
         self._look_at_models(worlds)
-        # slices where they do: a tenth of the time of lists of worlds
+        # slices if possible: indexing by them takes a tenth of the time of lists of worlds
         everyone = len(chosen) == self.nworld and (chosen[1:] > chosen[:-1]).all()
         self._at = ALL if everyone else chosen
         self._together = bool(everyone and (self._taken == self._taken[0]).all())
@@ -107,7 +107,7 @@ class Recorder:
             self._put(name, 0, controls[:, 0])
 
     def written(self, worlds: WorldArrays) -> dict[str, np.ndarray]:
-        """Where kernels write what they come to in a piece of several steps: step by step, world by world."""
+        """Returns arrays into which kernels write the states of a piece of several steps, by step and world."""
         kept = [*_kept(worlds), "warning"]
         if [*self._written] != kept:
             n, rows = self.piece(PIECE_STEPS, worlds), worlds.rows
@@ -116,7 +116,7 @@ class Recorder:
         return self._written
 
     def after(self, worlds: WorldArrays, chosen: np.ndarray, nstep: int) -> None:
-        """Find what failed in the piece, and keep the states between its steps."""
+        """Finds failed steps of the piece, and records the states between its steps."""
         n, at, now = len(chosen), self._at, worlds.rows["warning"][self._at]
         held = self._held[at] + nstep
         if not np.array_equal(now, self._counts):
@@ -133,7 +133,7 @@ class Recorder:
         self._is_open = False
 
     def _put(self, name: str, k: int, rows: np.ndarray) -> None:
-        """Rows of the worlds of the call into their rings, as the state before step k of the piece."""
+        """Copies rows of the worlds of the call into their rings, as the state before step k of the piece."""
         if self._together:
             self._rings[name][(self._taken[0] + k) % self.n] = rows
         else:
@@ -142,7 +142,7 @@ class Recorder:
 
     # ---- models ------------------------------------------------------------------------------------------------------
     def _look_at_models(self, worlds: WorldArrays) -> None:
-        """Let go of what worlds did under another model than now: it could not be replayed."""
+        """Discards records from before an edit of the model, because they could not be replayed."""
         model, held = worlds.model, self._numbers
         buffers = (model.real_buffer, model.int_buffer, model.scalar_buffer)
         if not held or held[0] != model.revision or any(map(_differ, held[1], buffers)):
@@ -159,23 +159,23 @@ class Recorder:
                 self._own[name] = rows.copy()
 
     def _model(self, worlds: WorldArrays):
-        """The model as it is now, shared by all failures that it met."""
+        """Returns the present model, shared by all its failures."""
         if self._frozen is None:
             self._frozen = copy.deepcopy(worlds.model)
         return self._frozen
 
     # ---- failures ----------------------------------------------------------------------------------------------------
     def _look_at_counts(self, worlds: WorldArrays, chosen: np.ndarray, now: np.ndarray, nstep: int) -> np.ndarray:
-        """Make failures of the steps in which a world's status had a cause for the first time.
+        """Creates failures for the steps in which a world's status counted a cause for the first time.
 
         Args:
             worlds: the worlds.
-            chosen: those that stepped.
+            chosen: the worlds that stepped.
             now: their counts after the piece, (n, cause).
             nstep: steps of the piece.
 
         Returns:
-            The last step in which each of them was reset, (n,), -1 where none was.
+            The last step in which each of them was reset, (n,), or -1.
         """
         between = [self._written["warning"][: len(chosen), : nstep - 1]] if nstep > 1 else []
         counts = np.concatenate([self._counts[:, None], *between, now[:, None]], 1)
@@ -194,7 +194,7 @@ class Recorder:
         return np.where(reset.any(1), nstep - 1 - reset[:, ::-1].argmax(1), -1)
 
     def _failure(self, worlds: WorldArrays, w: int, i: int, k: int, turned: np.ndarray, reset: np.ndarray) -> Failure:
-        """A failure of world w in step k of the piece; for the others see `_states`."""
+        """Returns a failure of world w in step k of the piece; for the other arguments see `_states`."""
         return Failure(
             world=w,
             step=int(self._taken[w]) + k,
@@ -208,11 +208,11 @@ class Recorder:
         )
 
     def _states(self, w: int, i: int, k: int, reset: np.ndarray) -> dict[str, np.ndarray]:
-        """The last states of a world before step k of the piece and the one before it, (nstep, ...) each.
+        """Returns the recorded states of a world, up to that before step k of the piece, (nstep, ...) each.
 
         Args:
             w: the world.
-            i: its place in the call.
+            i: its index in the call.
             k: the step.
             reset: in which steps of the piece it was reset, (nstep,).
         """
@@ -232,15 +232,15 @@ class Recorder:
 
 
 def _kept(worlds: WorldArrays) -> tuple[str, ...]:
-    """Fields of worlds that are kept step by step."""
+    """Returns the names of fields that are recorded step by step."""
     return tuple(n for n in LASTING if n in worlds.rows and worlds.rows[n].size)
 
 
 def _bits(a: np.ndarray) -> np.ndarray:
-    """The numbers of an array as whole numbers of their bits, in a row."""
+    """Returns the bits of an array's elements as integers, flattened."""
     return np.ravel(a).view(f"u{a.itemsize}")
 
 
 def _differ(a: np.ndarray, b: np.ndarray) -> bool:
-    """Are the bits of two arrays of one shape and dtype others?"""
+    """Returns whether the bits of two arrays of one shape and dtype differ."""
     return not np.array_equal(_bits(a), _bits(b))

@@ -1,11 +1,11 @@
-"""Reductions over worlds whose bits do not depend on where the worlds are.
+"""Computes reductions over worlds whose bits do not depend on how the worlds are distributed.
 
-A sum of floating-point numbers depends on its order.  So worlds are added along one binary tree over their numbers,
-whoever adds: worlds 2k and 2k + 1, then pairs of pairs, ...  A node adds what lies whole inside its part, at most two
-blocks of each size, and the rest of the tree is added where the parts meet.
+A floating-point sum depends on its order.  Worlds are therefore always added along one binary tree over their numbers:
+worlds 2k and 2k + 1, then pairs of pairs, ...  A node adds the subtrees that lie entirely in its part, at most two
+blocks of each size.  The remaining levels are added when the parts are merged.
 
     numbers  0 1 2 3 4 5 | 6 7      a part has 0 to 5: blocks 0-3 and 4-5, another 6-7;
-             -+- -+- -+- | -+-      4-5 and 6-7 are added where they meet, then 0-3 and 4-7
+             -+- -+- -+- | -+-      4-5 and 6-7 are added at the merge, then 0-3 and 4-7
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NAMES = ("mean", "sum", "min", "max")
 
 
 class Histogram(NamedTuple):
-    """How many values fall between edges, over worlds.
+    """Counts how many values fall between edges, over worlds.
 
     Attributes:
-        edges: (nbin + 1,) ascending; the last bin has its right edge, too.
+        edges: (nbin + 1,) ascending; the last bin includes its right edge.
     """
 
     edges: tuple[float, ...]
@@ -37,10 +37,10 @@ Reduction = str | Histogram
 
 
 def checked(reduction: Any) -> Reduction:
-    """A reduction, by name or a `Histogram`.
+    """Returns a reduction, given by name or as a `Histogram`.
 
     Raises:
-        ModelError: there is no such one; edges that do not ascend.
+        ModelError: an unknown name; edges that do not ascend.
     """
     if isinstance(reduction, Histogram):
         edges = reals("edges", reduction.edges, EDGES)
@@ -55,10 +55,10 @@ def checked(reduction: Any) -> Reduction:
 
 
 def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
-    """Checks the arguments `reduce` and `out` of a rollout of so many worlds; returns the reduction.
+    """Checks the arguments `reduce` and `out` of a rollout of nworld worlds; returns the reduction.
 
     Raises:
-        ModelError: as `checked` does; `out` is no mapping, or given with a reduction; no world is reduced.
+        ModelError: as `checked` does; `out` is not a mapping, or given with a reduction; no world to reduce.
     """
     instance("out", out, Mapping | None, "a dict of arrays by name")
     if reduction is None:
@@ -72,15 +72,15 @@ def check_rollout(reduction: Any, out: Any, nworld: int) -> Reduction | None:
 
 
 def over_worlds(reduction: Reduction, recorded: Mapping[str, np.ndarray], worlds: np.ndarray) -> dict[str, np.ndarray]:
-    """Reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
+    """Returns reductions of recordings (n, nstep, ...) of the worlds with these numbers, by field."""
     return {name: merged(reduction, [reduced(reduction, rows, worlds)]) for name, rows in recorded.items()}
 
 
 def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
-    """What a node finds out about its worlds.
+    """Returns a node's partial reduction of its worlds.
 
     Args:
-        reduction: which.
+        reduction: the reduction.
         rows: (n, ...) values.
         worlds: (n,) numbers of the worlds among all.
     """
@@ -94,30 +94,30 @@ def reduced(reduction: Reduction, rows: np.ndarray, worlds: np.ndarray) -> Any:
 
 
 def merged(reduction: Reduction, parts: Sequence[Any]) -> np.ndarray:
-    """What nodes found out, together; at least one world is among them."""
+    """Merges the partial reductions of nodes, which have at least one world together."""
     if isinstance(reduction, Histogram):
         return np.sum(parts, axis=0)
     if reduction in ("min", "max"):
         some = [part for part in parts if part is not None]
         return (np.minimum if reduction == "min" else np.maximum).reduce(some)
     number = sum(n for n, _ in parts)
-    # 0.0: a zero has no sign that a part without worlds could take from it
+    # + 0.0 turns -0 into 0, so that the sign of a zero does not depend on parts without worlds
     total = _sum({key: value for _, blocks in parts for key, value in blocks.items()}) + 0.0
     return total / number if reduction == "mean" else total
 
 
 def _counts(rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """(..., nbin) how many of (n, ...) values fall into each bin; NaN falls into none."""
+    """Returns (..., nbin): how many of (n, ...) values fall into each bin; NaN falls into none."""
     flat = rows.reshape(len(rows), -1)
     counts = [np.histogram(column[~np.isnan(column)], edges)[0] for column in flat.T]
     return np.array(counts, np.int64).reshape(*rows.shape[1:], len(edges) - 1)
 
 
-Blocks = dict[tuple[int, int], np.ndarray]  # (level, number): sum over the worlds from number 2^level on
+Blocks = dict[tuple[int, int], np.ndarray]  # (level, number): sum over the 2^level worlds from number 2^level on
 
 
 def _blocks(rows: np.ndarray, worlds: np.ndarray) -> Blocks:
-    """Sums over the largest blocks between the first and the last of these worlds; others there count as zero."""
+    """Returns sums over the largest blocks between the first and the last of these worlds; missing worlds are zero."""
     if not len(rows):
         return {}
     first, end = int(worlds.min()), int(worlds.max()) + 1
@@ -136,7 +136,7 @@ def _blocks(rows: np.ndarray, worlds: np.ndarray) -> Blocks:
 
 
 def _sum(blocks: Blocks) -> np.ndarray:
-    """The sum of blocks, along the tree up to the level where one is left."""
+    """Returns the sum of blocks, along the tree up to the level at which one is left."""
     level = 0
     while True:
         here = sorted(number for k, number in blocks if k == level)

@@ -1,10 +1,10 @@
-"""Arrays that batches of different models share: a row per world, as wide as the widest model needs.
+"""Allocates arrays that batches of different models share: a row per world, as wide as the widest model needs.
 
     worlds of the first model     | qpos ............. |
                                   | qpos ............. |
     worlds of the second model    | qpos ...  0  0  0  |
 
-Each batch keeps its rows in its own part; what is left over at the end of a row is zero, and means nothing.
+Each batch stores its rows in its part of the array; unused entries at the end of a row are zero.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from featherlane.simulation.tile.fields import DATA
 
 
 class Rooms:
-    """Padded arrays by name, (nworld, n, ...), made when somebody asks for them.
+    """Holds padded arrays by name, (nworld, n, ...), allocated at the first access.
 
     Args:
         counts: worlds of each group.
-        sizes: of each group's fields, by name.
-        dtype: of all arrays but those of fields that are float64 at every precision.
+        sizes: sizes of each group's fields, by name.
+        dtype: dtype of all arrays except fields that are float64 at every precision.
 
     Attributes:
-        starts: (ngroup + 1,) where each group's rows begin, and where the last one's end.
+        starts: (ngroup + 1,) the first row of each group, and the end of the last one.
     """
 
     def __init__(self, counts: Sequence[int], sizes: Sequence[Mapping[str, int]], dtype: np.dtype):
@@ -34,34 +34,34 @@ class Rooms:
         self._arrays: dict[str, np.ndarray] = {}
 
     def dims(self, name: str) -> list[tuple[int, ...]]:
-        """The shape of a field in each group."""
+        """Returns the shape of a field in each group."""
         return [DATA[name].dims(sizes) for sizes in self.sizes]
 
     def padded(self, name: str) -> tuple[int, ...]:
-        """A shape that each group's fits into."""
+        """Returns the smallest shape that contains the shape of each group."""
         return tuple(int(n) for n in np.max(self.dims(name), axis=0))
 
     def zeros(self, name: str, lead: tuple[int, ...]) -> np.ndarray:
-        """Zeros of a field's padded shape behind other axes."""
+        """Returns zeros of a field's padded shape behind leading axes."""
         return np.zeros((*lead, *self.padded(name)), DATA[name].stored_as(self.dtype))
 
     def array(self, name: str) -> np.ndarray:
-        """The padded array of a field."""
+        """Returns the padded array of a field."""
         if name not in self._arrays:
             self._arrays[name] = self.zeros(name, (int(self.starts[-1]),))
         return self._arrays[name]
 
     def cut(self, name: str, group: int, rows: np.ndarray) -> np.ndarray:
-        """A view of padded rows (..., n, ...) of a group's worlds: what the group has of the field."""
+        """Returns a view of the used entries of padded rows (..., n, ...) of a group's worlds."""
         dims = self.dims(name)[group]
         return rows[(..., *(slice(n) for n in dims))]
 
     def rows(self, name: str, group: int) -> np.ndarray:
-        """A group's part of the padded array of a field."""
+        """Returns a group's part of the padded array of a field."""
         return self.cut(name, group, self.array(name)[self.starts[group] : self.starts[group + 1]])
 
     def mask(self, name: str) -> np.ndarray:
-        """(nworld, n, ...) where the numbers of a field mean something."""
+        """Returns (nworld, n, ...): which entries of a field are used."""
         mask = np.zeros((self.starts[-1], *self.padded(name)), bool)
         for group in range(len(self.sizes)):
             self.cut(name, group, mask[self.starts[group] : self.starts[group + 1]])[...] = True
@@ -69,11 +69,11 @@ class Rooms:
 
 
 class Room:
-    """A group's part of all these arrays."""
+    """Provides a group's part of all these arrays."""
 
     def __init__(self, rooms: Rooms, group: int):
         self.rooms, self.group = rooms, group
 
     def rows(self, field) -> np.ndarray:
-        """(nworld, n, ...) rows of a field for this group, in the array that all groups share."""
+        """Returns (nworld, n, ...) rows of a field for this group, in the array that all groups share."""
         return self.rooms.rows(field.name, self.group)

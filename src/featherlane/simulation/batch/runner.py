@@ -1,7 +1,7 @@
-"""`Runner`: how the calls of a batch run: threads, workspaces, plans of what enters and leaves tiles, pieces of calls.
+"""Defines `Runner`, which runs the calls of a batch: threads, workspaces, transfers of tiles, pieces of long calls.
 
-A long call runs in pieces.  A piece runs within one bytecode of the calling thread (`tile.work`), so an interrupt
-(Ctrl-C) finds all worlds of the call at the same step.  The Python code around a piece only prepares it and changes no
+A long call runs in pieces.  A piece runs within one bytecode of the calling thread (`tile.work`), so at an interrupt
+(Ctrl-C) all worlds of the call are at the same step.  The Python code around a piece only prepares it and changes no
 world.  A call may step several batches: each has a `Share` in it, and all shares use the same threads.
 """
 
@@ -46,9 +46,9 @@ from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.recordings import inputs_of_rollout
 
-NAMED = 8  # worlds that a warning names
-PIECE_SECONDS = 0.2  # how long an interrupt waits, about
-AT_ONCE = 1000  # steps of worlds in the first piece, whose time is not known yet
+NAMED = 8  # worlds that a warning lists
+PIECE_SECONDS = 0.2  # approximate delay of an interrupt
+AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
 
 
 class Runner:
@@ -57,16 +57,16 @@ class Runner:
     Args:
         arrays: the worlds.
         nthread: threads.
-        recorder: keeps the last steps of each world; None: nothing is kept.
-        warned: has a `BadNumberWarning` been emitted, or is none wanted?
-        at_once: steps of worlds that take PIECE_SECONDS, about.
+        recorder: records the last steps of each world; None: nothing is recorded.
+        warned: True if a `BadNumberWarning` has been emitted or none is wanted.
+        at_once: world steps that take about PIECE_SECONDS.
 
     Attributes:
         width: worlds of a tile.
-        turn: held by the call that is under way.
+        turn: a lock, held during a call.
         team: the threads.
-        watcher: called at the end of each call; None: nothing is.
-        disabled: bits of `opt.disableflags` that are set for these worlds besides the model's.
+        watcher: function called at the end of each call, or None.
+        disabled: bits of `opt.disableflags` that are set for these worlds in addition to the model's.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Runner:
         self.workspaces: dict[int, list[Workspace]] = {}  # by width, one for each thread
         self._shared: dict[int, ModelRows] = {}
         self._plans: dict[tuple[bool, bool, int], Plan] = {}  # of plain steps and forward passes
-        self._seen = (0, 0)  # revision of the arrays and number of expanded fields when these were made
+        self._seen = (0, 0)  # revision of the arrays and number of expanded fields when the plans were made
         self._orders: dict[int, TileOrder] = {}
         self._controls: dict[Kernel, UserFunction] = {}
         self._memory: np.ndarray | None = None
@@ -99,7 +99,7 @@ class Runner:
 
     # ---- steps -------------------------------------------------------------------------------------------------------
     def run(self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None) -> None:
-        """Run steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
+        """Runs steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
         if not len(chosen):
             return
         run(nstep, [Share(self, chosen, brought, taken, control)])
@@ -107,7 +107,7 @@ class Runner:
             self.warn_of_bad()
 
     def begin(self, nstep: int, share: Share) -> list[tuple[Plan, int]]:
-        """Plans that are ready to loop over their tiles, and how many there are of each."""
+        """Returns plans that are ready to loop over their tiles, and the number of tiles of each."""
         begun = []
         for width, part in self.parts(share.chosen):
             workspaces = self.prepare(width)
@@ -117,7 +117,7 @@ class Runner:
         return begun
 
     def ready(self) -> None:
-        """Allocate the arrays that a call may need."""
+        """Allocates the arrays that a call may need."""
         self.arrays.keep_sleep()
         if "sensordata" in self.arrays.bound:
             for name in fields_read(self.model) - {"sensordata"}:
@@ -125,7 +125,7 @@ class Runner:
         self.arrays.computed = True
 
     def after(self, chosen: np.ndarray) -> None:
-        """Evaluate user-defined sensors in plain Python and notify the watcher, after the steps of a call."""
+        """Evaluates user-defined sensors in plain Python and calls the watcher, after the steps of a call."""
         bound, measured = self.arrays.bound, not self.model.opt_disableflags & Disable.SENSOR
         if measured and "sensordata" in bound and plain_sensors(self.model):
             values, read = bound["sensordata"][chosen], lambda name: DATA[name].public(self._array(name))[chosen]
@@ -135,11 +135,11 @@ class Runner:
             self.watcher()
 
     def _array(self, name: str) -> np.ndarray:
-        """The array of a state field or of an output."""
+        """Returns the array of a state field or of an output."""
         return self.arrays.lasting(name) if name in LASTING else self.arrays.output(name)
 
     def warn_of_bad(self, first: int = 0) -> None:
-        """Warn once of worlds whose numbers turned bad; worlds are numbered from `first` on."""
+        """Warns once of worlds with non-finite or out-of-range values; `first` is the number of the first world."""
         rows = self.arrays.rows
         if self.warned or not rows["warning"][:, BAD_NUMBER].any():
             return
@@ -151,7 +151,7 @@ class Runner:
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:
-        """The kernel, checked when it is first used with the model as it is now."""
+        """Returns the kernel as a user function, checked at its first use with the present model."""
         known = self._controls.get(control)
         if known is None:
             known = self._controls[control] = control_function(self.model, control)
@@ -160,7 +160,7 @@ class Runner:
     def share(
         self, nstep: int, chosen: np.ndarray, control, result: Mapping[str, np.ndarray]
     ) -> tuple[Share, dict[str, np.ndarray]]:
-        """A rollout's share of a call, and the recordings that sensors of the user read, by field.
+        """Returns a rollout's share of a call, and the recordings that user-defined sensors read, by field.
 
         Args:
             nstep: steps.
@@ -183,14 +183,14 @@ class Runner:
         return Share(self, chosen, brought, [*result.items(), *reads.items()], kernel), reads
 
     def measure_recorded(self, chosen: np.ndarray, reads: Mapping[str, np.ndarray], result) -> None:
-        """Compute the user's sensors from the recordings of a rollout."""
+        """Computes user-defined sensors from the recordings of a rollout."""
         if "sensordata" in result and plain_sensors(self.model):
             cutoffs = self.arrays.expanded.shared_or_own("sensor_cutoff", chosen)
             fill(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
     # ---- queries -----------------------------------------------------------------------------------------------------
     def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds, which stay as they are.
+        """Returns the answer to a question about the present states of worlds, without changing them.
 
         Args:
             question: of `featherlane.simulation.query`, for as many worlds.
@@ -220,17 +220,17 @@ class Runner:
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ) -> Plan:
-        """A pass of at most n worlds, or copies or points of them, made ready.
+        """Returns a prepared plan of a pass over at most n worlds, or copies or points of them.
 
         Args:
-            loop: the stage that works through tiles.
+            loop: the stage that loops over tiles.
             n: worlds.
             brought, taken: rows (n, nstep, ...) of each step, by field.
-            load: rows (n, ...) of each world besides its own, by field.
+            load: additional rows (n, ...) of each world, by field.
             keeps: fields of the worlds that tiles load.
-            width: worlds of a tile; 0: as usual.
-            memory: (nworld, n) what worlds remember of their pairs.
-            sizes: of the loop's own record.
+            width: worlds of a tile; 0: the default.
+            memory: (nworld, n) cached data of candidate pairs.
+            sizes: sizes of the loop's record.
         """
         workspaces = self.prepare(width or self.width)
         kinds = {"load": [*self._load(keeps), *transfers(loop, load)]}
@@ -241,13 +241,13 @@ class Runner:
         return plan
 
     def step_plan(self, nstep: int, width: int, share: Share) -> Plan:
-        """The plan of steps or of a forward pass; without rows of the call it is kept until the arrays change."""
+        """Returns the plan of steps or a forward pass; a plan without rows of the call is cached."""
         forward, recorder = nstep == 0, self.recorder if nstep > 1 else None
         key, plain = (forward, recorder is not None, width), not share.brought and not share.taken
         if plain and not share.control and key in self._plans:
             return self._plans[key]
         rows, bound = self.arrays.rows, self.arrays.bound
-        # inputs are stored, too: a rollout sets controls, and a world that the engine resets clears its inputs
+        # inputs are stored, too: a rollout sets controls, and the reset of a world clears its inputs
         lasts = () if forward else (*EVOLVING, *SLEEP_ROWS, *MOCAP, *DROPPED)
         store = {name: rows[name] for name in (*lasts, *REPORTS) if name in rows} | bound
         taken = transfers(run_tiles, share.taken)
@@ -262,7 +262,7 @@ class Runner:
         return plan
 
     def _load(self, names) -> list[Transfer]:
-        """Transfers of fields that the batch keeps, and of the model's that differ by world, into tiles."""
+        """Returns transfers of the batch's fields and of per-world model fields into tiles."""
         rows, expanded = self.arrays.rows, self.arrays.expanded
         load = [Transfer(name, rows[name]) for name in names if name in rows]
         return load + [Transfer(name, a, MODEL) for name, a in expanded.items()]
@@ -271,20 +271,20 @@ class Runner:
         return sizes_wanted(self.model, self.arrays.nworld, fields)
 
     def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
-        """A plan that is ready to loop over its tiles, and how many there are."""
+        """Returns a plan that is ready to loop over its tiles, and the number of tiles."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self.arrange(chosen if part is None else part, plan.width, nstep)
         plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
         return plan, -(-len(order) // plan.width)
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Where worlds stand in the list of a call, which may name all of them in another order."""
+        """Returns indices of worlds in the list of a call, which may contain all of them in another order."""
         if len(chosen) == self.arrays.nworld and (chosen[1:] > chosen[:-1]).all():
             return order
         return np.argsort(chosen)[np.searchsorted(np.sort(chosen), order)]
 
     def pair_memory(self) -> np.ndarray:
-        """What each world remembers of its pairs, (nworld, n); it saves time, and changes no result."""
+        """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
         if self._memory is None:
             n = Workspace.sizes_of(self.model, self.arrays.ngiven, self.width)["nmemory"]
             self._memory = aligned((self.arrays.nworld, n))
@@ -292,11 +292,11 @@ class Runner:
 
     # ---- tiles -------------------------------------------------------------------------------------------------------
     def parts(self, chosen: np.ndarray) -> list[tuple[int, np.ndarray]]:
-        """Widths of tiles, and the worlds that step in them.
+        """Returns widths of tiles, and the worlds that step in them.
 
-        A pile of bodies has few couplings in common with other piles: side by side most lanes would be empty, and it is
-        2.3 times as fast alone.  So is, 1.2 to 1.4 times, a world without mates in its tile.  (Kernels for one world
-        are there in float64 only.)
+        Piles of bodies share few couplings, so in a common tile most lanes would be empty; a pile is 2.3 times as fast
+        in a tile of one world.  A world without others for its tile is 1.2 to 1.4 times as fast in a tile of one world.
+        (Kernels for one world exist in float64 only.)
         """
         if self.width == 1 or self.arrays.dtype != np.float64:
             return [(self.width, chosen)]
@@ -307,7 +307,7 @@ class Runner:
         return [(width, part) for width, part in parts if len(part)]
 
     def arrange(self, chosen: np.ndarray, width: int, nstep: int) -> np.ndarray:
-        """Worlds in the order in which they fill tiles: those that touched alike in their last step together."""
+        """Orders worlds for tiles: worlds with the same contacts in their last step are placed together."""
         if width == 1 or len(chosen) <= width:
             return chosen
         signature = self.arrays.rows["signature"]
@@ -316,7 +316,7 @@ class Runner:
         return self._orders[width].of(chosen, signature, nstep)
 
     def prepare(self, width: int) -> list[Workspace]:
-        """Workspaces of a width, one for each thread, for the arrays and the model as they are now."""
+        """Returns workspaces of a width, one for each thread, updated to the present arrays and model."""
         arrays = self.arrays
         seen, in_use = (arrays.revision, len(arrays.expanded)), arrays.expanded.in_use()
         if seen != self._seen:
@@ -346,11 +346,11 @@ class Runner:
 
 
 class Share(NamedTuple):
-    """What a call asks of a batch.
+    """Describes the part of a call that one batch runs.
 
     Attributes:
-        runner: of the batch.
-        chosen: (n,) its worlds that move, by number.
+        runner: runner of the batch.
+        chosen: (n,) numbers of the worlds to step.
         brought, taken: rows (n, nstep, ...) that each step reads and writes, by field.
         control: the kernel that each step calls.
     """
@@ -362,26 +362,26 @@ class Share(NamedTuple):
     control: UserFunction | None = None
 
     def of_steps(self, start: int, n: int) -> Share:
-        """The share of n steps from number `start` on."""
+        """Returns the share of n steps from number `start` on."""
         brought, taken = ([(name, a[:, start : start + n]) for name, a in pairs(r)] for r in (self.brought, self.taken))
         return Share(self.runner, self.chosen, brought, taken, self.control)
 
 
 def run(nstep: int, shares: Sequence[Share]) -> None:
-    """All worlds of the shares take nstep steps, or a forward pass where it is 0.
+    """Advances all worlds of the shares by nstep steps, or runs a forward pass if it is 0.
 
     Args:
         nstep: steps.
-        shares: of each batch, at least one.
+        shares: one for each batch, at least one.
 
     Raises:
-        RuntimeError: another call of one of the batches is under way.
+        RuntimeError: another call of one of the batches is running.
     """
     hold([share.runner.turn for share in shares], _run, nstep, shares)
 
 
 def _run(nstep: int, shares: Sequence[Share]) -> None:
-    """The call, while no other one works on the batches."""
+    """Runs the call, while the batches are locked against other calls."""
     for share in shares:
         share.runner.ready()
     recorded = any(share.runner.recorder is not None for share in shares)
@@ -393,7 +393,7 @@ def _run(nstep: int, shares: Sequence[Share]) -> None:
 
 
 def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None:
-    """The steps of a long call, or of one that is recorded."""
+    """Advances worlds in pieces, for a long call or one that is recorded."""
     first, done = shares[0].runner, 0
     while done < nstep:
         n = _piece(nstep - done, shares, number)
@@ -413,21 +413,21 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
 
 
 def _piece(nstep: int, shares: Sequence[Share], number: int) -> int:
-    """How many of nstep steps worlds take at once."""
+    """Returns how many of nstep steps to run as one piece."""
     recorders = [(s.runner.recorder, s.runner.arrays) for s in shares if s.runner.recorder is not None]
     room = [recorder.piece(nstep, arrays) for recorder, arrays in recorders]
     return min(room) if room else min(nstep, max(1, shares[0].runner.at_once // number))
 
 
 def _advance(nstep: int, shares: Sequence[Share]) -> None:
-    """All worlds of a call take nstep steps, or a forward pass."""
+    """Advances all worlds of a call by nstep steps, or runs a forward pass."""
     work([part for share in shares for part in share.runner.begin(nstep, share)], shares[0].runner.team)
     for share in shares:
         share.runner.after(share.chosen)
 
 
 def sizes_wanted(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:
-    """Returns what a step computes, as sizes of its record: outputs that are read, and histories of sensors (state)."""
+    """Returns sizes of a step's record that select what it computes: bound outputs and histories of sensors (state)."""
     sensors = "sensordata" in fields or bool((model.sensor_history[:, 0] > 0).any())
     fields = fields | fields_called_for(model, sensors)
     by_sensors = sensors and bool(np.isin(model.sensor_type, (SENS_E_POTENTIAL, SENS_E_KINETIC)).any())
@@ -435,15 +435,15 @@ def sizes_wanted(model: Model, nworld: int, fields: Set[str] = frozenset()) -> d
     wanted |= {"want_sensors": sensors, "want_frames": sensors or wanted["want_frames"]}
     wanted["want_all"] |= by_sensors
     wanted["keeps_list"] = nworld == 1
-    # `Runner.begin` sets the address of a control
+    # `Runner.begin` sets the address of the control kernel
     return {name: int(value) for name, value in wanted.items()} | {"user_control": 0}
 
 
 def begun_rollout(runner: Runner, control: np.ndarray, record: Mapping[str, np.ndarray]) -> Plan:
-    """Returns the plan of a rollout of all worlds, begun, for a caller that runs its loop over the tiles.
+    """Returns the prepared plan of a rollout of all worlds, for a caller that runs its loop over the tiles.
 
     Args:
-        runner: of the worlds.
+        runner: runner of the worlds.
         control: (nworld, nstep, nu) controls.
         record: field -> (nworld, nstep, n) array to record into.
     """

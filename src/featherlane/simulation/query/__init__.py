@@ -1,1 +1,1 @@
-"""Questions about a state: rays, distances, Jacobians, products."""
+"""Computes results from a state that are not part of a step: rays, distances, Jacobians, products."""

@@ -1,6 +1,6 @@
-"""Where tendons bend round geoms in the present states of worlds, for those who draw them.
+"""Finds where tendons wrap around geoms in the present states of worlds, for drawing them.
 
-What `fl.tendon_path` finds for one world, uncompiled, is found here in the tiles of a batch.
+`fl.tendon_path` computes this for one world, uncompiled; here it runs in the tiles of a batch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 
 class Arcs(NamedTuple):
-    """Arcs of n worlds, for each geom on a tendon's path, in the order of the paths.
+    """Holds arcs of n worlds, for each geom on a tendon's path, ordered as the paths.
 
     Attributes:
-        ends: (n, k, 2, 3) where the tendon meets the geom, and where it leaves it [m].
-        length: (n, k) of the arc between them [m]; -1 where the tendon leaves the geom alone.
+        ends: (n, k, 2, 3) points at which the tendon meets and leaves the geom [m].
+        length: (n, k) of the arc between them [m]; -1 if the tendon does not touch the geom.
     """
 
     ends: np.ndarray
@@ -32,12 +32,12 @@ class Arcs(NamedTuple):
 
 @stage
 def find_arc(m, d, k):
-    """The arc of the tendon round the geom of element k of all paths.
+    """Computes the arc of the tendon around the geom of element k of all paths.
 
     Source: as `fl.tendon_path`.
     Reads:  geom_xpos, geom_xmat, site_xpos.
     Writes: distance.*: where the tendon meets the geom, where it leaves it [m]; distance.*: the length between them
-            [m], -1 where it does not bend there.
+            [m], -1 if it does not wrap there.
     """
     start, geom, end = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     bends, first, last, length = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
@@ -64,7 +64,7 @@ def arc_tiles(m, d, b, thread, tile):
 
 
 class ArcsRoundGeoms(Question):
-    """The arcs of all tendons of some worlds.
+    """Queries the arcs of all tendons of some worlds.
 
     Args:
         model: the model.
@@ -80,9 +80,9 @@ class ArcsRoundGeoms(Question):
         self.length = np.empty((nworld, self.number, 1), dtype)
 
     def taken(self) -> dict[str, np.ndarray]:
-        """A step is a geom on a path."""
+        """Returns the rows of results; a step of the loop is a geom on a path."""
         return {"distance.fromto": self.ends, "distance.dist": self.length}
 
     def answer(self) -> Arcs:
-        """The arcs."""
+        """Returns the arcs."""
         return Arcs(self.ends.reshape(*self.ends.shape[:2], 2, 3), self.length[..., 0])

@@ -1,4 +1,4 @@
-"""Histories of controls from Python: what a delayed actuator sees, and what it shall have seen before a run.
+"""Reads and initializes histories of controls: the input of a delayed actuator, also before the start of a run.
 
 Source: MuJoCo mj_readCtrl, mj_initCtrlHistory.
 """
@@ -21,20 +21,20 @@ ORDERS = {"zoh": INTERP_ZOH, "linear": INTERP_LINEAR, "cubic": INTERP_CUBIC}
 
 
 def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None = None, interp: str = "") -> np.ndarray:
-    """The controls that an actuator acts on: those of a delay before `time`, not clamped.
+    """Returns the controls in effect of an actuator: those of one delay before `time`, not clamped.
 
     Args:
         model: the model.
         data: the world.
         actuator: name or number.
         time: seconds; None for `data.time`.
-        interp: `zoh`, `linear` or `cubic`: how a value between two samples is found; "" as the model says.
+        interp: `zoh`, `linear` or `cubic`, the interpolation between two samples; "" for the model's setting.
 
     Returns:
-        (ctrlnum,) a copy [1, or what the actuator takes]; of an actuator without a history its present controls.
+        (ctrlnum,) a copy [1, or the unit of the control]; of an actuator without a history its present controls.
 
     Raises:
-        UnknownNameError: no such actuator.
+        UnknownNameError: an unknown actuator.
         ModelError: an unknown `interp`; the model's sizes are not the data's.
 
     Source: MuJoCo mj_readCtrl.
@@ -54,7 +54,7 @@ def read_ctrl(model: Model, data: Data, actuator: str | int, time: float | None 
 def init_ctrl_history(
     model: Model, data: Data, actuator: str | int, values: ArrayLike, times: ArrayLike | None = None
 ) -> None:
-    """Fill the history of an actuator's controls.
+    """Fills the history of an actuator's controls.
 
     Args:
         model: the model.
@@ -64,8 +64,8 @@ def init_ctrl_history(
         times: (nsample,) their times [s], ascending; None: those that the history has.
 
     Raises:
-        UnknownNameError: no such actuator.
-        ModelError: the actuator has no history; shapes that do not fit; times that do not ascend.
+        UnknownNameError: an unknown actuator.
+        ModelError: the actuator has no history; invalid shapes; times that do not ascend.
 
     Source: MuJoCo mj_initCtrlHistory.
     """
@@ -84,7 +84,7 @@ def init_ctrl_history(
 
 
 def _fitting(values: ArrayLike, shape: tuple[int, int], what: str) -> np.ndarray:
-    """An array of that shape, (n,) where the second size is 1."""
+    """Returns an array of that shape, which may be given as (n,) if the second size is 1."""
     array = reals(what, values, f"are numbers {shape}")
     if not np.isfinite(array).all():
         raise ModelError(f"{what}: got a number that is not finite")
@@ -94,7 +94,7 @@ def _fitting(values: ArrayLike, shape: tuple[int, int], what: str) -> np.ndarray
 
 
 def _samples(model: Model, world: Data, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times (n,) and samples (n, dim) of an actuator, the oldest first."""
+    """Returns times (n,) and samples (n, dim) of an actuator, the oldest first."""
     n, dim, a = int(model.actuator_history[i, 0]), int(model.actuator_ctrlnum[i]), int(model.actuator_historyadr[i])
     turned = -(int(world.history[a + 1]) + 1)
     times = world.history[a + TIMES : a + TIMES + n]
@@ -103,7 +103,7 @@ def _samples(model: Model, world: Data, i: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _interpolated(times: np.ndarray, samples: np.ndarray, t: float, order: int) -> np.ndarray:
-    """The samples at time t: see `dynamics/actuator/history.py`."""
+    """Returns the samples interpolated at time t: see `dynamics/actuator/history.py`."""
     n = len(times)
     k = int(np.clip(np.searchsorted(times, t), 0, n - 1))
     if t <= times[0] + SAME_TIME or t >= times[-1] - SAME_TIME or abs(t - times[k]) < SAME_TIME:

@@ -1,4 +1,4 @@
-"""Distances of geoms in one world, and in the worlds of a batch: what is given is checked and shaped here."""
+"""Computes distances of geoms in one world, and in the worlds of a batch: checks arguments and shapes results."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from featherlane.simulation.world.data import Data, ready
 
 
 class Distances(NamedTuple):
-    """How far geoms are apart.
+    """Holds signed distances of geoms.
 
     Attributes:
-        distance: (...) [m], negative where they overlap; distmax where they are farther apart.
+        distance: (...) [m], negative if they overlap; distmax if they are farther apart.
         fromto: (..., 6) [m] in world axes: the nearest point of geom1, then that of geom2; zeros beyond distmax.
     """
 
@@ -49,9 +49,9 @@ def distance_tiles(m, d, b, thread, tile):
         write_records(b, thread, tile, s)
 
 
-# ---- what is given ------------------------------------------------------------------------------------------
+# ---- arguments ----------------------------------------------------------------------------------------------
 def _geoms(model: Model, name: str, value) -> np.ndarray:
-    """Numbers of geoms, given by name or number, one or many."""
+    """Returns numbers of geoms, given by name or number, one or many."""
     given = regular("geom1, geom2", value)
     if given.dtype.kind in "US":
         given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)
@@ -61,7 +61,7 @@ def _geoms(model: Model, name: str, value) -> np.ndarray:
 
 
 class Pairs(Question):
-    """Pairs of geoms as kernels take them, checked, and the rows of their results.
+    """Holds pairs of geoms as kernels take them, checked, and the rows of their results.
 
     Args:
         model: the model.
@@ -70,7 +70,7 @@ class Pairs(Question):
         geom1, geom2, distmax: as for `geom_distance`.
 
     Attributes:
-        shape: of the pairs.
+        shape: shape of the pairs.
         number: pairs of each world.
     """
 
@@ -107,46 +107,46 @@ class Pairs(Question):
             raise ModelError(f"geom {bare[0]}: its mesh has no hull, because nothing collides with it")
 
     def enter(self, workspace: Workspace) -> None:
-        """Tell a tile the limit."""
+        """Sets the limit of distances in a tile."""
         workspace.arrays["distance.limit"][0] = self.distmax
 
     def brought(self) -> dict[str, np.ndarray]:
-        """A step is a pair."""
+        """Returns the rows of pairs; a step of the loop is a pair."""
         return {"distance.geom": self.geom}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """Distance and nearest points of each pair."""
+        """Returns the rows of distance and nearest points of each pair."""
         return {"distance.dist": self.distance.reshape(*self.shape, 1), "distance.fromto": self.fromto}
 
     def answer(self) -> Distances:
-        """The results; of one pair in one world the distance is a number."""
+        """Returns the results; of one pair in one world the distance is a number."""
         return Distances(self.shaped(self.distance), self.shaped(self.fromto))
 
 
 # ---- public -------------------------------------------------------------------------------------------------
 def geom_distance(model: Model, data: Data, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf) -> Distances:
-    """Signed distances of pairs of geoms, and their nearest points.
+    """Computes signed distances of pairs of geoms, and their nearest points.
 
-    The depth of two convex shapes that overlap is the least distance by which one has to move to leave the other;
-    fromto then leads from the deepest point of geom1 against the direction of that motion.  Meshes are their hulls.
+    The depth of two overlapping convex shapes is the length of the shortest translation that separates them; fromto
+    then leads from the deepest point of geom1 against this translation.  Meshes are represented by their hulls.
 
     Args:
         model: the model.
         data: the world, with `kinematics` valid.
         geom1, geom2: geoms by name or number, one or arrays that broadcast.
-        distmax: distances from this on are not looked for [m].
+        distmax: the largest distance to search for [m].
 
     Returns:
         `Distances`: distance (...) [m] and fromto (..., 6) [m]; distmax and zeros for a pair that is farther apart.
 
     Raises:
-        ModelError: shapes that do not fit, a number out of range, a pair of planes or height fields, a geom whose shape
+        ModelError: invalid shapes, a number out of range, a pair of planes or height fields, a geom whose shape
             is a signed distance field.
-        UnknownNameError: no such geom.
+        UnknownNameError: an unknown geom.
 
-    Source: MuJoCo mj_geomDistance.  Deviation: all prisms of a height field that distmax can reach are asked, where
-        MuJoCo stops at the first 50; two planes or height fields are an error, where it answers distmax; so is a mesh
-        that nothing collides with, for it has no hull here.
+    Source: MuJoCo mj_geomDistance.  Deviation: all prisms of a height field within distmax are tested, while MuJoCo
+        stops at the first 50; two planes or height fields are an error, while MuJoCo returns distmax; a mesh without
+        collisions is an error, because it has no hull here.
     """
     check_model(model)
     pairs = Pairs(model, None, np.float64, geom1, geom2, distmax)

@@ -1,4 +1,4 @@
-"""Inverse dynamics of the worlds of a batch: what is given is checked and shaped here."""
+"""Computes inverse dynamics of the worlds of a batch: checks arguments and shapes results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from featherlane.simulation.tile.tiles import inverse_tiles
 
 
 class Accelerations(Question):
-    """Accelerations as kernels take them, checked, and the rows of the forces that give them.
+    """Holds accelerations as kernels take them, checked, and the rows of the resulting forces.
 
     Args:
         model: the model.
@@ -36,13 +36,13 @@ class Accelerations(Question):
             self.qacc = np.ascontiguousarray(rows).reshape(nworld, 1, model.nv)
 
     def brought(self) -> dict[str, np.ndarray]:
-        """The accelerations, where they are given."""
+        """Returns the rows of the accelerations, if they are given."""
         return {"qacc": self.qacc} if self.number else {}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """The forces."""
+        """Returns the rows of the forces."""
         return {"qfrc_inverse": self.force}
 
     def answer(self) -> np.ndarray:
-        """The forces, (nworld, nv)."""
+        """Returns the forces, (nworld, nv)."""
         return self.force[:, 0]

@@ -1,7 +1,7 @@
-"""Points, bodies and contacts of one world: Jacobians, velocities, forces.
+"""Computes Jacobians, velocities and forces of points, bodies and contacts of one world.
 
-A body, geom or site is given by name or number.  J qvel is the velocity of a point and the angular velocity of what
-carries it, in world axes.
+A body, geom or site is given by name or number.  J qvel is the velocity of a point and the angular velocity of the
+body that carries it, in world axes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
-# what object_velocity takes: kind -> (lookup, position, orientation)
+# kinds for object_velocity: kind -> (lookup, position, orientation)
 OBJECTS = {
     "body": ("body", "xipos", "ximat"),
     "xbody": ("body", "xpos", "xmat"),
@@ -40,7 +40,7 @@ def _vector(name: str, value) -> np.ndarray:
 
 
 class JacobianRoom:
-    """Memory for Jacobians of one world, and the stages that compute them, bound to it."""
+    """Holds memory for Jacobians of one world, and stages bound to it that compute them."""
 
     def __init__(self, workspace: Workspace):
         sizes = {"jac_nv": workspace.sizes["nv"], "jac_nbody": workspace.sizes["nbody"]}
@@ -52,7 +52,7 @@ class JacobianRoom:
 
 
 def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """(jacp, jacr) of object i of a kind, or of a point of body i."""
+    """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
     room = data.workspace.take_room(JacobianRoom)
     if point is not None:
         room.point[:] = point
@@ -63,7 +63,7 @@ def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) ->
 
 
 def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians of a point that moves with a body.
+    """Returns the Jacobians of a point that moves with a body.
 
     Args:
         model: the model.
@@ -72,10 +72,10 @@ def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndar
         body: the body that carries it.
 
     Returns:
-        (jacp, jacr), each (3, nv): velocity of the point and angular velocity of the body for each dof.
+        (jacp, jacr), each (3, nv): velocity of the point and angular velocity of the body for each DoF.
 
     Raises:
-        UnknownNameError: no such body.
+        UnknownNameError: an unknown body.
         ModelError: the point is not (3,).
 
     Source: Featherstone eq. 2.24; MuJoCo mj_jac.
@@ -85,10 +85,10 @@ def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndar
 
 
 def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a body's frame.
+    """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's frame.
 
     Raises:
-        UnknownNameError: no such body.
+        UnknownNameError: an unknown body.
 
     Source: MuJoCo mj_jacBody.
     """
@@ -97,10 +97,10 @@ def jac_body(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarra
 
 
 def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a body's centre of mass.
+    """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a body's centre of mass.
 
     Raises:
-        UnknownNameError: no such body.
+        UnknownNameError: an unknown body.
 
     Source: MuJoCo mj_jacBodyCom.
     """
@@ -109,12 +109,12 @@ def jac_body_com(model: Model, data: Data, body: Key) -> tuple[np.ndarray, np.nd
 
 
 def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
-    """Jacobian (3, nv) [m or 1] of the centre of mass of a body and all below it.
+    """Returns the Jacobian (3, nv) [m or 1] of the centre of mass of a body's subtree.
 
-    Zeros where they have no mass.
+    It is zero for a subtree without mass.
 
     Raises:
-        UnknownNameError: no such body.
+        UnknownNameError: an unknown body.
 
     Source: MuJoCo mj_jacSubtreeCom.
     """
@@ -128,10 +128,10 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
 
 
 def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a geom's centre.
+    """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a geom's centre.
 
     Raises:
-        UnknownNameError: no such geom.
+        UnknownNameError: an unknown geom.
 
     Source: MuJoCo mj_jacGeom.
     """
@@ -140,10 +140,10 @@ def jac_geom(model: Model, data: Data, geom: Key) -> tuple[np.ndarray, np.ndarra
 
 
 def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by dof], of a site.
+    """Returns the Jacobians (jacp, jacr), each (3, nv) [m or 1, and rad by DoF], of a site.
 
     Raises:
-        UnknownNameError: no such site.
+        UnknownNameError: an unknown site.
 
     Source: MuJoCo mj_jacSite.
     """
@@ -152,21 +152,21 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
 
 
 def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.ndarray:
-    """The generalized force of a force and a torque on a body.
+    """Returns the generalized force of a force and a torque on a body.
 
     Args:
         model: the model.
         data: the world, with `kinematics` and `com_pos` valid.
         force: (3,) in world axes [N].
         torque: (3,) in world axes [N m].
-        point: (3,) where the force acts, in world axes [m].
-        body: the body that it acts on.
+        point: (3,) point at which the force acts, in world axes [m].
+        body: the body on which it acts.
 
     Returns:
         (nv,) [N, N m], to be added to `data.qfrc_applied`.
 
     Raises:
-        UnknownNameError: no such body.
+        UnknownNameError: an unknown body.
         ModelError: a vector is not (3,).
 
     Source: MuJoCo mj_applyFT (which adds into an array).
@@ -176,21 +176,21 @@ def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.nd
 
 
 def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool = False) -> np.ndarray:
-    """Angular and linear velocity of a body, geom or site at its own origin.
+    """Returns the angular and linear velocity of a body, geom or site at its origin.
 
     Args:
         model: the model.
         data: the world, with `com_vel` valid.
         kind: `body` (at its centre of mass), `xbody` (at its frame), `geom` or `site`.
         key: name or number.
-        local: in the object's own axes; else in world axes.
+        local: in the object's axes; else in world axes.
 
     Returns:
         (6,): rotation [rad/s], then translation [m/s].
 
     Raises:
         ModelError: another kind.
-        UnknownNameError: no such object.
+        UnknownNameError: an unknown object.
 
     Source: MuJoCo mj_objectVelocity.
     """
@@ -206,7 +206,7 @@ def object_velocity(model: Model, data: Data, kind: str, key: Key, local: bool =
 
 
 def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
-    """The force of a contact as the solver left it, in the contact's frame.
+    """Returns the force that the solver computed for a contact, in the contact's frame.
 
     Args:
         model: the model.
@@ -216,11 +216,11 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     Returns:
         (6,): force along the normal and the two tangents [N], then torque about them [N m], zero in dimensions 1 and 3;
         zeros for a contact without rows.  It acts on the second geom's body, its opposite on the first's.  An adhesive
-        contact's normal force is that of its rows less its adhesion: negative where it pulls.
+        contact's normal force is that of its rows minus its adhesion: negative if it pulls.
 
     Raises:
-        IndexError: no such contact.
-        ModelError: no whole number.
+        IndexError: an unknown contact.
+        ModelError: not an integer.
 
     Source: MuJoCo mj_contactForce.
     """

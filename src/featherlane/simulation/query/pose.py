@@ -1,4 +1,4 @@
-"""Where the bodies of worlds are in their present states, which stay as they are: what a picture asks for."""
+"""Computes poses of bodies in the present states of worlds without changing them, for rendering."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pose_tiles(m, d, b, thread, tile):
 
 
 class Poses(Question):
-    """Fields that `kinematics` and `frames` write, of some worlds.
+    """Queries fields that `kinematics` and `frames` write, of some worlds.
 
     Args:
         model: the model.
@@ -47,9 +47,9 @@ class Poses(Question):
         }
 
     def taken(self) -> dict[str, np.ndarray]:
-        """The fields."""
+        """Returns the rows of the fields."""
         return self.rows
 
     def answer(self) -> dict[str, np.ndarray]:
-        """The fields by name, (nworld, ...)."""
+        """Returns the fields by name, (nworld, ...)."""
         return {name: rows[:, 0] for name, rows in self.rows.items()}

@@ -1,8 +1,8 @@
-"""Positions as points of a curved space: velocities move them, and the velocity between two of them.
+"""Integrates and differentiates positions on the configuration manifold.
 
-NumPy in and out, any number of leading axes.  A position (nq,) has a unit quaternion for each free and ball joint where
-a velocity (nv,) has a rotation vector in the joint's child frame, so the sum of the two is (+): exp on quaternions.
-Source: MuJoCo mj_integratePos, mj_differentiatePos, mj_normalizeQuat.
+All functions take and return NumPy arrays with any number of leading axes.  A position (nq,) has a unit quaternion for
+each free and ball joint; a velocity (nv,) has a rotation vector in the joint's child frame.  Their sum (+) is therefore
+the exponential map on quaternions.  Source: MuJoCo mj_integratePos, mj_differentiatePos, mj_normalizeQuat.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from featherlane.spatial.rotation import conjugate, exp, log, product, unit
 
 
 def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> np.ndarray:
-    """Positions after moving with constant velocities for a time: qpos (+) dt qvel.
+    """Returns positions after moving with constant velocities for a time: qpos (+) dt qvel.
 
     Args:
         model: the model.
@@ -30,7 +30,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
         (..., nq), a new array; quaternions have unit length.
 
     Raises:
-        ModelError: shapes that do not fit, a time that is no number.
+        ModelError: invalid shapes, a time that is not a number.
 
     Source: MuJoCo mj_integratePos (which works in place).
     """
@@ -46,7 +46,7 @@ def integrate_pos(model: Model, qpos: ArrayLike, qvel: ArrayLike, dt: float) -> 
 
 
 def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLike) -> np.ndarray:
-    """The constant velocities that take one position to another in a given time: (qpos2 (-) qpos1) / dt.
+    """Returns the constant velocities that move one position to another in a given time: (qpos2 (-) qpos1) / dt.
 
     Args:
         model: the model.
@@ -55,10 +55,10 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
         qpos2: positions (..., nq) at the end; leading axes broadcast.
 
     Returns:
-        (..., nv) [m/s, rad/s]; bodies turn the shorter way round, by at most pi.
+        (..., nv) [m/s, rad/s]; rotations take the shorter way, at most pi.
 
     Raises:
-        ModelError: shapes that do not fit, dt = 0.
+        ModelError: invalid shapes, dt = 0.
 
     Source: MuJoCo mj_differentiatePos.
     """
@@ -75,17 +75,17 @@ def differentiate_pos(model: Model, dt: float, qpos1: ArrayLike, qpos2: ArrayLik
 
 
 def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
-    """Positions with all quaternions of unit length.
+    """Returns positions with all quaternions scaled to unit length.
 
     Args:
         model: the model.
         qpos: positions (..., nq) [m, rad, quaternions].
 
     Returns:
-        (..., nq), a new array; a quaternion without length becomes the identity.
+        (..., nq), a new array; a zero quaternion becomes the identity.
 
     Raises:
-        ModelError: a shape that does not fit.
+        ModelError: an invalid shape.
 
     Source: MuJoCo mj_normalizeQuat (which works in place).
     """
@@ -96,9 +96,9 @@ def normalize_quat(model: Model, qpos: ArrayLike) -> np.ndarray:
     return out
 
 
-# ---- where coordinates stand -----------------------------------------------------------------------------------------
+# ---- addresses of coordinates ----------------------------------------------------------------------------------------
 def _time(dt) -> float:
-    """One real number."""
+    """Returns one real number, checked."""
     given = reals("dt", dt, "is a number")
     if given.ndim:
         raise ModelError(f"dt: got shape {given.shape}, allowed is a number")
@@ -106,7 +106,7 @@ def _time(dt) -> float:
 
 
 def _fitting(**given) -> list[np.ndarray]:
-    """Arrays in float64 with their leading axes broadcast, from name = (value, length of the last axis)."""
+    """Returns float64 arrays with their leading axes broadcast, from name = (value, length of the last axis)."""
     arrays = []
     for name, (value, n) in given.items():
         a = reals(name, value, f"are numbers (..., {n})")
@@ -122,7 +122,7 @@ def _fitting(**given) -> list[np.ndarray]:
 
 
 def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Places in qpos of all coordinates that are no quaternions, and their dofs."""
+    """Returns addresses in qpos of all coordinates except quaternions, and their DoFs."""
     free, single = is_free(model.jnt_type), is_scalar(model.jnt_type)
     position, dof = (
         np.concatenate([_span(adr[free], 3).ravel(), adr[single]]) for adr in (model.jnt_qposadr, model.jnt_dofadr)
@@ -131,7 +131,7 @@ def _plain(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Places in qpos of the quaternions (n, 4), and their dofs (n, 3)."""
+    """Returns addresses in qpos of the quaternions (n, 4), and their DoFs (n, 3)."""
     turning = has_quaternion(model.jnt_type)
     shift = np.where(is_free(model.jnt_type), 3, 0)
     position, dof = ((adr + shift)[turning] for adr in (model.jnt_qposadr, model.jnt_dofadr))
@@ -139,5 +139,5 @@ def _quaternions(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _span(first: np.ndarray, n: int) -> np.ndarray:
-    """(k, n): first, first + 1, ..."""
+    """Returns (k, n): first, first + 1, ..."""
     return first[:, None] + np.arange(n)

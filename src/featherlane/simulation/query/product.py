@@ -1,4 +1,4 @@
-"""Products and solves with the joint-space inertia matrix of one world, for any number of vectors."""
+"""Computes products and solves with the joint-space inertia matrix of one world, for any number of vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from featherlane.simulation.world.data import Data, ready
 
 
 def solve_m(model: Model, data: Data, x) -> np.ndarray:
-    """M^-1 x, by the factors that `factor_m` left.
+    """Returns M^-1 x, from the factors of `factor_m`.
 
     Args:
         model: the model.
@@ -35,7 +35,7 @@ def solve_m(model: Model, data: Data, x) -> np.ndarray:
 
 
 def half_solve(model: Model, data: Data, x) -> np.ndarray:
-    """D^-1/2 L^-T x, whose square is x^T M^-1 x, by the factors that `factor_m` left.
+    """Returns D^-1/2 L^-T x, whose square is x^T M^-1 x, from the factors of `factor_m`.
 
     Args:
         model: the model.
@@ -48,13 +48,13 @@ def half_solve(model: Model, data: Data, x) -> np.ndarray:
     Raises:
         ModelError: the last axis of x is not nv long.
 
-    Source: MuJoCo mj_solveM2 (which is given D^-1/2).
+    Source: MuJoCo mj_solveM2 (which takes D^-1/2 as an argument).
     """
     return _apply(model, data, x, _half_solve, "qvec")
 
 
 def mul_m(model: Model, data: Data, x) -> np.ndarray:
-    """M x, with the matrix that `crb` left.
+    """Returns M x, with the matrix of `crb`.
 
     Args:
         model: the model.
@@ -73,7 +73,7 @@ def mul_m(model: Model, data: Data, x) -> np.ndarray:
 
 
 def full_m(model: Model, data: Data) -> np.ndarray:
-    """The joint-space inertia matrix dense and symmetric, (nv, nv) [kg, kg m, kg m^2], as `crb` left it.
+    """Returns the joint-space inertia matrix of `crb`, dense and symmetric, (nv, nv) [kg, kg m, kg m^2].
 
     Source: MuJoCo mj_fullM.
     """
@@ -85,7 +85,7 @@ def full_m(model: Model, data: Data) -> np.ndarray:
 
 
 def _apply(model: Model, data: Data, x, stage: Stage, result: str) -> np.ndarray:
-    """The stage on each vector of x; its answer stands in the field `result`."""
+    """Runs the stage on each vector of x; its result is in the field `result`."""
     ready(model, data)
     x = reals("x", x, f"are numbers (..., {model.nv})")
     if x.shape[-1:] != (model.nv,):

@@ -1,4 +1,4 @@
-"""A question to worlds: what is asked of a batch in its present states, which it then leaves as they are."""
+"""Defines `Question`, a query about the present states of a batch's worlds, which it does not change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from featherlane.simulation.tile.workspace import Workspace
 
 
 class Question(ABC):
-    """What is asked, checked, as rows that tiles take in, and rows of answers.
+    """Holds checked arguments as rows that are loaded into tiles, and rows of results.
 
     Attributes:
-        loop: the stage that works through tiles.
-        reads: fields of a world that the answer depends on.
-        number: how many things are asked of each world: steps of the loop.
-        single: whether each world is asked one thing, and answers have no axis for it.
+        loop: the stage that loops over tiles.
+        reads: fields of a world that the result depends on.
+        number: queries per world, which are steps of the loop.
+        single: whether each world has one query, and results have no axis for it.
     """
 
     loop: Stage
@@ -27,20 +27,20 @@ class Question(ABC):
     single: bool = False
 
     def brought(self) -> dict[str, np.ndarray]:
-        """Field -> rows (n, number, ...) of what n worlds are asked."""
+        """Returns field -> rows (n, number, ...) of the arguments for n worlds."""
         return {}
 
     @abstractmethod
     def taken(self) -> dict[str, np.ndarray]:
-        """Field -> rows (n, number, ...) of their answers."""
+        """Returns field -> rows (n, number, ...) of their results."""
 
     @abstractmethod
     def answer(self) -> Any:
-        """The answers, as a user gets them."""
+        """Returns the results in the form that users get."""
 
     def enter(self, workspace: Workspace) -> None:  # noqa: B027
-        """Tell a tile what all worlds are asked alike."""
+        """Sets arguments that all worlds share in a tile."""
 
     def shaped(self, rows: np.ndarray) -> Any:
-        """Answers (n, number, ...) of n worlds as a user gets them; a number where there is no axis."""
+        """Returns results (n, number, ...) of n worlds in the form that users get; a number if no axis is left."""
         return rows[:, 0] if self.single else rows[()]

@@ -1,4 +1,4 @@
-"""Rays of one world, and of the worlds of a batch: what is given is checked, cast and shaped here."""
+"""Casts rays in one world, and in the worlds of a batch: checks arguments and shapes results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
-MANY = 4  # tiles full of rays of one world from which on they go side by side
+MANY = 4  # number of full tiles of one world's rays from which rays are processed W at a time
 
 
 class Hits(NamedTuple):
-    """Where rays meet a surface first.
+    """Holds the first intersections of rays with surfaces.
 
     Attributes:
-        distance: (...) in lengths of the ray's direction, [m] where that is a unit vector; -1 where nothing is met.
-        geom: (...) int32, the geom that is met; -1 where none is.
-        normal: (..., 3) outward unit normal of its surface in world axes; zero where nothing is met.
+        distance: (...) in lengths of the ray's direction, [m] for a unit vector; -1 without a hit.
+        geom: (...) int32, the geom that is hit; -1 without a hit.
+        normal: (..., 3) outward unit normal of its surface in world axes; zero without a hit.
     """
 
     distance: np.ndarray
@@ -85,9 +85,9 @@ def cast_tiles(m, d, b, thread, tile):
         write_records(b, thread, tile, s)
 
 
-# ---- what is given ------------------------------------------------------------------------------------------
+# ---- arguments ----------------------------------------------------------------------------------------------
 def _group_mask(geomgroup) -> np.ndarray:
-    """Which groups of geoms are seen, (6,) bool."""
+    """Returns which groups of geoms are tested, (6,) bool."""
     if geomgroup is None:
         return np.ones(NGROUP, bool)
     mask = regular("geomgroup", geomgroup)
@@ -97,7 +97,7 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 
 def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
-    """Numbers of the geoms that rays can meet: visible, of a group that is seen, and moving unless static ones are."""
+    """Returns numbers of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
     seen = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     )
@@ -107,7 +107,7 @@ def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
 
 
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
-    """Refuse rays where they would have to meet a signed distance field.
+    """Raises an error for rays that would be tested against a signed distance field.
 
     Raises:
         UnsupportedFeatureError: with the name of each.
@@ -121,7 +121,7 @@ def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
 
 
 def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
-    """The body that each ray passes through, -1 for none."""
+    """Returns the body that each ray passes through, -1 for none."""
     if isinstance(bodyexclude, str):
         bodyexclude = model.body(bodyexclude).id
     if isinstance(bodyexclude, int) and -1 <= bodyexclude < model.nbody:
@@ -136,7 +136,7 @@ def _excluded(model: Model, bodyexclude, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _vectors(name: str, value) -> np.ndarray:
-    """Finite vectors (..., 3)."""
+    """Returns finite vectors (..., 3), checked."""
     vectors = reals(name, value, "are numbers (..., 3)")
     if vectors.shape[-1:] != (3,):
         raise ModelError(f"{name}: got shape {vectors.shape}, allowed is (..., 3)")
@@ -146,7 +146,7 @@ def _vectors(name: str, value) -> np.ndarray:
 
 
 def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, ...]]:
-    """Points, unit directions, the directions' lengths, and the shape of the rays' results."""
+    """Returns points, unit directions, the directions' lengths, and the shape of the rays' results."""
     point, direction = _vectors("point", point), _vectors("direction", direction)
     length = np.sqrt(np.einsum("...i,...i", direction, direction))
     if not ((length >= MINVAL) & (length < np.inf)).all():
@@ -166,16 +166,16 @@ def _cutoff(cutoff) -> float:
 
 
 class Rays(Question):
-    """Rays as kernels take them: rows of reals, checked, and the rows of their results.
+    """Holds rays as kernels take them: rows of reals, checked, and the rows of their results.
 
     Args:
         model: the model.
-        nworld: worlds with rays of their own, None for one world and rays of any shape.
+        nworld: worlds with separate rays, None for one world and rays of any shape.
         dtype: float64 or float32.
         point, direction, geomgroup, flg_static, bodyexclude, cutoff: as for `ray`.
 
     Attributes:
-        shape: of the rays.
+        shape: shape of the rays.
         number: rays of each world.
         point, direction, exclude: of each ray, in one piece of memory.
         distance, geom, normal: of each hit, in another.
@@ -201,29 +201,29 @@ class Rays(Question):
         self.exclude[...] = _excluded(model, bodyexclude, shape)
 
     def enter(self, workspace: Workspace) -> None:
-        """Tell a tile what rays can meet."""
+        """Sets the geoms to test in a tile."""
         workspace.arrays["ray.seen"][: len(self.seen)] = self.seen
         workspace.arrays["ray.ngeom"][0] = len(self.seen)
         workspace.arrays["ray.cutoff"][0] = self.cutoff
 
     def brought(self) -> dict[str, np.ndarray]:
-        """A step is a ray."""
+        """Returns the rows of rays; a step of the loop is a ray."""
         exclude = self.exclude.reshape(*self.shape, 1)
         return {"ray.point": self.point, "ray.direction": self.direction, "ray.exclude": exclude}
 
     def taken(self) -> dict[str, np.ndarray]:
-        """What each ray meets."""
+        """Returns the rows of each ray's hit."""
         distance, geom = (a.reshape(*self.shape, 1) for a in (self.distance, self.geom))
         return {"ray.distance": distance, "ray.geom": geom, "ray.normal": self.normal}
 
     def answer(self) -> Hits:
-        """Results, distances in lengths of the rays' directions."""
+        """Returns the results, distances in lengths of the rays' directions."""
         distance = np.where(self.geom < 0, -1.0, self.distance / self.length).astype(self.distance.dtype)
         return Hits(self.shaped(distance), self.shaped(self.geom.astype(np.int32)), self.shaped(self.normal))
 
 
 def _tile(data: Data, nray: int) -> Workspace:
-    """The data's own tile, or, for many rays, a wider one with the same frames in each lane: 3 times as fast."""
+    """Returns the data's tile, or, for many rays, a wider one with the same frames in each lane: 3 times as fast."""
     width = processor.tile_width(np.float64)
     if nray < MANY * width:
         return data.workspace
@@ -247,30 +247,30 @@ def ray(
     bodyexclude: ArrayLike | str | None = -1,
     cutoff: float = np.inf,
 ) -> Hits:
-    """Where rays meet the first surface of a geom.
+    """Computes the first intersections of rays with surfaces of geoms.
 
     Args:
         model: the model.
         data: the world, with `kinematics` valid.
-        point: where rays start, (3,) or (..., 3) in world axes [m].
-        direction: where they go, (3,) or (..., 3), of any length.
-        geomgroup: six flags, which groups of geoms are seen; None for all.
-        flg_static: whether geoms that are welded to the world are seen.
-        bodyexclude: a body whose geoms are not seen, by name or number, or one number for each ray; -1 for none.
-        cutoff: surfaces from this distance on are not seen [m].
+        point: start of the rays, (3,) or (..., 3) in world axes [m].
+        direction: direction of the rays, (3,) or (..., 3), of any length.
+        geomgroup: six flags, which groups of geoms are tested; None for all.
+        flg_static: whether geoms that are welded to the world are tested.
+        bodyexclude: a body whose geoms are not tested, by name or number, or one number for each ray; -1 for none.
+        cutoff: surfaces from this distance on are ignored [m].
 
     Returns:
         `Hits`: distance (...) in lengths of the direction, geom (...), outward normal (..., 3); -1, -1 and zeros for
-        a ray that meets nothing.  For one ray distance and geom are numbers.
+        a ray without a hit.  For one ray distance and geom are numbers.
 
     Raises:
-        ModelError: shapes that do not fit, a direction without length, a number that is not finite, or out of range.
-        UnknownNameError: no such body.
-        UnsupportedFeatureError: a signed distance field is among the geoms that are seen, with its name.
+        ModelError: invalid shapes, a direction without length, a number that is not finite, or out of range.
+        UnknownNameError: an unknown body.
+        UnsupportedFeatureError: a signed distance field is among the tested geoms, with its name.
 
-    Source: MuJoCo mj_ray, mj_multiRay: planes are met from above, all else from inside, too; a geom whose own or
-        whose material's alpha is 0 is not seen; of a mesh its triangles are met, not its hull.  Deviation: `cutoff` is
-        of surfaces, where mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
+    Source: MuJoCo mj_ray, mj_multiRay: planes are hit from above, all other geoms from inside, too; a geom is ignored
+        if its alpha or its material's is 0; for a mesh, the triangles are tested, not the hull.  Deviation: `cutoff`
+        applies to surfaces, while mj_multiRay drops geoms whose bounding sphere is farther, planes by their centre.
     """
     check_model(model)
     check_geoms(model, geomgroup, flg_static)

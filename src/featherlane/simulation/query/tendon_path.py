@@ -1,7 +1,7 @@
-"""The way of a tendon through space, as it is drawn: sites, and the two ends of each arc round a geom.
+"""Computes the path of a tendon for drawing: sites, and the two ends of each arc around a geom.
 
-Lengths and moments do not need it, so a step does not keep it: it is found on request, by the same functions that
-measure the way (dynamics/tendon/wrap.py), uncompiled.
+Lengths and moments do not depend on it, so a step does not store it.  It is computed on request, uncompiled, by the
+functions that measure the path's length (dynamics/tendon/wrap.py).
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from featherlane.model.enums import WRAP_JOINT, WRAP_PULLEY, WRAP_SPHERE
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.world.data import Data, ready
 
-ON_SITE, AT_PULLEY = -1, -2  # what stands in `obj` beside geoms
+ON_SITE, AT_PULLEY = -1, -2  # values of `obj` that are not geoms
 
 
 class TendonPath(NamedTuple):
-    """Points along a spatial tendon.
+    """Holds points along a spatial tendon.
 
     Attributes:
         pos: (n, 3) [m] in world axes.  At a pulley, where one branch ends and the next one begins, zeros.
-        obj: (n,) the geom that the point lies on, -1: a site, -2: a pulley.
+        obj: (n,) the geom of the point, -1: a site, -2: a pulley.
     """
 
     pos: np.ndarray
     obj: np.ndarray
 
     def branches(self) -> list[np.ndarray]:
-        """The polylines (k, 3) between pulleys."""
+        """Returns the polylines (k, 3) between pulleys."""
         parts = np.split(self.pos, np.flatnonzero(self.obj == AT_PULLEY))
         return [part[1:] if i else part for i, part in enumerate(parts)]
 
 
 def _arc(m, d, k: int) -> list[np.ndarray]:
-    """The two ends of the arc round the geom of element k; none where the tendon leaves the geom alone."""
+    """Returns the two ends of the arc around the geom of element k; none if the tendon does not touch the geom."""
     start, geom, end = (int(m.wrap_objid[k + i]) for i in (-1, 0, 1))
     bends, first, last, _ = wrap(m, d, start, end, geom, m.wrap_type[k], m.wrap_sideid[k])
     return [np.ravel(point) for point in (first, last)] if np.all(bends) else []
 
 
 def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
-    """The way of a tendon through space.
+    """Computes the path of a tendon.
 
     Args:
         model: the model.
@@ -52,10 +52,10 @@ def tendon_path(model: Model, data: Data, tendon: str | int) -> TendonPath:
         tendon: name or number of the tendon.
 
     Returns:
-        Its points; none for a fixed tendon, which has no way.
+        Its points; none for a fixed tendon, which has no path.
 
     Raises:
-        UnknownNameError: no such tendon.
+        UnknownNameError: an unknown tendon.
 
     Source: MuJoCo mj_tendon, whose `wrap_xpos` and `wrap_obj` from `ten_wrapadr` on these are.
     """

@@ -1,1 +1,1 @@
-"""Kernels of a step: its table of contents, that of inverse dynamics, sleep, bad numbers, halves of a tile."""
+"""Kernels of a step: forward and inverse dynamics, sleep, non-finite values, solution of a tile in parts."""

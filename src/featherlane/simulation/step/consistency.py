@@ -1,8 +1,8 @@
-"""Do forward and inverse dynamics agree?  And the part of inverse dynamics that the comparison needs.
+"""Compares forward and inverse dynamics, and computes the constraint forces and the force of inverse dynamics.
 
-Under the flag `fwdinv` each step asks, after the acceleration is found: the constraint forces that follow from it
-directly are compared with those that the solver reached, and the external force that would give it with the one that
-was applied.  Both differences vanish as the solver converges.
+With the flag `fwdinv` each step makes the comparison once the acceleration is known.  It compares the solver's
+constraint forces with those that inverse dynamics computes from the acceleration, and the applied force with the
+external force of inverse dynamics.  Both differences vanish as the solver converges.
 """
 
 from featherlane.prelude import *
@@ -20,10 +20,10 @@ from featherlane.simulation.step.wake import find_contacts
 
 @stage
 def inverse_constraint(m, d, store):
-    """Contacts, rows and their forces at the acceleration qacc.
+    """Computes contacts, rows and their forces at the acceleration qacc.
 
     Args:
-        store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
+        store: 1 also writes the forces of the rows; 0 keeps those of the solver.
 
     Reads:  qacc, and what `forward_constraint` reads of position and velocity.
     Writes: what `collision`, `make_rows` and `constraint_forces` write; of sensors what `sensor_rows` does; con_fresh,
@@ -40,9 +40,9 @@ def inverse_constraint(m, d, store):
 
 @stage
 def inverse_force(m, d):
-    """qfrc_inverse <- M qacc + C(q, v) - passive - constraint forces; under `discrete` Mhat qacc + h K qvel + ...
+    """Computes qfrc_inverse = M qacc + C(q, v) - passive - constraint forces; in `discrete` Mhat qacc + h K qvel + ...
 
-    A tree that sleeps needs no force.
+    The force of a sleeping tree is zero.
     Source: Featherstone eq. 5.1; MuJoCo mj_inverse.
     Reads:  qacc, qfrc_bias, qfrc_passive, qfrc_constraint, M; under discrete Mhat, qpos, qvel.
     Writes: qfrc_inverse (nv,) [N, N m]; primal.*, block, cacc and cfrc for itself.
@@ -62,15 +62,15 @@ def inverse_force(m, d):
 
 @stage
 def compare_forward_inverse(m, d):
-    """Differences between forward and inverse dynamics, after forward.
+    """Computes the differences between forward and inverse dynamics, after `forward`.
 
     solver_fwdinv = |qfrc_constraint - its inverse|, |applied and actuator forces - qfrc_inverse|.
-    Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too, where MuJoCo says 0; the
-        acceleration is always taken as that of the moment, which it is here, also under `invdiscrete`.
+    Source: MuJoCo mj_compareFwdInv.  Deviations: a world without rows is compared, too (MuJoCo returns 0 for it); qacc
+        is always the continuous-time acceleration, also under `invdiscrete`.
     Reads:  what forward left.
     Writes: solver_fwdinv (2,) [N, N m], qfrc_inverse; what `inverse_constraint` and `inverse_force` write, but for
             qfrc_constraint and warning, which stay; in_stage, primal.*, primal.* for itself.
-    Note:   accelerations and forces stay as they are; of the rows' points J qacc - aref the last bits change.
+    Note:   Accelerations and forces do not change; J qacc - aref of the rows changes by rounding.
     """
     full, rows_full, unconverged = d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED]
     for i in range(m.nv):
@@ -78,7 +78,7 @@ def compare_forward_inverse(m, d):
     d.in_stage[0] = 1
     inverse_constraint(m, d, store=0)
     d.in_stage[0] = 0
-    # what does not fit was counted when forward met it
+    # forward has already counted contacts and rows that did not fit
     d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
     inverse_force(m, d)
     for i in range(m.nv):

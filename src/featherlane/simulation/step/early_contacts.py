@@ -1,7 +1,7 @@
-"""Contacts before forces, in models in which some act through contacts: actuators on bodies, adhesive geoms.
+"""Finds contacts before forces, in models with forces that depend on contacts: actuators on bodies, adhesive geoms.
 
-A tile whose slots do not fit goes part by part here, too, and each part leaves what its worlds take from their
-contacts.  The contacts themselves are found once more when the rows are made, for slots hold one part at a time.
+If the contact slots of a tile overflow, its parts are processed one after the other, and each part stores the values
+that forces need from its contacts.  `make_rows` needs the contacts again later: slots hold one part at a time.
 """
 
 from featherlane.prelude import *
@@ -13,13 +13,13 @@ from featherlane.simulation.step.wake import find_contacts
 
 @kernel
 def forces_need_contacts(m):
-    """Do forces depend on contacts?"""
+    """Returns whether forces depend on contacts."""
     return m.nadhesion + m.flg_adhesion > 0
 
 
 @kernel
 def _take_from_contacts(m, d):
-    """What forces take from the contacts that stand in the slots."""
+    """Computes what forces need from the contacts in the slots."""
     if m.nadhesion:
         contact_transmission(m, d)
     if m.flg_adhesion:
@@ -28,7 +28,7 @@ def _take_from_contacts(m, d):
 
 @by_halves
 def _take_from_parts(m, d, _purpose):
-    """What forces take from the contacts of one part."""
+    """Finds the contacts of one part and computes what forces need from them."""
     collision(m, d)
     if d.con_overflow[0] == 0:
         _take_from_contacts(m, d)
@@ -36,21 +36,21 @@ def _take_from_parts(m, d, _purpose):
 
 @kernel
 def _take_in_parts(m, d):
-    """The same of a tile that does not fit; the overflow stands, for the rows have to go by parts as well."""
+    """Does the same for a tile that overflows; con_overflow stays set, because the rows are made in parts as well."""
     full = d.warning[CONTACTS_FULL]
     _take_from_parts(m, d, 0)
-    # contacts that were dropped are counted when the rows are made
+    # dropped contacts are counted when the rows are made
     d.warning[CONTACTS_FULL] = full
     d.con_overflow[0] = 1
 
 
 @stage
 def early_contacts(m, d):
-    """Contacts of the tile, where waking has not found them already, and what forces take from them.
+    """Finds the contacts of the tile, unless waking has found them, and computes what forces need from them.
 
     Reads:  the frames, con_fresh.
     Writes: con_* and ncon of `collision`, what `contact_transmission` and `adhesive_pull` write; active, lane_active,
-            which are put back.
+            which are restored.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:

@@ -1,4 +1,4 @@
-"""Fields of a whole step: participating worlds, sleeping trees, status codes."""
+"""Declares fields of a whole step: participating worlds, sleeping trees, status codes."""
 
 from featherlane.lanes.layout import Declare, size
 
@@ -36,7 +36,7 @@ FIELDS = (
     _mark_awake_output.real("tree_awake", "ntree", "1", "1: the tree is awake, 0: asleep"),
     _mark_awake_output.real("body_awake", "nbody", "1", "1: of an awake tree or a mocap body; 0: asleep or static"),
     _wake_perturbed_scratch.real("sleep_perturbed", "ntree", "1", "1: the user has changed the sleeping tree"),
-    # of all worlds of a tile together: they serve to skip what would change nothing
+    # one value for all worlds of a tile: used to skip work that would not change a result
     _settle_scratch.int("tree_settled", "ntree", "1", "1: asleep in all worlds, its derived fields stand"),
     _mark_awake_scratch.int("body_stirs", "nbody", "1", "1: the body is awake in some world"),
     _mark_awake_scratch.int("nstir", "1", "1", "trees that are not settled, and reasons to compute all the same"),
@@ -44,11 +44,11 @@ FIELDS = (
     _fall_asleep_scratch.int("island_ready", "ntree", "1", "1: all trees of the island are ready to sleep"),
     _fall_asleep_scratch.int("island_first", "ntree", "1", "first tree of an island that falls asleep"),
     _fall_asleep_scratch.int("island_last", "ntree", "1", "the last one so far"),
-    # a tile whose slots do not fit is split in parts
+    # a tile whose contact slots overflow is split into parts
     _step_scratch.real("active", "1", "1", "1: this world takes part, 0: it waits for the other part of a split tile"),
     _solve_in_parts_scratch.real("lane_active", "1", "1", "active, while parts of the tile are"),
     _solve_in_parts_scratch.real("part", "npart", "1", "results gathered from the parts of a split tile"),
-    # what a batch has of each world
+    # reported by a batch for each world
     _report.real(
         "signature",
         "nsignature",

@@ -1,9 +1,9 @@
-"""The table of contents: what a step computes, in order.  Passes are listed here, not written.
+"""Lists the passes of forward dynamics and of a step in their order.  The passes are defined in other modules.
 
 forward    position -> velocity -> force -> constraint: the acceleration of every world
 step       forward, then one time step
 
-A forward pass by itself is `forward_pass`, which counts bad numbers, too.
+`forward_pass` runs `forward` without a step and also counts worlds with non-finite or out-of-range values.
 """
 
 from featherlane.prelude import *
@@ -55,10 +55,10 @@ from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 @stage
 def forward_position(m, d):
-    """All that depends on the position alone, but for contacts.
+    """Computes everything that depends on the position alone, except contacts.
 
-    `kinematics`, `frames`, `com_pos`, `tendon`, `crb`, `factor_m`, `transmission`, `cameras`, and sensors of positions;
-    in a batch only what the step goes on with, or is asked for.
+    Runs `kinematics`, `frames`, `com_pos`, `tendon`, `crb`, `factor_m`, `transmission`, `cameras` and the position
+    sensors.  A batch computes only what the step needs and what is bound.
     Source: MuJoCo mj_fwdPosition (without collisions and constraints).
     Reads:  qpos, mocap_pos, mocap_quat.
     Writes: what `kinematics`, `frames`, `com_pos`, `link_positions`, `tendon`, `crb`, `factor_m`, `transmission`,
@@ -85,12 +85,12 @@ def forward_position(m, d):
 
 @stage
 def forward_velocity(m, d):
-    """What depends on position and velocity: velocities of bodies, bias and passive forces.
+    """Computes what depends on position and velocity: velocities of bodies, bias and passive forces.
 
     Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
     Reads:  qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
-    Writes: cvel (nbody, 6), qfrc_bias (nv,), ten_velocity; what `passive` writes; cdof_dot where all is asked for, as
-            in a data; cacc, cfrc for itself.
+    Writes: cvel (nbody, 6), qfrc_bias (nv,), ten_velocity; what `passive` writes; cdof_dot if every field is
+            computed, as for one world; cacc, cfrc for itself.
     """
     if d.want_all:
         com_vel(m, d)
@@ -105,14 +105,14 @@ def forward_velocity(m, d):
 
 @stage
 def forward_constraint(m, d):
-    """Contacts, rows and the acceleration under them.
+    """Computes contacts, rows and the constrained acceleration.
 
-    `collision`, `make_constraint`, `solve_constraint`, and what sensors see of contacts and limits.  A tile whose slots
-    do not fit is solved in parts.
+    Runs `collision`, `make_constraint`, `solve_constraint` and the sensors that read contacts and limits.  If the
+    contact slots of a tile overflow, it is solved in parts.
     Source: MuJoCo mj_fwdConstraint, with collisions.
     Reads:  what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
-            `solve_constraint` and `sensor_rows` write; where trees may sleep what `islands` does; con_fresh.
+            `solve_constraint` and `sensor_rows` write; if trees may sleep, what `islands` does; con_fresh.
     """
     find_contacts(m, d)
     if d.con_overflow[0] == 0:
@@ -125,13 +125,13 @@ def forward_constraint(m, d):
 
 @stage
 def make_constraint(m, d):
-    """The rows of the constraints: equalities, friction loss, limits, contacts.
+    """Computes the constraint rows: equalities, friction loss, limits, contacts.
 
-    `data.nefc` counts them, `data.efc_J`, `data.efc_D`, ... show them in MuJoCo's order.  Under the integrator discrete
-    they are taken in its metric.
+    `data.nefc` is their number, and `data.efc_J`, `data.efc_D`, ... return them in MuJoCo's order.  With the
+    integrator `discrete` they are computed in its metric.
     Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
     Reads:  qpos, qvel, eq_active, what `forward_position` and `com_vel` wrote, the contacts of `collision`.
-    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one dof; ngenrow, genrow_* (ngenrowmax,): all others but those of
+    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one DoF; ngenrow, genrow_* (ngenrowmax,): all other rows except
             contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
     """
     make_rows(m, d)
@@ -140,16 +140,16 @@ def make_constraint(m, d):
 
 @stage
 def solve_constraint(m, d):
-    """The acceleration under the rows, by the solver that the options name.
+    """Computes the constrained acceleration with the solver that the options select.
 
-    Under the contact model convex Newton's method, CG or PGS (`opt.solver`), and the pass against slip where it is on;
-    under lcp Dantzig's method, PGS or APGD (`opt.lcp_solver`).  Under the integrator discrete in its metric.
-    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver".  Open Dynamics Engine, for the contact model
-            lcp.
+    The contact model convex uses Newton's method, CG or PGS (`opt.solver`), and the no-slip solver if it is enabled.
+    The contact model lcp uses Dantzig's method, PGS or APGD (`opt.lcp_solver`).  With the integrator `discrete` the
+    problem is solved in its metric.
+    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver".  Open Dynamics Engine, for the model lcp.
     Reads:  qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
-            solver_gap; warning (not converged); stat_* where each iteration is recorded.
+            solver_gap; warning (not converged); stat_* if each iteration is recorded.
     """
     solve(m, d)
     turn_free_bodies(m, d)
@@ -158,7 +158,7 @@ def solve_constraint(m, d):
 
 @kernel
 def control_and_actuate(m, d):
-    """Controls of the user's function, and what actuators make of all controls."""
+    """Calls the user's control function and computes the actuator forces of all controls."""
     if d.user_control != 0 and not (m.opt_disableflags & DISABLE_ACTUATION):
         call(d.user_control, m, d, 0)
     actuation(m, d)
@@ -166,9 +166,9 @@ def control_and_actuate(m, d):
 
 @kernel
 def forward_at_rest(m, d):
-    """What goes on where everything sleeps: controls, which count where they are bad, sensors, and time.
+    """Computes what still changes if every tree sleeps: controls, which are checked for bad values, sensors and clocks.
 
-    All else stands as a pass would leave it, so that a world tells the same beside mates that are awake.
+    All other fields keep the values that a full pass would give them, so the result does not depend on other worlds.
     """
     if m.nactuator > 0 or d.user_control != 0:
         control_and_actuate(m, d)
@@ -179,12 +179,12 @@ def forward_at_rest(m, d):
 
 @stage
 def forward(m, d):
-    """The acceleration of every world of the tile, and everything on the way to it.
+    """Computes the acceleration of every world of the tile, and all fields that it depends on.
 
-    With the flag `sleep` trees wake first; where all sleep that the tile has, bodies stand as they are.
-    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no number; with the flag
-        `sleep`, and where forces depend on contacts, before them).
-    Reads:  the state: time, qpos, qvel, act, history, plastic, qacc_warmstart, and what the user gives.
+    With the flag `sleep` trees wake first; if no tree of the tile is awake, fields of bodies are not recomputed.
+    Source: MuJoCo mj_forward (collisions are found after the velocities here, which changes no value; with the flag
+        `sleep`, and if forces depend on contacts, before them).
+    Reads:  the state: time, qpos, qvel, act, history, plastic, qacc_warmstart, and the user's inputs.
     Writes: every field down to qacc; con_fresh, tree_settled.
     """
     sleeps = sleeping(m)
@@ -213,7 +213,7 @@ def forward(m, d):
 
 @stage
 def forward_pass(m, d):
-    """`forward` by itself: a world whose numbers are bad is counted, not reset.
+    """Runs `forward` without a step: a world with non-finite or out-of-range values is counted, not reset.
 
     Source: MuJoCo mj_forward, which counts nothing.
     Reads:  what `forward` reads.   Writes: every field down to qacc, warning (bad number).
@@ -224,13 +224,13 @@ def forward_pass(m, d):
 
 @stage
 def runge_kutta(m, d):
-    """A step of several accelerations, after `forward`: each in the state to which the one before leads.
+    """Advances by one Runge-Kutta step, after `forward`; each stage evaluates `forward` at a new state.
 
-    With the integrator rk4 Runge and Kutta's, of the fourth order.
+    The integrator rk4 uses the classical fourth-order method.
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
     Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
-            the last of the states.
+            the state of the last stage.
     """
     start(m, d)
     for k in range(1, accelerations(m)):
@@ -243,12 +243,12 @@ def runge_kutta(m, d):
 
 @stage
 def classical_runge_kutta(m, d):
-    """The classical step of fourth order, after `forward`, whatever integrator the model names.
+    """Advances by one classical fourth-order Runge-Kutta step, after `forward`, for any integrator of the model.
 
     Source: MuJoCo mj_RungeKutta(4).
     Reads:  the state, and what `forward` wrote.
     Writes: qvel, qpos, act, time, history, plastic, qacc_warmstart; rk.*, in_stage; all else as `forward` leaves it at
-            the last of the states.
+            the state of the last stage.
     """
     rk4_start(m, d)
     for k in range(1, 4):
@@ -261,7 +261,7 @@ def classical_runge_kutta(m, d):
 
 @kernel
 def integrate(m, d):
-    """The next state."""
+    """Computes the next state."""
     if accelerations(m) > 1:
         runge_kutta(m, d)
     else:
@@ -270,7 +270,7 @@ def integrate(m, d):
 
 @kernel
 def integrate_awake(m, d):
-    """The next state where trees may sleep; where all do, time passes."""
+    """Computes the next state of a model with sleep; if every tree sleeps, only the time advances."""
     if d.nstir[0]:
         integrate(m, d)
         hold_asleep(m, d)
@@ -280,9 +280,9 @@ def integrate_awake(m, d):
 
 @stage
 def step(m, d):
-    """One time step.  A world whose numbers turn bad is reset, as MuJoCo's autoreset does, and counted.
+    """Advances by one time step.  A world with non-finite or out-of-range values is counted, and reset by autoreset.
 
-    A world with an infinite or NaN energy or sensor value, of those that are computed, is counted and goes on.
+    A world with an infinite or NaN energy or sensor value, among those that are computed, is counted and not reset.
     Source: MuJoCo mj_step.
     Reads:  what `forward` reads.
     Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning; all else as `forward` left
@@ -309,7 +309,7 @@ def step(m, d):
 
 @stage
 def steps(m, d, n):
-    """n time steps, one after the other.
+    """Advances by n time steps, one after the other.
 
     Source: MuJoCo mj_step.
     Reads:  what `step` reads.   Writes: what `step` writes.

@@ -1,7 +1,7 @@
-"""A tile whose contact slots do not fit is worked on part by part, so that no world loses a contact for its mates.
+"""Solves a tile in parts if its contact slots overflow, so that a world loses no contact because of the other worlds.
 
-A world alone has as many slots as it has contacts, so parts of one world always fit, or lose their own last contacts
-and say so.
+The slots suffice for the contacts of any one world, up to its capacity.  A part of one world therefore fits, or it
+drops its own last contacts and reports that.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from featherlane.lanes import Kernel
 
 
 def by_halves(function: Callable) -> Kernel:
-    """Decorator: what is done with the worlds of a part, `(m, d, purpose)`, as a kernel that does it with all parts.
+    """Returns a kernel that applies `function(m, d, purpose)`, which processes the worlds of one part, to all parts.
 
-    The function finds the part in `active`, and leaves `con_overflow` where it does not fit: then parts half as large
-    are begun anew, and what it wrote for a part of the larger ones has to be written again.
+    The function reads the worlds of its part from `active` and sets `con_overflow` if they do not fit.  Then all parts
+    are processed again at half the size, and the function has to overwrite what it wrote for the larger parts.
     """
     do = kernel(function)
 
     @kernel
     def parts_fit(m, d, size, purpose):
-        """Parts of `size` worlds one after the other; 0 if one of them does not fit."""
+        """Processes parts of `size` worlds one after the other; returns 0 if one of them does not fit."""
         start, active = 0, d.lane_active[0] > 0.0
         while start < width(d):
             lane = lane_index(d)
@@ -35,7 +35,7 @@ def by_halves(function: Callable) -> Kernel:
 
     @kernel
     def halved(m, d, purpose):
-        """Halve the parts until all fit."""
+        """Halves the parts until all fit."""
         d.lane_active[0] = d.active[0]
         size, full, rows_full, unconverged = (
             width(d) // 2,
@@ -45,7 +45,7 @@ def by_halves(function: Callable) -> Kernel:
         )
         while size > 1 and parts_fit(m, d, size, purpose) == 0:
             size = size // 2
-            # what a part said before the next one failed to fit is said again by the smaller parts
+            # the smaller parts count again what a part had counted before the next one did not fit
             d.warning[CONTACTS_FULL], d.warning[ROWS_FULL], d.warning[NOT_CONVERGED] = full, rows_full, unconverged
         if size <= 1:
             parts_fit(m, d, 1, purpose)

@@ -1,7 +1,7 @@
-"""Worlds whose numbers turn bad: found, reset to the model's defaults, counted; their tile-mates never notice.
+"""Finds, counts and resets worlds with non-finite or out-of-range values; other worlds of the tile are not affected.
 
-Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: activations, time, poses of mocap bodies
-    and switches of equalities are looked at, too: a contact with a body that is nowhere is none, and nobody would know.
+Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc, mj_resetData.  Deviation: activations, time, mocap poses and
+    eq_active are checked, too, because a contact with a body at a NaN position would be missed without a report.
 """
 
 from featherlane.prelude import *
@@ -10,13 +10,13 @@ from featherlane.dynamics.awake import sleeping
 from featherlane.sensor.measure import measures, needs_energy
 from featherlane.simulation.step.wake import unsettle
 
-LARGEST = 1e10  # beyond it a number is bad, as is NaN
+LARGEST = 1e10  # a larger value is bad, as is NaN
 REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a pass that may be computed again
 
 
 @kernel
 def bad(d, x, n):
-    """Where any of the n values of a field is NaN or beyond LARGEST."""
+    """Returns a mask: is any of the n values of a field NaN or beyond LARGEST?"""
     found = zero(d)
     for i in range(n):
         found = where(fabs(x[i]) <= LARGEST, found, 1.0)
@@ -25,7 +25,7 @@ def bad(d, x, n):
 
 @kernel
 def bad_state(m, d):
-    """Worlds with a bad position, velocity, activation or time, pose of a mocap body or switch of an equality."""
+    """Returns the mask of worlds with a bad position, velocity, activation, time, mocap pose or eq_active."""
     found = bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv) | bad(d, d.time, 1)
     if m.na > 0:
         found = found | bad(d, d.act, m.na)
@@ -38,20 +38,20 @@ def bad_state(m, d):
 
 @kernel
 def bad_acceleration(m, d):
-    """Worlds with a bad acceleration."""
+    """Returns the mask of worlds with a bad acceleration."""
     return bad(d, d.qacc, m.nv)
 
 
 @kernel
 def clear(x, n, mask):
-    """Zero the n values of a field where the mask holds."""
+    """Sets the n values of a field to zero in the worlds of the mask."""
     for i in range(n):
         x[i] = where(mask, 0.0, x[i])
 
 
 @kernel
 def reset_references(m, d, mask):
-    """References of springs that yield to those of the model where the mask holds."""
+    """Resets references of plastic springs to those of the model in the worlds of the mask."""
     if m.nplastic > 0:
         for j in range(m.njnt):
             a, p = m.jnt_qposadr[j], m.jnt_plasticadr[j]
@@ -67,7 +67,7 @@ def reset_references(m, d, mask):
 
 @kernel
 def reset_worlds(m, d, mask):
-    """The model's default state where the mask holds: qpos0, inputs as at the start, all else zero."""
+    """Resets the worlds of the mask to the model's default state: qpos0, initial inputs, all else zero."""
     for i in range(m.nq):
         d.qpos[i] = where(mask, m.qpos0[i], d.qpos[i])
     reset_references(m, d, mask)
@@ -97,7 +97,7 @@ def reset_worlds(m, d, mask):
 
 @kernel
 def restart_sleep(m, d, mask):
-    """The trees that sleep at the start sleep again where the mask holds."""
+    """Puts trees that sleep in the initial state to sleep again, in the worlds of the mask."""
     unsettle(m, d)
     for t in range(m.ntree):
         d.tree_asleep[t] = where(mask, 1.0 * m.tree_asleep0[t], d.tree_asleep[t])
@@ -112,13 +112,13 @@ def restart_sleep(m, d, mask):
 
 @kernel
 def load_counts(d):
-    """Counts of contacts full, rows full, not converged and bad controls."""
+    """Returns the counts of contacts full, rows full, not converged and bad controls."""
     return tuple(d.warning[k] for k in REPEATED)
 
 
 @kernel
 def take_back_counts(m, d, counts):
-    """The counts before a pass that is computed again, but for the worlds on account of which it is."""
+    """Restores the counts from before a pass that is repeated, except in the worlds that cause the repetition."""
     bad = bad_acceleration(m, d)
     for i in unrolled(range(4)):
         d.warning[REPEATED[i]] = where(bad, d.warning[REPEATED[i]], counts[i])
@@ -126,7 +126,7 @@ def take_back_counts(m, d, counts):
 
 @kernel
 def infinite(d, x, n):
-    """Where any of the n values of a field is infinite or NaN."""
+    """Returns a mask: is any of the n values of a field infinite or NaN?"""
     found = zero(d)
     for i in range(n):
         found = where(x[i] - x[i] == 0.0, found, 1.0)
@@ -135,7 +135,7 @@ def infinite(d, x, n):
 
 @kernel
 def infinite_outputs(m, d):
-    """Worlds with an infinite or NaN energy or sensor value, of those that are computed."""
+    """Returns the mask of worlds with an infinite or NaN energy or sensor value, among those that are computed."""
     found = false_mask(d)
     if needs_energy(m, d):
         found = infinite(d, d.energy, 2)
@@ -146,14 +146,14 @@ def infinite_outputs(m, d):
 
 @stage
 def reset_bad(m, d, acceleration):
-    """Count bad worlds and, with autoreset, reset them: by their state, or by their acceleration.
+    """Counts worlds with bad values in the state or in the acceleration; with autoreset, resets them.
 
     Args:
-        acceleration: 1 looks at qacc, 0 at the state and what `bad_state` names besides.
+        acceleration: 1 checks qacc; 0 checks the state and the inputs that `bad_state` lists.
 
     Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
     Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
-    Writes: warning (bad number), nbad; of the worlds concerned time, qpos, qvel, act, history, plastic, qacc_warmstart,
+    Writes: warning (bad number), nbad; of these worlds time, qpos, qvel, act, history, plastic, qacc_warmstart,
             ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present, given_replace,
             tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """

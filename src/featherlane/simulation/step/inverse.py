@@ -1,6 +1,6 @@
-"""The table of contents of inverse dynamics: from a state and an acceleration to the force that gives it.
+"""Lists the passes of inverse dynamics: from a state and an acceleration to the external force.
 
-position -> velocity -> acceleration of the moment -> constraint -> force
+position -> velocity -> continuous-time acceleration -> constraint -> force
 """
 
 from featherlane.prelude import *
@@ -19,23 +19,23 @@ from featherlane.simulation.step.wake import wake_perturbed, wake_touched
 
 @kernel
 def is_discrete(m):
-    """Is the acceleration that is given that of a step, and has to become that of the moment?"""
+    """Returns whether qacc is a discrete-time acceleration, to be converted to the continuous-time acceleration."""
     return m.opt_enableflags & ENABLE_INVDISCRETE != 0 and has_moment(m)
 
 
 @stage
 def inverse(m, d):
-    """The external force that gives each world the acceleration qacc in its present state.
+    """Computes the external force that gives each world the acceleration qacc in its present state.
 
     qfrc_inverse = M qacc + C(q, v) - passive - constraint forces = qfrc_applied + J^T xfrc_applied + qfrc_actuator.
-    Under `invdiscrete` qacc is that of a step, and what the integrator damped is put back first.  The integrator
-    `discrete` has no other qacc, and its metric in place of M.
-    Source: MuJoCo mj_inverse.  Deviation: under `invdiscrete` actuator forces are computed anew, because the rates of
-        those that are clamped vanish; MuJoCo takes what the last forward pass left.
+    With `invdiscrete`, qacc is the acceleration of a step, and the integrator's implicit damping is undone first.
+    With the integrator `discrete` the two accelerations are equal, and its metric replaces M.
+    Source: MuJoCo mj_inverse.  Deviation: with `invdiscrete` actuator forces are recomputed, because the derivatives
+        of clamped forces vanish; MuJoCo uses those of the last forward pass.
     Reads:  the state, qacc.
     Writes: qfrc_inverse (nv,) [N, N m], qfrc_constraint, forces of the rows, contacts and rows, all that follows from
             position and velocity, actuator_velocity; under discrete Mhat, qH, qHDiagInv; qvec for itself; qacc, which
-            is put back.
+            is restored.
     """
     if sleeping(m):
         wake_perturbed(m, d)

@@ -1,6 +1,6 @@
-"""Rows and what they are for, of a whole tile; or part by part, where the contact slots of all worlds do not fit.
+"""Computes rows and solves them for a whole tile, or for one part after the other if the contact slots overflow.
 
-The parts' results are gathered under masks: what a world ends with is what it would have alone.
+The results of the parts are merged under masks: each world's result is the same as without the other worlds.
 """
 
 from featherlane.prelude import *
@@ -15,13 +15,13 @@ from featherlane.solver.island import islands
 from featherlane.solver.solve import solve
 from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
-# what the rows are for: the acceleration, or the forces that follow from it, of the rows as well or of the dofs alone
+# purpose of the rows: solve for the acceleration; compute forces at it, of rows and DoFs; or of the DoFs alone
 SOLVE, STORE_FORCES, KEEP_FORCES = 0, 1, 2
 
 
 @kernel
 def keep(m, d):
-    """Take over the results of the worlds in this part."""
+    """Stores the results of the worlds of this part in `part`."""
     mask = d.active[0] > 0.0
     for i in range(m.nv):
         d.part[i] = where(mask, d.qacc[i], d.part[i])
@@ -40,7 +40,7 @@ def keep(m, d):
 
 @kernel
 def give_back(m, d):
-    """The gathered results as the tile's."""
+    """Writes the merged results from `part` to the tile's fields."""
     for i in range(m.nv):
         d.qacc[i] = d.part[i]
         d.qfrc_constraint[i] = d.part[m.nv + i]
@@ -60,7 +60,7 @@ def give_back(m, d):
 
 @kernel
 def rows_and_forces(m, d, purpose):
-    """Rows of the tile and what they are for, in the metric of the integrator; the islands of what may fall asleep."""
+    """Computes and solves the rows of the tile, in the metric of the integrator; with sleep, computes islands."""
     make_rows(m, d)
     mark_touched(m, d)
     if purpose == SOLVE:
@@ -75,7 +75,7 @@ def rows_and_forces(m, d, purpose):
 
 @by_halves
 def solve_parts(m, d, purpose):
-    """One part, from its contacts on; its results are kept if it fits."""
+    """Processes one part, from its contacts on; keeps its results if it fits."""
     collision(m, d)
     if d.con_overflow[0] == 0:
         rows_and_forces(m, d, purpose)
@@ -86,14 +86,14 @@ def solve_parts(m, d, purpose):
 
 @stage
 def solve_in_parts(m, d, purpose):
-    """The rows of parts that fit, and what they are for.
+    """Computes and solves the rows of a tile in parts that fit.
 
     Args:
         purpose: SOLVE, STORE_FORCES or KEEP_FORCES.
 
     Reads:  the state and frames.
     Writes: qacc, qfrc_constraint, ncon, solver_niter, solver_residual, solver_gap, ordered of every world; warning;
-            where trees may sleep nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
+            if trees may sleep, nisland, tree_island, dof_island; part, active, lane_active, dof_touched for itself.
     """
     solve_parts(m, d, purpose)
     give_back(m, d)

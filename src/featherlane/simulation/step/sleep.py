@@ -1,8 +1,8 @@
-"""Falling asleep, and the stillness of what sleeps.
+"""Puts trees to sleep and keeps sleeping trees at rest.
 
-A tree whose velocities stay below the tolerance for 10 steps is ready to sleep; an island of which all trees are ready
-falls asleep, as a circle: tree_asleep of each tree is the number of the next one.  Its velocities and accelerations
-become 0, and it stays where it is to the bit.
+A tree whose velocities stay below the tolerance for 10 steps is ready to sleep.  An island whose trees are all ready
+falls asleep.  Its trees form a cycle: tree_asleep of each is the index of the next.  Their velocities and accelerations
+become 0, and their positions stay bitwise identical.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_sleep.
 """
 
@@ -16,7 +16,7 @@ from featherlane.simulation.step.wake import mark_awake, positions
 # ---- which trees are ready ------------------------------------------------------------------------------------------
 @kernel
 def still(m, d, t):
-    """Mask: may tree t sleep?  Nothing is applied to it and its velocities are below the tolerance."""
+    """Returns a mask: may tree t sleep?  No force is applied to it and its velocities are below the tolerance."""
     busy = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
     tolerance, b = m.opt_sleep_tolerance[0], m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
@@ -29,7 +29,7 @@ def still(m, d, t):
 
 @kernel
 def may_count(m, d):
-    """Mask: are islands known?  With islands disabled a world without rows is as good."""
+    """Returns a mask: are islands known?  With islands disabled, they are known in worlds without rows."""
     mask = d.active[0] > 0.0
     if m.opt_disableflags & DISABLE_ISLAND:
         mask = mask & (d.nisland[0] == 0.0)
@@ -38,7 +38,7 @@ def may_count(m, d):
 
 @kernel
 def count_down(m, d):
-    """tree_asleep of awake trees towards -1 where they are still, else back; returns whether one is ready somewhere."""
+    """Counts tree_asleep of awake trees up to -1 while they are still, else resets it; returns whether any is ready."""
     ready, counts = 0, may_count(m, d)
     for t in range(m.ntree):
         n = d.tree_asleep[t]
@@ -53,7 +53,7 @@ def count_down(m, d):
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def find_ready_islands(m, d, lane):
-    """island_ready: are all trees of an island ready?"""
+    """Sets island_ready: whether all trees of an island are ready."""
     for t in range(m.ntree):
         d.island_ready[t], d.island_first[t] = 1, -1
     for t in range(m.ntree):
@@ -64,7 +64,7 @@ def find_ready_islands(m, d, lane):
 
 @kernel
 def link_islands(m, d, lane):
-    """The trees of ready islands as circles, in ascending order; a tree without rows is a circle of its own."""
+    """Links the trees of each ready island in a cycle, in ascending order; a tree without rows forms a cycle alone."""
     find_ready_islands(m, d, lane)
     for t in range(m.ntree):
         if read_lane(d.tree_asleep, t, lane) == -1.0:
@@ -85,7 +85,7 @@ def link_islands(m, d, lane):
 # ---- positions ------------------------------------------------------------------------------------------------------
 @kernel
 def stop(m, d):
-    """Trees that have just fallen asleep: no velocity, no acceleration, and their position is noted."""
+    """Sets velocity and acceleration of trees that have just fallen asleep to zero and stores their positions."""
     for t in range(m.ntree):
         falls = (d.tree_awake[t] > 0.0) & (d.tree_asleep[t] >= 0.0)
         if any_(falls):
@@ -99,11 +99,11 @@ def stop(m, d):
 
 @stage
 def fall_asleep(m, d):
-    """Put islands to sleep whose trees have been still long enough, before the step advances.
+    """Puts islands to sleep whose trees have been still long enough, before the step advances.
 
-    With islands disabled only trees of a world without rows can fall asleep.
+    With islands disabled, only trees of a world without rows can fall asleep.
     Reads:  qvel, qfrc_applied, xfrc_applied, tree_island of this step.
-    Writes: tree_asleep, sleep_qpos, qvel and qacc of what falls asleep; what `mark_awake` writes; island_first,
+    Writes: tree_asleep, sleep_qpos, qvel and qacc of trees that fall asleep; what `mark_awake` writes; island_first,
             island_last, island_ready for itself.
     Cost:   O(nv + nbody).
     """
@@ -117,7 +117,7 @@ def fall_asleep(m, d):
 
 @stage
 def hold_asleep(m, d):
-    """After the step has advanced: what sleeps is where it was, at rest.
+    """Restores the positions of sleeping trees and sets their velocities to zero, after the step has advanced.
 
     Reads: tree_awake, sleep_qpos.   Writes: qpos, qvel and qacc_warmstart of sleeping trees.
     """
@@ -133,7 +133,7 @@ def hold_asleep(m, d):
 
 @kernel
 def drop_actuators(m, d):
-    """No force of an actuator all of whose dofs sleep."""
+    """Sets the force of an actuator to zero if all its DoFs sleep."""
     for o in range(m.nout):
         asleep = d.active[0] >= 0.0
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
@@ -144,10 +144,10 @@ def drop_actuators(m, d):
 
 @stage
 def drop_forces(m, d):
-    """No force acts on what sleeps, and no acceleration comes of it.
+    """Sets forces and smooth accelerations of sleeping trees to zero.
 
-    Source: MuJoCo keeps the forces and accelerations of the last step awake, of which nothing is read; an activation
-        goes on at its last rate there, and by its dynamics here.
+    Source: MuJoCo keeps the forces and accelerations of the last awake step, but does not read them.  In MuJoCo an
+        activation continues at its last rate; here it follows its dynamics.
     Reads: tree_awake.   Writes: actuator_force, qfrc_actuator, qfrc_smooth, qfrc_step, qacc_smooth of sleeping trees.
     """
     drop_actuators(m, d)
@@ -160,7 +160,7 @@ def drop_forces(m, d):
 
 @kernel
 def settle(m, d):
-    """After everything was computed: a tree that sleeps in all worlds stays as it is."""
+    """Marks trees that sleep in all worlds as settled, after all fields are computed: these are not recomputed."""
     for t in range(m.ntree):
         if not any_(d.tree_awake[t] > 0.0):
             d.tree_settled[t] = 1

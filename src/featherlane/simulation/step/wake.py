@@ -1,17 +1,17 @@
-"""Waking: which sleeping trees a step begins with, and which of them it wakes.
+"""Wakes sleeping trees at the start of a step and at contacts, tendons and equality constraints.
 
-A tree that sleeps is left alone until
+A sleeping tree stays asleep until
 
-    the user changes its position, gives it a velocity, a force or a moment, or moves the mocap body that carries it,
+    the user changes its position, sets its velocity, a force or a moment, or moves the mocap body that carries it,
     an awake tree or a mocap body touches it,
-    a tendon at its limit ties it to an awake tree,
-    an active equality constraint joins it to an awake tree, a mocap body or a tree of another sleeping island.
+    a tendon at its limit connects it to an awake tree,
+    an active equality constraint connects it to an awake tree, a mocap body or a tree of another sleeping island.
 
-All trees of a sleeping island wake together: tree_asleep of each is the number of the next one, in a circle.
-Waking is rare, and done world by world; what is asked in each step is asked of all worlds at once.
+All trees of a sleeping island wake together.  They form a cycle: tree_asleep of each is the index of the next.
+Waking is rare and is done world by world; the test in each step is done for all worlds at once.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands"; mj_wake, mj_wakeTendon, mj_wakeCollision, mj_wakeEquality.
-    Deviations: a changed position is told by qpos and not by the frames that follow; a woken tree that touches one of
-    another sleeping island wakes that, too, at once.
+    Deviations: a changed position is detected in qpos, not in the frames; a woken tree that touches a tree of
+    another sleeping island wakes that island in the same step.
 """
 
 from featherlane.prelude import *
@@ -25,14 +25,14 @@ from featherlane.simulation.step.halves import by_halves
 # ---- one world ------------------------------------------------------------------------------------------------------
 @kernel
 def asleep_in(m, d, t, lane):
-    """tree_asleep of one world as an int, within its range whatever has been written there."""
+    """Returns tree_asleep of one world as an int, clipped to the valid range."""
     x = read_lane(d.tree_asleep, t, lane)
     return AWAKE if x < AWAKE else whole(x) if x < m.ntree else t
 
 
 @kernel
 def wake_island(m, d, t, lane, counter):
-    """Tree t of one world and all that sleep with it wake with this counter; an awake one takes it if it is lower."""
+    """Wakes the island of tree t of one world with this counter; an already awake tree keeps the lower counter."""
     k = asleep_in(m, d, t, lane)
     if k < 0:
         write_lane(d.tree_asleep, t, lane, 1.0 * min(k, counter))
@@ -46,7 +46,7 @@ def wake_island(m, d, t, lane, counter):
 
 @kernel
 def first_of_island(m, d, t, lane):
-    """The smallest number of a tree in the sleeping island of tree t."""
+    """Returns the smallest index of a tree in the sleeping island of tree t."""
     smallest, k, n = t, asleep_in(m, d, t, lane), 0
     while k != t and k >= 0 and n < m.ntree:
         smallest, k, n = min(smallest, k), asleep_in(m, d, k, lane), n + 1
@@ -56,7 +56,7 @@ def first_of_island(m, d, t, lane):
 # ---- masks ----------------------------------------------------------------------------------------------------------
 @kernel
 def mark_trees(m, d):
-    """tree_awake from tree_asleep.  A tree that is awake in some world has to be computed."""
+    """Computes tree_awake from tree_asleep, and counts trees to compute: those awake in any world are unsettled."""
     d.nstir[0] = 0
     for t in range(m.ntree):
         awake = d.tree_asleep[t] < 0.0
@@ -68,7 +68,7 @@ def mark_trees(m, d):
 
 @kernel
 def mark_bodies(m, d):
-    """body_awake, which says what may touch what."""
+    """Computes body_awake, by which collision selects pairs, and body_stirs."""
     for b in range(m.nbody):
         t = m.body_treeid[b]
         if t >= 0:
@@ -80,7 +80,7 @@ def mark_bodies(m, d):
 
 @stage
 def mark_awake(m, d):
-    """Masks over trees and bodies.
+    """Computes the masks of awake trees and bodies.
 
     Reads: tree_asleep.   Writes: tree_awake (ntree,), body_awake (nbody,), tree_settled, body_stirs, nstir.
     """
@@ -90,7 +90,7 @@ def mark_awake(m, d):
 
 @kernel
 def unsettle(m, d):
-    """The tile's derived fields are those of other worlds."""
+    """Marks all trees as not settled: the tile's derived fields belong to other worlds."""
     for t in range(m.ntree):
         d.tree_settled[t] = 0
 
@@ -98,7 +98,7 @@ def unsettle(m, d):
 # ---- the user -------------------------------------------------------------------------------------------------------
 @kernel
 def positions(m, t):
-    """(first, end) of a tree's entries in qpos."""
+    """Returns (first, end) of a tree's entries in qpos."""
     first = m.dof_jntid[m.tree_dofadr[t]]
     last = m.dof_jntid[m.tree_dofadr[t] + m.tree_dofnum[t] - 1]
     return m.jnt_qposadr[first], m.jnt_qposadr[last] + joint_coordinates(m.jnt_type[last])
@@ -106,7 +106,7 @@ def positions(m, t):
 
 @kernel
 def mocap_moved(d, k, moved):
-    """moved, and 1 where mocap body k is not where it was."""
+    """Returns `moved`, set to 1 in worlds in which mocap body k has moved since the last call."""
     for c in range(3):
         moved = where(d.mocap_pos[3 * k + c] != d.sleep_mocap[7 * k + c], 1.0, moved)
     for c in range(4):
@@ -116,7 +116,7 @@ def mocap_moved(d, k, moved):
 
 @kernel
 def perturbed(m, d, t):
-    """1 in the worlds in which tree t, if it sleeps, is not as it was left, else 0."""
+    """Returns 1 in the worlds in which tree t sleeps and the user has changed it, else 0."""
     changed = real(d, 1.0 if m.tree_sleep_policy[t] in (SLEEP_NEVER, SLEEP_AUTO_NEVER) else 0.0)
     b = m.tree_bodyadr[t]
     for i in range(m.tree_dofadr[t], m.tree_dofadr[t] + m.tree_dofnum[t]):
@@ -134,7 +134,7 @@ def perturbed(m, d, t):
 
 @kernel
 def note_mocap(m, d):
-    """Where mocap bodies are; returns whether one of them has moved."""
+    """Stores the poses of mocap bodies; returns whether one of them has moved."""
     moved = zero(d)
     for k in range(m.nmocap):
         moved = mocap_moved(d, k, moved)
@@ -147,10 +147,10 @@ def note_mocap(m, d):
 
 @stage
 def wake_perturbed(m, d):
-    """Wake what the user has touched, and make the masks that the passes read.
+    """Wakes trees that the user has changed, and computes the masks that the passes read.
 
-    nstir is 0 where nothing in the tile is awake and nothing could wake but by an equality constraint.  (Activations,
-    histories and yielding springs go on while their trees sleep.)
+    nstir is 0 if nothing in the tile is awake and only an equality constraint could wake a tree.  (Activations,
+    histories and plastic springs continue to change while their trees sleep.)
     Reads:  tree_asleep, qpos, qvel, sleep_qpos, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, sleep_mocap.
     Writes: tree_asleep, sleep_mocap, tree_awake, body_awake, tree_settled, body_stirs, nstir, sleep_perturbed.
     Cost: O(nq + nbody).
@@ -170,12 +170,12 @@ def wake_perturbed(m, d):
 # ---- equality constraints -------------------------------------------------------------------------------------------
 @kernel
 def fastened(m, e, side):
-    """The body that equality e holds on that side, -1: none."""
+    """Returns the body on one side of equality e, or -1 for none."""
     if m.eq_type[e] == EQ_JOINT:
         j = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
         b = m.jnt_bodyid[j] if j >= 0 else -1
     elif m.eq_type[e] == EQ_TENDON:
-        b = -1  # sleep is refused
+        b = -1  # models with sleep do not support this constraint
     else:
         b = fastened_body(m, e, side)
     return b
@@ -183,13 +183,13 @@ def fastened(m, e, side):
 
 @kernel
 def can_pull(m, b):
-    """Is there a body that may be awake?"""
+    """Returns whether body b exists and may be awake."""
     return b >= 0 and (m.body_treeid[b] >= 0 or is_mocap(m, b))
 
 
 @kernel
 def wake_fastened_in(m, d, t1, t2, lane):
-    """One world whose active equality joins two trees, -1: a mocap body; returns whether a tree woke."""
+    """Wakes trees of one world that an active equality joins; index -1 is a mocap body; returns whether any woke."""
     awake1, awake2, woke = 1, 1, 0
     if t1 >= 0 and not has(d.tree_awake[t1] > 0.0, lane):
         awake1 = 0
@@ -207,9 +207,9 @@ def wake_fastened_in(m, d, t1, t2, lane):
 
 @stage
 def wake_fastened(m, d):
-    """Wake trees that an active equality constraint joins to an awake one, or to one of another sleeping island.
+    """Wakes trees that an active equality constraint joins to an awake tree, or to one of another sleeping island.
 
-    The contacts of what wakes here come with the next step.
+    The contacts of trees that wake here are found in the next step.
     Source: MuJoCo mj_wakeEquality.
     Reads:  eq_active, tree_awake, tree_asleep.   Writes: tree_asleep, tree_awake, tree_settled, nstir.
     """
@@ -234,7 +234,7 @@ def wake_fastened(m, d):
 # ---- tendons --------------------------------------------------------------------------------------------------------
 @kernel
 def wake_tied(m, d):
-    """Wake trees that a tendon at its limit ties to an awake one; returns whether there was one.
+    """Wakes trees that a tendon at its limit connects to an awake tree; returns whether any woke.
 
     Source: MuJoCo mj_wakeTendon.
     """
@@ -258,7 +258,7 @@ def wake_tied(m, d):
 # ---- contacts -------------------------------------------------------------------------------------------------------
 @kernel
 def wake_by_contact(m, d, k, lane):
-    """One world in which slot k touches a sleeping tree: it wakes, with the counter of the tree that touches it."""
+    """Wakes the sleeping tree that contact slot k touches in one world, with the counter of the other tree."""
     t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
     sleeper, other = t1, t2
     if t1 < 0 or (t2 >= 0 and has(d.tree_awake[t1] > 0.0, lane)):
@@ -271,7 +271,7 @@ def wake_by_contact(m, d, k, lane):
 
 @kernel
 def wake_at_contacts(m, d):
-    """Wake the sleeping trees that something touches; returns whether there was one."""
+    """Wakes sleeping trees with a contact; returns whether any woke."""
     woke = 0
     for k in range(d.ncon_slot[0]):
         t1, t2 = m.body_treeid[d.con_carrier[2 * k]], m.body_treeid[d.con_carrier[2 * k + 1]]
@@ -291,7 +291,7 @@ def wake_at_contacts(m, d):
 
 @kernel
 def collide_and_wake(m, d):
-    """Contacts of the active worlds, found anew until they wake nothing more."""
+    """Finds contacts of the active worlds repeatedly, until they wake no more trees."""
     collision(m, d)
     while d.con_overflow[0] == 0 and wake_at_contacts(m, d):
         mark_awake(m, d)
@@ -300,13 +300,13 @@ def collide_and_wake(m, d):
 
 @by_halves
 def collide_and_wake_parts(m, d, _purpose):
-    """One part by itself."""
+    """Does the same for one part."""
     collide_and_wake(m, d)
 
 
 @kernel
 def find_contacts(m, d):
-    """Contacts of the present positions, where those that may have woken a tree no longer serve."""
+    """Finds the contacts of the present positions, unless those that `wake_touched` found are still valid."""
     if d.con_fresh[0]:
         d.con_fresh[0] = 0
     else:
@@ -315,12 +315,12 @@ def find_contacts(m, d):
 
 @stage
 def wake_touched(m, d):
-    """Wake what tendons tie to the awake, what those and mocap bodies touch, what equality constraints join to them.
+    """Wakes trees that tendons connect to awake trees, that awake trees or mocap bodies touch, or that equalities join.
 
-    Where the contacts of all worlds have room together they are kept (con_fresh); else they are found again.
+    If the contacts of all worlds fit into the slots together, they are kept (con_fresh); else they are found again.
     Reads:  the frames, tree_asleep, body_awake, eq_active.
     Writes: tree_asleep, tree_awake, body_awake, tree_settled, nstir, body_stirs, con_fresh; what `collision` writes;
-            active, lane_active, warning, which are put back.
+            active, lane_active, warning, which are restored.
     """
     full = d.warning[CONTACTS_FULL]
     if wake_tied(m, d):
@@ -335,7 +335,7 @@ def wake_touched(m, d):
 
 @kernel
 def rests(m, d):
-    """Wake what is not as it was left; is nothing awake in the whole tile, so that all derived fields stand?"""
+    """Wakes changed trees; returns whether nothing in the tile is awake, so that all derived fields remain valid."""
     wake_perturbed(m, d)
     if d.nstir[0] == 0:
         wake_fastened(m, d)

@@ -1,1 +1,1 @@
-"""The memory of a tile: its fields, its records, how rows of worlds come and go, and the loop over tiles."""
+"""Defines the memory of a tile: its fields, its records, transfers of worlds' rows, and the loop over tiles."""

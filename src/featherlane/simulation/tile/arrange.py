@@ -1,16 +1,16 @@
-"""Which worlds fill a tile together: those that touch alike.
+"""Selects which worlds share a tile: worlds with similar contacts.
 
-A tile computes every contact that one of its worlds has; where a world lacks it, its lane idles.  So worlds are put
-side by side whose patterns, the sets of pairs that touch, have a small union:
+A tile computes every contact that any of its worlds has; in a world without that contact the lane is idle.  The pattern
+of a world is the set of its touching pairs.  Worlds are grouped so that the union of their patterns is small:
 
-    count    how many worlds have each pair: the rare ones tell most about who belongs together
-    sort     patterns by their pairs, the rarest first: what is alike is near
-    fill     a tile takes the first world that is left and then, one after the other, of the next POOL those that add
-             least to the union
+    count    how many worlds have each pair; rare pairs are most useful for grouping
+    sort     patterns by their pairs, the rarest first, so that similar patterns are adjacent
+    fill     a tile takes the first remaining world and then, one after the other, from the next POOL worlds the one
+             that adds least to the union
 
-Nothing that is computed depends on it: an order that is some steps old is as good, but for the time that steps take.
-Measured on robots, hands and a humanoid, 256 worlds: by sorting alone a union has 1.1 to 4 times the pairs of one
-world; filling takes 8 to 23 % of it away, and of most steps 3 to 9 %.
+No result depends on the order; an order that is some steps old only changes the time that steps take.
+Measured on robots, hands and a humanoid, 256 worlds: with sorting alone, a union has 1.1 to 4 times the pairs of one
+world; filling reduces it by 8 to 23 %, and the time of most steps by 3 to 9 %.
 """
 
 from featherlane.prelude import *
@@ -18,7 +18,7 @@ from featherlane.lanes import Field, Layout
 from featherlane.lanes.sort import sort
 from featherlane.simulation.tile.capacity import SIGNATURE_BITS
 
-POOL = 64  # worlds among which the next one of a tile is looked for
+POOL = 64  # worlds among which the next one of a tile is searched
 WORD = 62  # pairs in a word of a pattern
 
 ARRANGEMENT = Layout(
@@ -46,13 +46,13 @@ ARRANGEMENT = Layout(
 
 @kernel
 def last_pair(word, left):
-    """Which pair the lowest bit of what is left of a signature's word is, as `sign_contacts` numbers them."""
+    """Returns the pair number, as in `sign_contacts`, of the lowest set bit in the rest of a signature's word."""
     return (word + 1) * SIGNATURE_BITS - 1 - count_ones((left & -left) - 1)
 
 
 @stage(a1=ARRANGEMENT)
 def rank_pairs(a1):
-    """The pairs that touch in some world, ranked: the rarest first.
+    """Ranks the pairs that touch in some world, the rarest first.
 
     Reads:  signature.   Writes: pair_count, bit_rank; bit_count, bit_key, bit_room for itself.
     """
@@ -77,7 +77,7 @@ def rank_pairs(a1):
 
 @stage(a1=ARRANGEMENT)
 def pack_patterns(a1):
-    """Patterns of worlds, whose words sort as their pairs do by rank.
+    """Packs worlds' patterns into words that sort by the ranks of their pairs.
 
     Reads:  signature, bit_rank.   Writes: pattern.
     """
@@ -94,7 +94,7 @@ def pack_patterns(a1):
 
 @kernel
 def misfit(a, world):
-    """What a world adds to the union of its tile counts most, then what it lacks of it."""
+    """Returns a cost: first the pairs that a world adds to the union of its tile, then those of it that it lacks."""
     added, lacked = 0, 0
     for w in range(a.nword):
         x, union = a.pattern[world * a.nword + w], a.union[w]
@@ -106,7 +106,7 @@ def misfit(a, world):
 
 @stage(a1=ARRANGEMENT)
 def fill_tiles(a1):
-    """The worlds tile by tile.
+    """Assigns the worlds to tiles, tile by tile.
 
     Reads:  sorted_world, pattern.   Writes: tile_world; pool, union for itself.
     """

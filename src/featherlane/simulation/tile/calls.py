@@ -1,7 +1,7 @@
-"""How a workspace gets to call functions of the user: addresses in the tile's record, and plain Python behind some.
+"""Connects user callbacks to a workspace: stores their addresses in the tile's record, and calls plain Python.
 
-Such a function is a `simulation.user.function.UserFunction`, which a model has among its `user_actuators` and
-`user_sensors`; there plain sensors stand beside them, which are not called within a step (`in_step`).
+Callbacks called within a step are `simulation.user.function.UserFunction`, stored in a model's `user_actuators` and
+`user_sensors`.  These also contain plain sensors, which are not called within a step (`in_step`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TYPES = {"activation": ("dyntype", DYN_USER), "gain": ("gaintype", GAIN_USER), "
 
 
 def readable(record: str, layout: Layout, name: str, reads) -> Field:
-    """A field of a record that a function of the user may read.
+    """Returns a field of a record that a user callback may read.
 
     Raises:
-        AttributeError: it may not be read there and then.
+        AttributeError: it may not be read in this call.
     """
     if name in layout and (name in reads or layout[name].kind == "size"):
         return layout[name]
@@ -37,7 +37,7 @@ def readable(record: str, layout: Layout, name: str, reads) -> Field:
 
 
 class WorldView:
-    """A record as plain Python sees one world of it: flat arrays that are not to be written, and sizes."""
+    """Presents one world of a record to plain Python: read-only flat arrays, and sizes."""
 
     def __init__(self, name: str, record: Record, lane: int, reads):
         self.__dict__.update(_name=name, _record=record, _lane=lane, _reads=frozenset(reads))
@@ -57,37 +57,37 @@ class WorldView:
 
 
 class UserCalls:
-    """The functions that one workspace calls.
+    """Holds the user callbacks that one workspace calls.
 
     Args:
-        workspace: whose record gets their addresses; it owns this object, which must not keep it alive: memory of
-            hundreds of megabytes would wait for Python's collector of cycles, which counts objects, not bytes.
+        workspace: its record gets their addresses.  It owns this object, which refers to it weakly: in a cycle,
+            hundreds of megabytes would wait for Python's garbage collector, which counts objects, not bytes.
     """
 
     def __init__(self, workspace):
         self._owner, self._revision = weakref.ref(workspace), None
-        workspace.record.functions[:] = [None]  # a number of 0 is no function
+        workspace.record.functions[:] = [None]  # number 0 means no function
         self._missing: list[str] = []
         self._addresses: dict[Any, int] = {}
-        self._kept: list = []  # callbacks, for as long as their addresses stand in the record
+        self._kept: list = []  # callbacks, kept alive while their addresses are in the record
         self._errors: list[BaseException] = []
 
     @property
     def _workspace(self) -> Any:
-        """The workspace, which is there while it calls."""
+        """Returns the workspace, which exists while it calls."""
         return self._owner()
 
     @property
     def calls_python(self) -> bool:
-        """Do compiled stages call plain Python?"""
+        """Returns whether compiled stages call plain Python."""
         return bool(self._kept)
 
     def forget(self) -> None:
-        """The workspace has another model."""
+        """Discards all functions, because the workspace has another model."""
         self._revision = None
 
     def connect(self) -> None:
-        """Take over what is registered with the model now."""
+        """Connects the functions that are now registered with the model."""
         model = self._workspace.model
         if self._revision == model.revision:
             return
@@ -97,7 +97,7 @@ class UserCalls:
         self._revision = model.revision
 
     def _fill(self) -> None:
-        """Addresses of all functions into the record."""
+        """Writes addresses of all functions into the record."""
         w, model = self._workspace, self._workspace.model
         w.unbind()
         self._kept.clear()
@@ -112,17 +112,17 @@ class UserCalls:
                 w.arrays["user_sensor"][i] = self.address(function)
 
     def require(self, stage: Stage) -> None:
-        """Raise where an actuator lacks a function and the stage computes its force.
+        """Raises an error if the stage computes the force of an actuator that lacks a function.
 
         Raises:
-            UnsupportedFeatureError: with the name of each of them.
+            UnsupportedFeatureError: with the name of each such actuator.
         """
         if self._missing and _acts(stage):
             what = "functions of the user are missing (featherlane.set_user_actuator registers them)"
             raise UnsupportedFeatureError(self._missing, self._workspace.model.source, what)
 
     def address(self, function) -> int:
-        """Where the workspace's stages call the function; uncompiled ones: its number in `record.functions`."""
+        """Returns the function's address for stages; for uncompiled ones, its number in `record.functions`."""
         if function not in self._addresses:
             self._addresses[function] = self._new_address(function)
         return self._addresses[function]
@@ -139,10 +139,10 @@ class UserCalls:
         return ctypes.cast(callback, ctypes.c_void_p).value or 0
 
     def raise_errors(self) -> None:
-        """Raise what functions did wrong that stages have called: no error passes through these.
+        """Raises the errors of functions that stages have called, because errors cannot pass through stages.
 
         Raises:
-            ModelError: a kernel left a field's rows; it was given row 0.
+            ModelError: a kernel used an index outside of a field's rows; it was given row 0.
             BaseException: the first error of plain Python.
         """
         if self._errors:
@@ -160,7 +160,7 @@ class UserCalls:
             raise ModelError(str(error)) from None
 
     def raising(self, run: Callable[..., None]) -> Callable[..., None]:
-        """A bound stage that raises errors of the functions that it calls; the stage itself where there are none."""
+        """Returns a bound stage that raises errors of the functions that it calls; without functions, the stage."""
         if not self._addresses:
             return run
 
@@ -171,7 +171,7 @@ class UserCalls:
         return raising
 
     def _plain(self, function):
-        """The function for each world of the tile that takes part, one after the other."""
+        """Returns a callback that calls the function for each participating world of the tile, one after the other."""
         w, out = self._workspace, function.role.result
         rows, place, active = w.arrays[out], function.place(w.model), w.arrays["active"]
         m = [WorldView("m", w.rows.record, lane, w.rows.record.layout.index) for lane in range(w.width)]
@@ -189,7 +189,7 @@ class UserCalls:
         def guarded(m, d, i):
             try:
                 call(m, d, i)
-            except BaseException as error:  # KeyboardInterrupt, too: no frame above could see it
+            except BaseException as error:  # KeyboardInterrupt, too: it cannot reach the frames above
                 errors.append(error)
             return 0
 
@@ -197,7 +197,7 @@ class UserCalls:
 
 
 def fields_called_for(model, sensors: bool) -> set[str]:
-    """Fields that the functions called within a step may read, those of sensors where these are computed."""
+    """Returns fields that functions called within a step may read, those of sensors if these are computed."""
     functions = list(model.user_actuators.values())
     if sensors:
         functions += [f for f in model.user_sensors.values() if f.in_step]
@@ -205,7 +205,7 @@ def fields_called_for(model, sensors: bool) -> set[str]:
 
 
 def missing_functions(model) -> list[str]:
-    """A line for each actuator of the type `user` that lacks a function."""
+    """Returns a line for each actuator of the type `user` that lacks a function."""
     lines = []
     for kind, (field, user) in TYPES.items():
         for i in np.flatnonzero(getattr(model, f"actuator_{field}") == user):
@@ -217,5 +217,5 @@ def missing_functions(model) -> list[str]:
 
 @functools.cache
 def _acts(stage: Stage) -> bool:
-    """Does the stage compute forces of actuators?"""
+    """Returns whether the stage computes forces of actuators."""
     return any(s.name == "actuation" for s in library().required(stage))

@@ -1,4 +1,4 @@
-"""How many slots a tile has room for: fixed when a workspace is made."""
+"""Computes the capacities of a tile, which are fixed when a workspace is created."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from featherlane.solver.dual.rows import dual_capacity
 from featherlane.solver.hessian.capacity import hessian_capacity
 from featherlane.solver.lcp.capacity import lcp_capacity
 
-CONTACT_LIMIT = 1024  # slots; a tile whose union is larger is split, a world with more contacts loses its last ones
+CONTACT_LIMIT = 1024  # slots; a tile with a larger union is split, a world with more contacts loses its last ones
 
 CROWD_CONTACTS, CROWD_PAIRS = 12, 64  # contacts, and near pairs of a tile, for each geom of a crowd
-HISTORY_LIMIT = 1000  # iterations of a solve that are recorded
+HISTORY_LIMIT = 1000  # recorded iterations of a solve
 
 SIGNATURE_BITS, SIGNATURE_WORDS = 24, 8  # exact in float32; beyond 192 candidate pairs, pairs share bits
 
 
 def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
-    """Capacities of a tile's contacts and rows, and what a step is asked to compute.
+    """Returns capacities of a tile's contacts and rows, and the sizes that select what a step computes.
 
-    Contacts: every point of every candidate pair, up to CONTACT_LIMIT; and those that the caller gives, which are other
-    pairs in every world.  Rows: all that can exist.
+    Contacts: every point of every candidate pair, up to CONTACT_LIMIT; and given contacts, whose pairs differ in every
+    world.  Rows: the largest possible number.
 
     Args:
         model: the model.
-        given: contacts that the caller gives to one world, at most.
+        given: largest number of contacts that the caller gives to one world.
         width: worlds of the tile.
     """
     nv, crowd, rows = model.nv, model.ncrowd, row_capacity(model)
@@ -70,7 +70,7 @@ def capacities(model, given: int = 0, width: int = 1) -> dict[str, int]:
 
 
 def remembered_pairs(model) -> int:
-    """Pairs of geoms among which there are some that are searched for contacts: none, the listed ones, or a crowd's."""
+    """Returns the number of geom pairs with cached data: 0 without convex pairs, else listed and crowd pairs."""
     types = model.geom_type[model.collide_geom]
     found = np.isin(model.pair_function.reshape(NGEOMTYPES, NGEOMTYPES)[np.ix_(types, types)], CONVEX)
     return int(found.any()) * (model.ncand + CROWD_PAIRS * model.ncrowd)

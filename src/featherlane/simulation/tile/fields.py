@@ -1,8 +1,8 @@
-"""What a tile of worlds consists of: the fields of all rooms, in the order in which they become valid.
+"""Lists the fields of a tile of worlds, in the order in which they become valid.
 
-Each room declares what its kernels write in a `fields.py` beside them.  This one list gives allocation, the record that
-kernels read, the arrays of `fl.Data`, and the reference page; what is reset, copied, kept, shown and read by functions
-of the user follows from the fields' roles.  Names are MuJoCo's where the meaning is MuJoCo's.
+Each package declares the fields of its kernels in a `fields.py`.  This list determines allocation, the record that
+kernels read, the arrays of `fl.Data`, and the reference page.  The fields' roles determine which are reset, copied,
+stored, shown and readable in user callbacks.  Names are MuJoCo's if the meaning is MuJoCo's.
 """
 
 from featherlane.collision import fields as collision
@@ -32,6 +32,6 @@ ROOMS += (solver, rows, hessian, primal, dual, lcp_rows, lcp, pivot, sensor)
 
 DATA = Layout("Data", tuple(field for room in ROOMS for field in room.FIELDS))
 
-# what each size has a step compute, where it is not 0
+# the fields that a step computes if a size is not 0
 _SHOWN = [DATA[name] for name in DATA.that("shown")]
 WANTED = {size: frozenset(DATA.asked(size)) for f in _SHOWN for size in f.asked.split() if size in DATA}

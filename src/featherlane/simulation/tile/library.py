@@ -1,4 +1,4 @@
-"""All stages of the engine and the records they work on: what is compiled ahead of time."""
+"""Collects all stages of the engine and their records, for ahead-of-time compilation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = "dynamics collision constraint solver sensor simulation sensitivity".
 
 
 def stages() -> dict[str, Stage]:
-    """Every stage defined in the layers that hold physics, by name."""
+    """Returns every stage defined in the packages that contain physics, by name."""
     found: dict[str, Stage] = {}
     for package in PACKAGES:
         path = importlib.import_module(f"featherlane.{package}").__path__
@@ -32,5 +32,5 @@ def stages() -> dict[str, Stage]:
 
 @functools.cache
 def library() -> Library:
-    """The engine's library of compiled stages."""
+    """Returns the engine's library of compiled stages."""
     return Library(RECORDS)

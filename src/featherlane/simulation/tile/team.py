@@ -1,6 +1,6 @@
-"""The threads of a batch.  Each has a number, allocates the workspace of that number and uses it in every call.
+"""Runs the threads of a batch.  Each thread has a number, and allocates and uses the workspace of that number.
 
-A page of memory lies near the core that first writes to it, so each thread works in memory that it has allocated.
+A memory page is placed near the core that first writes to it, so each thread works in memory that it has allocated.
 
 `Team.run` starts the other threads, does the caller's part and waits for the others within one bytecode.  All functions
 of that chain are C functions that do not check for signals, so an interrupt (Ctrl-C) comes before the work or after it.
@@ -32,7 +32,7 @@ _release.argtypes, _release.restype = _free_lock.argtypes, _free_lock.restype = 
 
 
 class _Worker:
-    """A thread that runs the tasks in its queue, until it finds None there.
+    """Runs the tasks in its queue in a thread, until it finds None there.
 
     Attributes:
         queue: pairs of a function without arguments, and the list to which its error is appended.
@@ -47,7 +47,7 @@ class _Worker:
 
 
 def _serve(queue: SimpleQueue, done: int) -> None:
-    """Run tasks in a worker.  Interrupts are raised in the main thread only."""
+    """Runs tasks in a worker.  Interrupts are raised in the main thread only."""
     while (task := queue.get()) is not None:
         function, errors = task
         try:
@@ -60,16 +60,16 @@ def _serve(queue: SimpleQueue, done: int) -> None:
 
 
 def _end(workers: Mapping[int, _Worker]) -> None:
-    """End the threads of workers."""
+    """Ends the threads of workers."""
     for worker in list(workers.values()):
         worker.queue.put(None)
 
 
 class Team:
-    """Threads; the caller of a batch is number 0.
+    """Manages threads; the caller of a batch is number 0.
 
     Args:
-        nthread: how many, with the caller.
+        nthread: number of threads, including the caller.
     """
 
     def __init__(self, nthread: int):
@@ -79,7 +79,7 @@ class Team:
         weakref.finalize(self, _end, self._workers)
 
     def _worker(self, number: int) -> _Worker:
-        """Return the worker of a number, started at its first use."""
+        """Returns the worker of a number, started at its first use."""
         if self._pid != os.getpid():  # a forked process has none of its parent's threads
             self._workers.clear()
             self._pid = os.getpid()
@@ -90,7 +90,7 @@ class Team:
         return self._workers[number]
 
     def run(self, tasks: Mapping[int, Callable[[], object]], own: Iterable = ()) -> None:
-        """Call each task in the thread of its number, exhaust `own` in this thread meanwhile, and wait for all.
+        """Calls each task in the thread of its number, meanwhile exhausts `own` in this thread, and waits for all.
 
         Args:
             tasks: functions by number of the thread.
@@ -109,7 +109,7 @@ class Team:
             raise errors[0]
 
     def build(self, make: Callable[[], T]) -> list[T]:
-        """Return one object for each thread, made in that thread.
+        """Returns one object for each thread, made in that thread.
 
         Raises:
             BaseException: what `make` raises.

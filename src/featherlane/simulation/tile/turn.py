@@ -1,4 +1,4 @@
-"""Mutual exclusion of calls that an interrupt (Ctrl-C) cannot break.
+"""Excludes concurrent calls on an object, safely under interrupts (Ctrl-C).
 
 A lock that Python code acquires and releases is not safe: an interrupt can raise between any two bytecodes, also
 between the acquisition and the `try` whose `finally` releases the lock.  A `Turn` therefore does not depend on its
@@ -26,13 +26,13 @@ _holders: set[CodeType] = set()  # code of functions that hold the turns in thei
 
 
 def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
-    """Declare that a function, while it runs, holds the turns in its local variable `turns` (decorator)."""
+    """Declares that a function, while it runs, holds the turns in its local variable `turns` (decorator)."""
     _holders.add(function.__code__)
     return function
 
 
 def frames() -> Iterator[FrameType]:
-    """Iterate over the frames on the stacks of all threads."""
+    """Iterates over the frames on the stacks of all threads."""
     for top in sys._current_frames().values():
         frame: FrameType | None = top
         while frame is not None:
@@ -41,7 +41,7 @@ def frames() -> Iterator[FrameType]:
 
 
 class Turn:
-    """The right to work on an object.
+    """Grants the right to work on an object to one call at a time.
 
     Args:
         what: the kind of object, for errors.
@@ -56,7 +56,7 @@ class Turn:
         self.token, self.what = [None], what
 
     def take_over(self) -> None:
-        """Take the turn although its token is missing.
+        """Takes the turn although its token is missing.
 
         Raises:
             CallError: another call holds it.
@@ -69,11 +69,11 @@ class Turn:
 
     @property
     def is_held(self) -> bool:
-        """Is a call under way?"""
+        """Returns whether a call is running."""
         return not self.token and self._is_on_a_stack()
 
     def _is_on_a_stack(self, besides: FrameType | None = None) -> bool:
-        """Is there a frame, other than one, that holds the turn?"""
+        """Returns whether a frame, other than `besides`, holds the turn."""
         return any(
             frame.f_code in _holders and self in frame.f_locals.get("turns", ())
             for frame in frames()
@@ -83,7 +83,7 @@ class Turn:
 
 @holds_turns
 def hold(turns: Sequence[Turn], function: Callable[..., R], *arguments: Any) -> R:
-    """Call a function while no other call works on the objects of the turns.
+    """Calls a function while no other call works on the objects of the turns.
 
     Raises:
         CallError: another call holds one of the turns.

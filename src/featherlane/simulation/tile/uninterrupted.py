@@ -1,4 +1,4 @@
-"""Many calls in one bytecode: an interrupt (Ctrl-C) finds all of them done, or none.
+"""Makes many calls in one bytecode, so that after an interrupt (Ctrl-C) all of them are done, or none.
 
 Python raises interrupts between two bytecodes of its main thread.  A chain of C functions runs within one bytecode, if
 none of them runs Python code or checks for signals.
@@ -14,19 +14,19 @@ from typing import Any
 
 import numpy as np
 
-Assignment = tuple[np.ndarray, Any, Any]  # rows, which of them, values that broadcast to these
+Assignment = tuple[np.ndarray, Any, Any]  # rows, an index into them, values that broadcast to the indexed rows
 
 
 def take_all(elements: Iterable) -> None:
-    """Exhaust an iterator that is implemented in C."""
+    """Exhausts an iterator that is implemented in C."""
     deque(elements, 0)
 
 
 def call_all(calls: list[tuple]) -> None:
-    """Call C functions, each given as a tuple with its arguments."""
+    """Calls C functions, each given as a tuple with its arguments."""
     deque(starmap(operator.call, calls), 0)
 
 
 def set_all(values: list[Assignment]) -> None:
-    """Assign to rows of arrays."""
+    """Assigns to rows of arrays."""
     deque(starmap(operator.setitem, values), 0)

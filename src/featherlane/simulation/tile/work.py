@@ -1,6 +1,6 @@
 """Runs the tiles of plans on all threads, within one bytecode of the calling thread (`team`).
 
-An interrupt (Ctrl-C) finds all tiles of a call computed, or none.
+After an interrupt (Ctrl-C) all tiles of a call are computed, or none.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.tile.uninterrupted import call_all, take_all
 
-MOST_TILES = 64  # of a chunk
-CHUNKS = 16  # for each thread, so that they end together
+MOST_TILES = 64  # in a chunk
+CHUNKS = 16  # per thread, so that all threads finish at about the same time
 
 
 def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
-    """Run all tiles of plans.  A thread that finds no more tiles of one plan goes on with the next.
+    """Runs all tiles of plans.  A thread that finds no more tiles of one plan continues with the next.
 
     Args:
         parts: plans that are ready (`Plan.begin`), each with its number of tiles.
@@ -42,14 +42,14 @@ def work(parts: Sequence[tuple[Plan, int]], team: Team) -> None:
 
 
 def _share(parts: Sequence[tuple[Plan, int]], ntile: int, team: Team, apart: bool) -> None:
-    """Distribute chunks of tiles over the threads, except for the caller's if `apart`."""
+    """Distributes chunks of tiles over the threads, except for the caller's if `apart`."""
     size = max(1, min(MOST_TILES, ntile // (CHUNKS * team.nthread)))
     chunks = [[(k, min(k + size, n)) for k in range(0, n, size)] for _, n in parts]
     nthread = min(team.nthread, sum(map(len, chunks)))
     left = [deque([*some, *[None] * nthread]) for some in chunks]  # each thread takes one None, the end
 
     def run(thread: int) -> Iterator[None]:
-        """Return an iterator in C that takes chunks and runs them until none is left."""
+        """Returns an iterator in C that takes chunks and runs them until none is left."""
         return chain.from_iterable(
             [
                 starmap(functools.partial(plan.run[thread], thread), iter(some.popleft, None))

@@ -1,4 +1,4 @@
-"""A workspace: the model's record and one tile's record for W worlds, on which stages run.
+"""Defines a workspace: the model's record and one tile's record for W worlds, on which stages run.
 
 `fl.Data` is a workspace of one world; each thread of a `Batch` has one of W worlds.
 """
@@ -37,7 +37,7 @@ NONE: Mapping = MappingProxyType({})
 
 @functools.lru_cache(maxsize=64)
 def _in_buffers(values: tuple[int, ...], width: int, dtype: np.dtype) -> tuple[Placement, dict[str, tuple[int, int]]]:
-    """Places of a model's fields in its buffers, those without rows in one empty row behind; (start, rows) of reals."""
+    """Returns places of a model's fields in its buffers, empty fields in one row behind; (start, rows) of reals."""
     sizes, places, offsets, place = dict(zip(SHAPING, values, strict=True)), [], {}, dict.fromkeys(BUFFERS, 0)
     for f in MODEL.stored:
         start, count, block = place[f.kind], f.count(sizes), list(BUFFERS).index(f.kind)
@@ -51,10 +51,10 @@ def _in_buffers(values: tuple[int, ...], width: int, dtype: np.dtype) -> tuple[P
 
 
 class ModelRows:
-    """The model's record for tiles of W worlds.
+    """Holds the model's record for tiles of W worlds.
 
-    At W = 1 in float64 it reads the model's own numbers, live.  Wider, or in float32, each real is a row of W equal
-    values, copied by `refresh` when the model has been edited; a field that differs by world has its own rows
+    At W = 1 in float64 it reads the model's memory directly.  For larger W, or in float32, each real is a row of W
+    equal values, which `refresh` copies after edits of the model.  A field that differs by world has separate rows
     (`own`).
     """
 
@@ -69,7 +69,7 @@ class ModelRows:
         empty = [aligned((1, *buffer.shape[1:]), buffer.dtype) for buffer in buffers]
         placement, self.offsets = _in_buffers(tuple(sizes[n] for n in SHAPING), width, self.dtype)
         self.record = placement.record(sizes, buffers + empty)
-        self.wide: dict[str, np.ndarray] = {}  # float64 rows, where others are float32
+        self.wide: dict[str, np.ndarray] = {}  # float64 rows, if others are float32
         for f in (f for f in MODEL.stored if f.is_wide and self.dtype != np.float64):
             self.wide[f.name] = aligned((max(self.offsets[f.name][1], 1), width))
             self.record.point(f.name, self.wide[f.name])
@@ -80,17 +80,17 @@ class ModelRows:
         if not self.live:
             if self.dtype == np.float32:
                 check_precision(self.model, self.dtype)
-            with np.errstate(over="ignore"):  # of numbers that may be infinite
+            with np.errstate(over="ignore"):  # some values may be infinite
                 self.rows[...] = self.model.real_buffer[:, None]
             for name, rows in self.wide.items():
                 start, count = self.offsets[name]
                 rows[:count] = self.model.real_buffer[start : start + count, None]
 
     def refresh_sizes(self, in_use: Mapping[str, int | np.ndarray] = NONE) -> None:
-        """Take over sizes and integer options that were edited since the last call.
+        """Copies sizes and integer options that were edited since the last call.
 
         Args:
-            in_use: sizes and ints that worlds with rows of their own need in place of the model's.
+            in_use: sizes and ints that replace the model's, for worlds with separate rows.
         """
         if self._revision != self.model.revision:
             self._revision = self.model.revision
@@ -103,10 +103,10 @@ class ModelRows:
                 self.record.arrays[name][: value.size] = value
 
     def refresh(self) -> None:
-        """Take over what was edited in the model since the last call.
+        """Copies edits of the model since the last call.
 
         Raises:
-            ModelError: a field was given a number that it cannot hold.
+            ModelError: a field has a value that it cannot hold.
         """
         self.model.check_edits()
         self.refresh_sizes()
@@ -115,7 +115,7 @@ class ModelRows:
             self._seen[...] = self.model.real_buffer
 
     def own(self, names, in_use: Mapping[str, int | np.ndarray] = NONE) -> ModelRows:
-        """The same record for one thread, with rows of its own for the named fields, and for `refresh_sizes`."""
+        """Returns the record for one thread, with separate rows for the named fields, and for `refresh_sizes`."""
         other = object.__new__(ModelRows)
         other.__dict__.update(self.__dict__)
         arrays = dict(self.record.arrays)
@@ -128,21 +128,21 @@ class ModelRows:
 
 
 class Workspace:
-    """Arrays and records of one tile.
+    """Holds arrays and records of one tile.
 
     Args:
         model: the model.
         width: worlds in the tile.
         dtype: float64 or float32.
-        rows: the model's record, shared by several workspaces; made here where it is not given.
+        rows: the model's record, shared by several workspaces; None creates one.
         given: contacts that the caller may give to each world.
 
     Raises:
-        ModelError: a field of the model has a number that it cannot hold.
+        ModelError: a field of the model has a value that it cannot hold.
 
     Attributes:
         arrays: field name -> (n, W) for reals, (n,) for ints; the memory that kernels work on.
-        calls: the functions of the user that stages call.
+        calls: the user callbacks that stages call.
     """
 
     def __init__(self, model, width: int, dtype: DTypeLike = np.float64, rows: ModelRows | None = None, given: int = 0):
@@ -161,11 +161,11 @@ class Workspace:
 
     @staticmethod
     def sizes_of(model, given: int = 0, width: int = 1) -> dict[str, int]:
-        """All sizes that shape a tile of the model, by name."""
+        """Returns all sizes that determine the layout of a tile of the model, by name."""
         return {**model.size_values(), **capacities(model, given, width)}
 
     def change_model(self, model) -> None:
-        """Work with another model of the same sizes from now on."""
+        """Switches to another model of the same sizes."""
         self.model, self.rows = model, ModelRows(model, self.width, self.dtype)
         forget_pattern(self.arrays)
         forget_all(self.arrays)
@@ -176,21 +176,21 @@ class Workspace:
         self.calls.connect()
 
     def unbind(self) -> None:
-        """The functions of the user have changed."""
+        """Discards bound stages, because the user callbacks have changed."""
         self._bound.clear()
         self._rooms.clear()
 
     def reset(self, given: dict[str, np.ndarray] | None = None) -> None:
-        """Every world to the model's defaults, qpos0, no velocity, no force, in one bytecode.
+        """Resets every world to the model's defaults: qpos0, zero velocities and forces, in one bytecode.
 
         Args:
-            given: what has other values, by name of the field.
+            given: other values, by name of the field.
         """
         zeros: list[Assignment] = [(self.arrays[name], ..., 0) for name in (*CLEARED, "tree_settled")]
         set_all(zeros + self._defaults(given or {}))
 
     def _defaults(self, given: dict[str, np.ndarray]) -> list[Assignment]:
-        """Values of the model's default state that are not zero."""
+        """Returns the nonzero values of the model's default state as assignments."""
         rest = plastic_defaults(self.model, self.model.qpos_spring, self.model.tendon_lengthspring)
         new = {"qpos": self.model.qpos0, "history": empty_history(self.model), "plastic": rest}
         new |= input_defaults(self.model) | self._sleep() | given
@@ -209,7 +209,7 @@ class Workspace:
         return start | {"tree_awake": awake, "body_awake": bodies, "body_stirs": bodies}
 
     def bound(self, stage: Stage):
-        """The stage as a function of its whole numbers, on this workspace."""
+        """Returns the stage, bound to this workspace, as a function of its integer arguments."""
         if stage.name not in self._bound:
             self.calls.require(stage)
             run = library().bind(stage, self.rows.record, self.record)
@@ -217,24 +217,24 @@ class Workspace:
         return self._bound[stage.name]
 
     def take_room(self, kind: Callable[[Workspace], Room]) -> Room:
-        """Memory for a query, made of this workspace; no other thread has it until it is put back."""
+        """Returns memory for a query on this workspace, exclusive to the calling thread until `put_back`."""
         try:
             return self._rooms[kind].pop()
         except (KeyError, IndexError):
             return kind(self)
 
     def put_back(self, room: object) -> None:
-        """Memory that `take_room` gave."""
+        """Returns memory of `take_room` to the workspace."""
         self._rooms.setdefault(type(room), []).append(room)
 
     def run(self, stage: Stage, *numbers: int) -> None:
-        """Run one stage here, with the model as it is now."""
+        """Runs one stage here, with the present values of the model."""
         self.rows.refresh()
         self.calls.connect()
         self.bound(stage)(*numbers)
 
     def view(self, name: str) -> np.ndarray:
-        """A field shaped as declared, the lane axis last (left out at W = 1)."""
+        """Returns a field shaped as declared, the lane axis last (omitted at W = 1)."""
         f = DATA[name]
         a = self.arrays[name][: f.count(self.sizes)]
         if f.kind == "real" and self.width > 1:
@@ -243,7 +243,7 @@ class Workspace:
 
 
 def sleep_defaults(model) -> dict[str, np.ndarray]:
-    """What sleeps after a reset: nothing without the flag `sleep`."""
+    """Returns the trees that sleep after a reset: none without the flag `sleep`."""
     sleeps, inputs = model.opt_enableflags & Enable.SLEEP, input_defaults(model)
     return {
         "tree_asleep": model.tree_asleep0.astype(float) if sleeps else np.full(model.ntree, float(AWAKE)),
@@ -253,11 +253,11 @@ def sleep_defaults(model) -> dict[str, np.ndarray]:
 
 
 def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.ndarray) -> np.ndarray:
-    """References of the springs that yield, where nothing has yielded yet.
+    """Returns references of plastic springs before any yielding.
 
     Args:
         model: the model.
-        qpos_spring: (..., nq) its own, or those of several worlds.
+        qpos_spring: (..., nq) the model's, or those of several worlds.
         tendon_lengthspring: (..., ntendon, 2) likewise.
 
     Returns:
@@ -275,12 +275,12 @@ def plastic_defaults(model, qpos_spring: np.ndarray, tendon_lengthspring: np.nda
 
 
 def input_defaults(model) -> dict[str, np.ndarray]:
-    """Inputs that do not start at zero: mocap bodies where the model places them, equalities as it switches them."""
+    """Returns inputs with nonzero initial values: mocap poses and switches of equalities, as the model defines them."""
     return mocap_defaults(model, model.__dict__.__getitem__) | {"eq_active": model.eq_active0.astype(float)}
 
 
 def mocap_defaults(model, values: Callable[[str], np.ndarray]) -> dict[str, np.ndarray]:
-    """Where the model places mocap bodies.
+    """Returns the model's poses of mocap bodies.
 
     Args:
         model: the model.

@@ -1,1 +1,1 @@
-"""Functions of the user that the engine calls."""
+"""Registers and compiles user callbacks, the functions that the engine calls."""

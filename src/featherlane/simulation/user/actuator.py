@@ -1,4 +1,4 @@
-"""Actuators of the type `user`: functions for activation, gain and bias."""
+"""Registers user callbacks for activation, gain and bias of actuators of the type `user`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def set_user_actuator(
     gain: Callable | None = None,
     bias: Callable | None = None,
 ) -> None:
-    """Say how activation, gain and bias of actuators of the type `user` are computed.
+    """Registers the functions that compute activation, gain and bias of actuators of the type `user`.
 
-    The force is gain times control, or times the last activation where there is one, plus bias.  Each function takes
-    the model's record, the world's record and the actuator's number, and gives a number; `activation` gives the rate,
-    a tuple of rates where the actuator has several activations.  Functions must not write to the records.
+    The force is gain times control (or times the last activation, if there is one) plus bias.  Each function takes
+    the model's record, the world's record and the actuator's number, and returns a number.  `activation` returns the
+    rate, or a tuple of rates if the actuator has several activations.  Functions must not write to the records.
 
         @featherlane.kernel
         def gain(m, d, i):
@@ -33,11 +33,11 @@ def set_user_actuator(
 
         fl.set_user_actuator(model, "muscle", gain=gain)
 
-    A kernel is compiled for each width and precision; it is written over values, with the functions of
-    `featherlane.lanes`.  A function without the decorator is plain Python, called for one world after the other, and
-    may do what it likes with the numbers it reads.  Both read flat fields by MuJoCo's names: number k of row i of a
-    field (n, c) is `m.field[c * i + k]`.  Of the world they read the state, the inputs and what follows from positions
-    and velocities; `d.actuator_input` are the controls that act, delayed and clamped.
+    A kernel is compiled for each width and precision; it uses the functions of `featherlane.lanes`, which work on one
+    value per world.  A function without the decorator is plain Python, is called for one world after the other, and
+    may use any Python code.  Both read flat fields by MuJoCo's names: element k of row i of a field (n, c) is
+    `m.field[c * i + k]`.  Of the world they can read the state, the inputs and the fields that depend on positions and
+    velocities; `d.actuator_input` holds the controls in effect, delayed and clamped.
 
     Args:
         model: the model.
@@ -47,18 +47,17 @@ def set_user_actuator(
         bias: for `biastype="user"` [N, N m].
 
     Raises:
-        UnknownNameError: no such actuator.
-        ModelError: an actuator has another type; a function has other parameters, refers to what cannot be compiled,
-            cannot be compiled, fails in a trial call in qpos0, or gives there what is no finite number.  Nothing is
-            registered then.
-        InstallationError: a kernel is given and there is no compiler.
+        UnknownNameError: an unknown actuator.
+        ModelError: an actuator has another type; a function has other parameters, uses names that cannot be compiled,
+            cannot be compiled, fails in a trial call in qpos0, or returns a non-finite or non-numeric value there.
+            Nothing is registered then.
+        InstallationError: a kernel is given and no compiler is installed.
 
-    Source: MuJoCo mjcb_act_dyn, mjcb_act_gain, mjcb_act_bias.  Deviation: a function that is missing is an error, and
-        several activations are given as a tuple and not written to act_dot.
-    Note:   integrators that are implicit in velocities take these functions for constant in length and velocity, as
-        MuJoCo does.  Copies of the model keep its functions; pickles name them, so they must be found by their names.
-        Whatever the width, a world's bits are its own as long as the functions give equal bits: the engine's promise
-        ends where they begin.
+    Source: MuJoCo mjcb_act_dyn, mjcb_act_gain, mjcb_act_bias.  Deviation: a missing function is an error, and
+        several activations are returned as a tuple and not written to act_dot.
+    Note:   Integrators that are implicit in velocities treat these functions as constant in length and velocity, as
+        MuJoCo does.  Copies of the model keep its functions.  Pickles store their names, so they must be importable.
+        Results are bitwise identical for every width only if the functions' results are.
     """
     check_model(model)
     given = {k: f for k, f in zip(KINDS, (activation, gain, bias), strict=True) if f is not None}
@@ -81,7 +80,7 @@ def set_user_actuator(
 
 
 def _chosen(model: Model, actuators, kind: str) -> list[int]:
-    """Numbers of the actuators that are meant; of a kind that is the user's."""
+    """Returns the numbers of the selected actuators, checked to have a type `user` of this kind."""
     field, user = TYPES[kind]
     types = getattr(model, f"actuator_{field}")
     if actuators is None:

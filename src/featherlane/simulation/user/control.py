@@ -1,4 +1,4 @@
-"""A control kernel: a function of the user that sets controls within each step of a rollout."""
+"""Prepares a control kernel: a user callback that sets controls within each step of a rollout."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from featherlane.simulation.user.trial import try_function
 
 
 def control_function(model: Model, control: Kernel) -> UserFunction:
-    """The kernel `control(m, d)`, checked.
+    """Returns the kernel `control(m, d)` as a user function, checked.
 
     Raises:
-        ModelError: other parameters, a failure in a trial call, what cannot be compiled.
-        InstallationError: there is no compiler.
+        ModelError: other parameters, a failure in a trial call, code that cannot be compiled.
+        InstallationError: no compiler is installed.
     """
     function = UserFunction(CONTROL, f"control {control.function.__name__}", control, 0, 0)
     try_function(model, function)

@@ -1,9 +1,9 @@
-"""Functions of the user: what is asked of them, and how they are compiled.
+"""Checks and compiles user callbacks.
 
-A function is written once, over values: numbers of one world, or of each of W worlds side by side.  Decorated with
-`featherlane.kernel` it is compiled, alone, into a stage of its own, and the engine's stages call it by its address;
-undecorated it is plain Python and is called world by world.  What breaks a rule of the kernel language is refused
-first, with the line, wherever kernels run.
+A function is written once, over values: numbers of one world, or vectors of W worlds.  With the decorator
+`featherlane.kernel` it is compiled into a separate stage, which the engine's stages call by its address.  Without the
+decorator it is plain Python and is called world by world.  Code that breaks a rule of the kernel language raises an
+error with its line before anything runs, compiled or not.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from featherlane.lanes.runtime import mode
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.user.roles import Role
 
-CHECKED: Any = FUNCTION  # every index is held against its field: an error of the user's must not end the process
-ADDRESSED = (scalars, doubles, call)  # they take addresses, against which nothing can be held
+CHECKED: Any = FUNCTION  # every index is checked against its field: a user's mistake must not crash the process
+ADDRESSED = (scalars, doubles, call)  # they take addresses, which cannot be checked
 ALLOWED = "numbers, tuples of numbers, other kernels, and functions of featherlane.lanes without addresses"
 
 
 class UserFunction:
-    """A function in a role, for one element of a model.
+    """Holds a user callback in a role, for one element of a model.
 
     Args:
-        role: what it is for.
+        role: the role.
         label: the element and the role, for messages.
         function: as the user wrote it.
         element: the element's number.
-        number: values that it gives.
+        number: number of values that it returns.
 
     Attributes:
-        in_step: it is called within a step.
+        in_step: whether it is called within a step.
 
     Raises:
         ModelError: the function has other parameters, or breaks a rule of the kernel language.
@@ -57,7 +57,7 @@ class UserFunction:
 
     @property
     def is_compiled(self) -> bool:
-        """Is it a kernel?"""
+        """Returns whether it is a kernel."""
         return isinstance(self.function, Kernel)
 
     @property
@@ -69,37 +69,37 @@ class UserFunction:
 
     @functools.cached_property
     def stage(self) -> Stage:
-        """The function as a stage of its own, which writes what it gives."""
+        """The function as a separate stage, which writes its result."""
         return _stage(self.function, self.role, self.number)
 
     @functools.cached_property
     def fields(self) -> frozenset[str]:
-        """Fields of the tile that it may read or set: those that a kernel names, all of its role for plain Python."""
+        """Fields of the tile that it may read or set: those named in a kernel, all of its role for plain Python."""
         if not self.is_compiled:
             return self.role.reads
         named = {name for k in self.function.contained() for name in k.names}
         return frozenset(named & (self.role.reads | set(self.role.sets)))
 
     def sets(self) -> list[str]:
-        """Fields of the tile that it sets itself, or may set."""
+        """Returns the fields of the tile that it sets, or may set."""
         return [name for name in self.role.sets if name in self.fields]
 
     def place(self, model) -> slice:
-        """The rows of `role.result` that it writes."""
+        """Returns the rows of `role.result` that it writes."""
         start = int(getattr(model, self.role.address)[self.element]) if self.role.address else 0
         return slice(start, start + self.number)
 
     def compiled_address(self, dtype, width: int) -> int:
-        """Where the compiled function lies, for tiles of that width and precision."""
+        """Returns the address of the compiled function, for tiles of that width and precision."""
         compiled: Any = library().function(self.stage, processor.base_of(dtype), width, CHECKED)
         return ctypes.cast(compiled, ctypes.c_void_p).value or 0
 
     def check_compiled(self) -> None:
-        """Compile for one world and for whole tiles, in both precisions.
+        """Compiles for one world and for whole tiles, in both precisions.
 
         Raises:
             ModelError: the function cannot be compiled.
-            InstallationError: there is no compiler.
+            InstallationError: no compiler is installed.
         """
         if mode() == "python":
             return
@@ -116,7 +116,7 @@ class UserFunction:
             self._compile(base, width)
 
     def _compile(self, base: str, width: int) -> None:
-        """Into the cache, if the cache lacks it."""
+        """Compiles into the cache, if the cache lacks it."""
         from featherlane.lanes import toolchain
         from featherlane.lanes.compiler.rules import KernelLanguageError
 
@@ -147,7 +147,7 @@ def _check_parameters(label: str, function: Any, names: tuple[str, ...]) -> None
 
 
 def _check_language(label: str, function: Kernel, role: Role) -> None:
-    """Refuse what the kernel language does not know, before anything is called or compiled."""
+    """Raises an error for code outside of the kernel language, before anything is called or compiled."""
     from featherlane.lanes.compiler.program import Program
     from featherlane.lanes.compiler.rules import KernelLanguageError
     from featherlane.lanes.compiler.types import Access
@@ -167,7 +167,7 @@ def _check_language(label: str, function: Kernel, role: Role) -> None:
 # ---- stages ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def _store(number: int) -> Kernel:
-    """A kernel that writes a result to the rows from `a` on: a number, or a tuple of them."""
+    """Returns a kernel that writes a result to the rows from `a` on: a number, or a tuple of numbers."""
     if number == 1:
         return kernel(_store_number)
     return _store_tuple(number)
@@ -178,7 +178,7 @@ def _store_number(rows, a, x):
 
 
 def _store_tuple(number: int) -> Kernel:
-    """One value after the other: they may be of several types, so no loop can run over them."""
+    """Returns a kernel that stores values one by one: they may have several types, so a loop cannot store them."""
     last = number - 1
     if number == 1:
 
@@ -195,7 +195,7 @@ def _store_tuple(number: int) -> Kernel:
 
 
 def _calling(function: Kernel, role: str, store: Kernel) -> Callable:
-    """The stage's function for a role."""
+    """Returns the stage's function for a role."""
 
     def activation(m, d, i):
         store(d.act_dot, m.actuator_actadr[i], function(m, d, i))
@@ -216,7 +216,7 @@ _stages: dict[str, Stage] = {}
 
 
 def _stage(function: Kernel, role: Role, number: int) -> Stage:
-    """The function's stage, named for all that it is made of: equal functions share one."""
+    """Returns the function's stage; its name depends on all its parts, so equal functions share one stage."""
     calling = _calling(function, role.name, _store(max(number, 1)))
     code = Kernel(calling).code_hash()
     calling.__name__ = f"user_{role.name}_{code[:24]}"

@@ -1,7 +1,7 @@
-"""What the engine calls functions of the user for, and which fields they may read then.
+"""Defines the roles of user callbacks, and the fields that a callback may read in each role.
 
-A tile's memory holds other worlds' numbers until a stage has written this world's: a function reads what is valid when
-it is called, and nothing else.
+A tile's memory holds other worlds' values until a stage has written those of this world.  A callback may therefore read
+only fields that are valid when it is called.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from featherlane.simulation.tile.fields import DATA
 
-# passes that are through, in their order, when a function is called
-_STATE = ("", "integrate")  # what is given, and the last step
+# passes that have run when a function is called, in their order
+_STATE = ("", "integrate")  # inputs, and the last step
 _POSITION = ("kinematics", "com_pos", "frames", "cameras", "crb", "tendon", "transmission")
 _VELOCITY = ("com_vel", "rne", "tendon_velocity", "passive")
 _CONTROL = ("output_velocities", "read_controls")
@@ -19,15 +19,15 @@ _ACCELERATION = ("actuation", "smooth_acceleration", "solve", "energy", "subtree
 
 
 class Role(NamedTuple):
-    """What the engine calls a function for.
+    """Describes what the engine calls a function for.
 
     Attributes:
         name: `activation`, `gain`, `bias`, `sensor` or `control`.
         parameters: names of its parameters.
         reads: fields of the tile that are valid when it is called.
         sets: fields of the tile that it sets itself.
-        result: the field that its result is written to; empty where it has none.
-        address: the field of the model that says at which row, by element; empty: row 0.
+        result: the field that its result is written to; empty if it has none.
+        address: the field of the model that holds the first row of its result, by element; empty: row 0.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Role(NamedTuple):
 
 
 def _after(*stages: str) -> frozenset[str]:
-    """What a function may read once these stages are through."""
+    """Returns the fields that a function may read once these stages have run."""
     return frozenset(f.name for f in DATA.fields if f.traits.read and f.stage in stages)
 
 
 _before = _after(*_STATE, *_POSITION, *_VELOCITY)
 _driven = _before | _after(*_CONTROL)
 _forced = _driven | _after("activation")
-_solved = _forced | _after(*_ACCELERATION) | {"ncon"}  # of the reports the one that inverse dynamics has, too
+_solved = _forced | _after(*_ACCELERATION) | {"ncon"}  # of the reports only that which inverse dynamics writes, too
 
 CONTROL = Role("control", ("m", "d"), _before, sets=DATA.of("drive"))
 ACTIVATION = Role("activation", ("m", "d", "i"), _driven, result="act_dot", address="actuator_actadr")
@@ -61,5 +61,5 @@ _BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR
 
 
 def named(name: str) -> Role:
-    """The role of that name."""
+    """Returns the role of that name."""
     return _BY_NAME[name]

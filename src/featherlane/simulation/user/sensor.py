@@ -1,4 +1,4 @@
-"""Sensors of the user: a function of what a step has computed, called between steps, for all worlds at once."""
+"""Registers and evaluates user-defined sensors: functions of computed fields, called between steps for all worlds."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.user.roles import SENSOR
 from featherlane.simulation.user.trial import try_function
 
-MOVED = DATA.of("state", "memory")  # when a function is called between steps
+MOVED = DATA.of("state", "memory")  # already advanced when a function is called between steps
 NAMES = "are names of fields"
 
 
 class UserSensor(NamedTuple):
-    """What `set_user_sensor` registers.
+    """Holds what `set_user_sensor` registers.
 
     Attributes:
-        function: from the model and the arrays of `reads` to the values.
+        function: maps the model and the arrays of `reads` to the values.
         reads: names of fields.
-        in_step: it is called between steps.
+        in_step: whether it is called within steps.
     """
 
     function: Callable[..., np.ndarray]
@@ -42,19 +42,19 @@ def set_user_sensor(
     function: Callable[..., np.ndarray] | None,
     reads: tuple[str, ...] = ("sensordata",),
 ) -> None:
-    """Say how a sensor of the type `user` is computed.
+    """Registers the function that computes a sensor of the type `user`.
 
-    A plain function is called between steps, a kernel within them.  After each call that computes sensors a plain
-    function is called with the model and with one array for each name in `reads`, shaped as in `fl.Data` behind any
-    number of leading axes: none for a data, worlds in a batch, worlds and steps in a rollout.  It returns the sensor's
-    values (..., dim), which are then cut off as the model says.  It works on all worlds at once, and must not write to
-    what it is given.
+    A plain function is called between steps, a kernel within them.  After each call that computes sensors, a plain
+    function is called with the model and with one array for each name in `reads`.  Arrays are shaped as in `fl.Data`,
+    with leading axes: none for a `Data`, worlds in a batch, worlds and steps in a rollout.  The function returns the
+    sensor's values (..., dim), to which the model's cutoff is then applied.  It computes all worlds at once, and must
+    not write to its arguments.
 
         fl.set_user_sensor(model, "tilt", lambda model, xmat: xmat[..., 1, 8:], reads=("xmat",))
 
-    A kernel is compiled, and written as for `set_user_actuator`: from the model's record, the world's record and the
-    sensor's number to a number, or a tuple of dim of them.  It is called in each step that computes sensors, when all
-    else is known that follows from the state before it, positions and velocities included.
+    A kernel is compiled, and written as for `set_user_actuator`: it maps the model's record, the world's record and the
+    sensor's number to a number, or to a tuple of dim numbers.  It is called in each step that computes sensors, after
+    all other fields are computed from the state before the step, positions and velocities included.
 
         @fl.kernel
         def tilt(m, d, i):
@@ -63,17 +63,17 @@ def set_user_sensor(
     Args:
         model: the model.
         sensor: name or number of the sensor.
-        function: the function, or None to take it back.
+        function: the function, or None to unregister it.
         reads: inputs, such as `ctrl`, and computed fields, such as `xpos`; `sensordata` has the values of all sensors
-            that are not the user's.  State fields are refused: a step has moved them on by then.  Not for a kernel,
-            whose source says what it reads.
+            that are not user-defined.  State fields raise an error, because a step has already advanced them.  A kernel
+            needs no `reads`: its source determines them.
 
     Raises:
-        UnknownNameError: no such sensor.
-        ModelError: the sensor has another type; what is given is no function; a field that cannot be read; in a trial
+        UnknownNameError: an unknown sensor.
+        ModelError: the sensor has another type; `function` is not a function; a field that cannot be read; in a trial
             call with zeros the function fails or returns another shape; a kernel cannot be compiled, see
             `set_user_actuator`.
-        InstallationError: a kernel is given and there is no compiler.
+        InstallationError: a kernel is given and no compiler is installed.
 
     Source: MuJoCo mjcb_sensor (called within a step, stage by stage).
     """
@@ -99,7 +99,7 @@ def set_user_sensor(
 
 
 def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
-    """The names of fields, if a function may read them."""
+    """Returns the names of fields, checked that a function may read them."""
     allowed = [n for n in DATA.index if n not in MOVED and DATA[n].traits.shown and not DATA[n].is_number]
     names = []
     for name in entries(f"{label}: reads", reads, NAMES):
@@ -114,7 +114,7 @@ def _checked_reads(label: str, reads: Iterable[str]) -> tuple[str, ...]:
 
 
 def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -> None:
-    """A call with zeros, for one world and for worlds and steps."""
+    """Calls the function with zeros, for one world and for worlds and steps."""
     sizes = Workspace.sizes_of(model)
     for lead in ((), (2, 3)):
         arrays = [np.zeros((*lead, *DATA[name].dims(sizes))) for name in reads]
@@ -128,26 +128,26 @@ def _try(model: Model, label: str, function, reads: tuple[str, ...], dim: int) -
 
 # ---- calls -----------------------------------------------------------------------------------------------------------
 def plain_sensors(model: Model) -> dict[int, UserSensor]:
-    """The user's sensors that are computed between steps, by number."""
+    """Returns the user-defined sensors that are computed between steps, by number."""
     return {i: sensor for i, sensor in model.user_sensors.items() if isinstance(sensor, UserSensor)}
 
 
 def fields_read(model: Model) -> set[str]:
-    """All fields that these sensors read."""
+    """Returns all fields that these sensors read."""
     return {name for sensor in plain_sensors(model).values() for name in sensor.reads}
 
 
 def fill(model: Model, sensordata: np.ndarray, read: Callable[[str], np.ndarray], cutoffs: np.ndarray) -> None:
-    """Write the values of these sensors into sensordata (..., nsensordata).
+    """Writes the values of these sensors into sensordata (..., nsensordata).
 
     Args:
         model: the model.
-        sensordata: the other sensors' values are there already.
-        read: from a field's name to its array, shaped and with the same leading axes.
+        sensordata: already has the other sensors' values.
+        read: maps a field's name to its array, shaped and with the same leading axes.
         cutoffs: `sensor_cutoff`, (nsensor,) or (n, nsensor) for worlds along the first axis of sensordata.
 
     Raises:
-        ModelError: a function returns other things than in its trial call.
+        ModelError: a function's result has another shape or type than in its trial call.
     """
     others = sensordata.copy()
     for i, sensor in plain_sensors(model).items():

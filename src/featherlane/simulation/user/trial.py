@@ -1,4 +1,4 @@
-"""A trial call of a function of the user when it is registered: in qpos0, on what the engine has computed there."""
+"""Makes a trial call of a user callback when it is registered, on the fields that the engine has computed in qpos0."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.function import UserFunction
 
-WORLDS = 2  # of a trial call of a kernel: a branch on a value shows as an error
+WORLDS = 2  # in a trial call of a kernel, so that a branch on a value raises an error
 BRANCH = "; choose between values with featherlane.lanes.where"
 
 
 class KernelView:
-    """A record as a kernel sees it: flat rows of worlds side by side, those that may be read."""
+    """Presents a record as a kernel reads it: flat rows of several worlds, restricted to readable fields."""
 
     def __init__(self, name: str, layout: Layout, sizes, arrays, reads, sets=()):
         self.__dict__.update(_name=name, _layout=layout, _sizes=sizes, _arrays=arrays, _reads=reads, _sets=sets)
@@ -44,10 +44,10 @@ class KernelView:
 
 
 def try_function(model, function: UserFunction) -> None:
-    """Call a function once, and look at what it gives.
+    """Calls a function once and checks its result.
 
     Raises:
-        ModelError: the function fails, or gives another number of values, or what is no finite number.
+        ModelError: the function fails, or returns another number of values, or a non-finite or non-numeric value.
     """
     workspace = Workspace(model, 1)
     workspace.run(forward_position)
@@ -96,7 +96,7 @@ def _check_values(function: UserFunction, given) -> None:
 
 
 def _no_number(x, compiled: bool) -> str:
-    """What x is, if it is not a number of one world, or a value."""
+    """Describes x if it is not a number of one world, or a value."""
     if isinstance(x, (str, tuple, list, type(None))):
         return type(x).__name__
     if np.shape(x) not in ((), (WORLDS,) if compiled else ()):

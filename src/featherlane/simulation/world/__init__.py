@@ -1,1 +1,1 @@
-"""One world as users hold it: `Data`, and the contacts that they give it."""
+"""Defines `Data`, one world in Python, and the contacts that users give to it."""

@@ -1,4 +1,4 @@
-"""`Contacts`: contacts of one's own, as `give_contacts` of a data and of a batch takes them."""
+"""Defines `Contacts`: user-defined contacts, the argument of `Data.give_contacts` and `Batch.give_contacts`."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from numpy.typing import ArrayLike
 
 @dataclass(eq=False)
 class Contacts:
-    """n contacts with names for their numbers, for `Data.give_contacts` and `Batch.give_contacts`, which check them.
+    """Holds the parameters of n contacts for `Data.give_contacts` and `Batch.give_contacts`, which check them.
 
         contacts = fl.Contacts(dist, pos, frame, geom=geom, friction=friction)
         data.give_contacts(contacts)
 
-    All broadcast over the contacts; in a batch to (nworld, n, ...), so that (n, ...) is the same in all worlds.  For
-    None stands what MuJoCo would mix from the two geoms at the moment of the call (explicit pairs aside), or MuJoCo's
-    default where bodies are given.
+    All arrays broadcast over the contacts, in a batch to (nworld, n, ...), so (n, ...) is the same in all worlds.  None
+    selects the value that MuJoCo would mix from the two geoms at the time of the call (ignoring explicit pairs), or
+    MuJoCo's default if bodies are given.
 
     Attributes:
         dist: (n,) [m] distance, negative for penetration.
         pos: (n, 3) [m] position, world axes.
         frame: (n, 9) rows normal, tangent, tangent, as in `data.contact.frame`; or (n, 3) normals of any length.  The
             normal points from the first to the second geom or body.
-        geom: (n, 2) ids of the geoms that touch.
-        body: (n, 2) ids of the bodies that touch, in place of `geom`.
+        geom: (n, 2) ids of the touching geoms.
+        body: (n, 2) ids of the touching bodies, in place of `geom`.
         dim: (n,) 1, 3, 4 or 6.
         friction: (n, 5) two sliding, spinning, two rolling.
         solref: (n, 2) reference of the normal row.
         solreffriction: (n, 2) elliptic cones: reference of the friction rows; zeros: as the normal's.
         solimp: (n, 5) impedance.
-        includemargin: (n,) [m] the contact acts where dist < includemargin.
-        adhesion: (n,) [N] force with which the contact can pull; where it is not 0 the contact acts beyond its margin,
-            too, without friction.
-        erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  This and what follows is read
-            by the contact model `lcp` alone.
-        restitution, restitution_vel: (n,) [1, m/s] part of the approach speed with which the bodies part, and the speed
-            above which they do.
+        includemargin: (n,) [m] the contact is active if dist < includemargin.
+        adhesion: (n,) [N] largest pulling force of the contact; if it is not 0, the contact is active beyond its
+            margin, too, without friction.
+        erp, cfm: (n,) [1, m/(s N)] softness of the normal row; negative: the option's.  These and the following
+            attributes are used only by the contact model `lcp`.
+        restitution, restitution_vel: (n,) [1, m/s] ratio of separation speed to approach speed, and the speed above
+            which it applies.
         slip: (n, 2) [m/(s N)] compliance of the two rows of sliding friction.
         frictionforce: (n,) 1: `friction` bounds sliding friction as a force [N], not as a coefficient.
-        motion: (n, 3) [m/s] velocity of the second body from the first at which the contact rests: along normal and
-            tangents, as of a belt.
+        motion: (n, 3) [m/s] target velocity of the second body relative to the first, along normal and tangents, as
+            of a conveyor belt.
     """
 
     dist: ArrayLike
@@ -69,7 +69,7 @@ class Contacts:
 
 
 def takes_contacts(method: Callable[..., None]) -> Callable[..., None]:
-    """Decorator of a method `(self, contacts, *, ...)`: in place of `contacts` it takes what `Contacts` does, too."""
+    """Decorates a method `(self, contacts, *, ...)`: in place of `contacts` it also takes its fields as arguments."""
     this, _, *own = inspect.signature(method).parameters.values()
     names = {p.name for p in own}
 

@@ -1,6 +1,6 @@
-"""`Data`: one world of a model, every field of it a live NumPy array.
+"""Defines `Data`: one world of a model.  Every field is a live NumPy array.
 
-A data is a workspace of one world in float64: what compiled stages read and write is what Python sees.
+A `Data` is a workspace of one world in float64: compiled stages and Python access the same memory.
 """
 
 from __future__ import annotations
@@ -42,46 +42,46 @@ from featherlane.simulation.world.recordings import (
 from featherlane.simulation.world.rows import COLUMNS, column, contact_list, counts
 from featherlane.simulation.world.state import read_state, write_state
 
-WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # kept as reals because they differ by world
+WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}
 KEYFRAME |= {"plastic": "plastic", "mocap_pos": "mpos", "mocap_quat": "mquat"}
-AT_ONCE = 32  # steps of one call: between two Python looks at interrupts
-# a data can change over to a model that agrees in these
+AT_ONCE = 32  # steps of one call, after which Python checks for interrupts
+# a `Data` can switch to a model that agrees in these
 SHAPING = shaping(DATA)
 
 
-# whole numbers are indices and addresses that compiled stages follow without a check
+# integers are indices and addresses that compiled stages use without a check
 REPORTED = ("report", "count")
 SETTABLE = {f.name for f in DATA.fields if f.kind == "real" and not f.is_number and f.role not in REPORTED} | {"time"}
 
 
 class Data(NamedAccess):
-    """One world: state, controls and everything that is computed from them.
+    """Holds one world: state, controls and all fields computed from them.
 
     Args:
         model: the model; its edits take effect at the next call.
-        given_contacts: how many contacts `give_contacts` may give, at most.
+        given_contacts: the largest number of contacts that `give_contacts` may give.
 
     Every field of the layout `Data.layout` is an attribute under MuJoCo's name: arrays of the declared shape, such as
-    `data.qpos` (nq,) and `data.xpos` (nbody, 3), live for as long as the data lives; single numbers, such as
-    `data.time` [s].  Assigning to an array copies into it with broadcasting and never detaches it.
+    `data.qpos` (nq,) and `data.xpos` (nbody, 3), which stay valid as long as the `Data` exists; single values, such as
+    `data.time` [s].  Assigning to an array copies into it with broadcasting and never replaces it.
     `data.body("torso").xpos` and `data.joint("knee").qpos` are live, too.
 
-    `copy.copy` gives a data of its own on the same model, `copy.deepcopy` and pickle copy the model along.
+    `copy.copy` returns a separate `Data` on the same model; `copy.deepcopy` and pickle copy the model, too.
 
     Attributes:
-        model: the model that this data was last used with.
-        workspace: the memory and the records behind; internal.
+        model: the model with which this `Data` was last used.
+        workspace: its memory and records; internal.
 
     Raises:
-        TypeError: `model` is no Model.
+        TypeError: `model` is not a Model.
         ModelError: given_contacts is out of range.
 
     Note:
-        Fields of the roles `slot`, `scratch`, `table` and `room` (docs/fields.md) are the memory of stages and may
-        change with any release: read `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Those of whole
-        numbers, and reports, are read-only.
-        A data is for one thread at a time: a call while another thread is in one raises RuntimeError.
+        Fields of the roles `slot`, `scratch`, `table` and `room` (docs/fields.md) are memory of stages and may
+        change with any release: read `contact`, `efc_*`, `contact_force` and `solver_history` instead.  Integer fields
+        among them, and reports, are read-only.
+        A `Data` supports one thread at a time: a call while another thread is in one raises RuntimeError.
     """
 
     layout = DATA
@@ -91,35 +91,35 @@ class Data(NamedAccess):
         self._start(model, room_for(given_contacts))
 
     def _start(self, model: Model, given: int) -> None:
-        """Memory and views."""
+        """Allocates memory and views."""
         own = self.__dict__
-        own["_told"] = False  # of bad numbers
+        own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
         own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD_NUMBER])  # read after each step: 30 ns
-        # the bound step, several in one call; the model's revision that the record shows, its stamp without edits
+        # the bound step, several in one call; the model's revision in the record, and its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
 
     @property
     def is_busy(self) -> bool:
-        """Is a call under way?"""
+        """Returns whether a call is running."""
         return self._turns[0].is_held
 
     def use(self, model: Model) -> None:
-        """Work with this model as it is now; every stage does so before it runs.
+        """Switches to this model with its present values; every stage does this before it runs.
 
         Args:
-            model: the data's model, or another one of equal sizes.
+            model: the model of this `Data`, or another one of equal sizes.
 
         Raises:
-            TypeError: `model` is no Model.
+            TypeError: `model` is not a Model.
             ModelError: the model's sizes are not those of this data.
             RuntimeError: another thread is in a call of this data.
         """
         hold(self._turns, self._use, model)
 
     def _use(self, model: Model) -> None:
-        """The record, and what is asked of a step, as they follow from the model."""
+        """Updates the model's record, and the sizes that select what a step computes."""
         own = self.__dict__
         if model is not self.model:
             self._check_sizes(model)
@@ -168,7 +168,7 @@ class Data(NamedAccess):
         raise UnknownAttributeError(f"data has no {name!r}{near(name, dir(type(self)) + list(DATA.index))}")
 
     def _view(self, name: str) -> np.ndarray:
-        """A field's array, made when it is first asked for, and the same from then on."""
+        """Returns a field's array, created at the first access and the same from then on."""
         view = self.workspace.view(name)
         view.flags.writeable = name in SETTABLE
         return self.__dict__.setdefault(name, view)
@@ -203,14 +203,14 @@ class Data(NamedAccess):
 
     # ---- sensors -----------------------------------------------------------------------------------------------------
     def _all_sensors(self) -> np.ndarray:
-        """`sensordata` (nsensordata,), live; refused where a sensor of the model is not computed."""
+        """Returns `sensordata` (nsensordata,), live; raises an error if the model has an unsupported sensor."""
         from featherlane.model.features import refuse_sensors
 
         refuse_sensors(self.model)
         return self._view("sensordata")
 
     def sensor_values(self, sensor: int) -> np.ndarray:
-        """`sensordata`, for a look at one sensor.
+        """Returns `sensordata`, to read one sensor.
 
         Raises:
             UnsupportedFeatureError: the sensor is not computed.
@@ -225,39 +225,39 @@ class Data(NamedAccess):
     def status(self) -> dict[str, int]:
         """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`, `bad_control`.
 
-        Steps and forward passes in which contacts or rows had no room, a number of the state or the acceleration was
-        bad, the solver did not converge, and a control was NaN or beyond 1e10, so that all counted as 0.
+        They count steps and forward passes in which contacts or rows exceeded their capacity, a state or acceleration
+        value was NaN or beyond 1e10, the solver did not converge, or a control was NaN or beyond 1e10 (all act as 0).
         """
         return {name: int(count) for name, count in zip(STATUS, self.warning, strict=True)}
 
     @property
     def contact(self) -> np.recarray:
-        """The contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a copy, not to be written.
+        """Returns the contacts, (ncon,), in MuJoCo's order with the names of its `mjContact`; a read-only copy.
 
         `data.contact[i].dist` [m], `.pos` (3,) [m], `.frame` (9,): normal from geom 1 to geom 2 and two tangents as
         rows, `.geom1`, `.geom2`, `.geom` (2,), `.dim`, `.friction` (5,), `.includemargin`, `.solref`, `.solimp`,
-        `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, -1
-        where it has none.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
+        `.adhesion`; `.exclude` is 1 for a contact in the gap that cannot pull; `.efc_address` is its first row, or -1
+        without one.  Without an index the same names are arrays over all contacts: `data.contact.dist` (ncon,).
         """
         return contact_list(self.workspace)
 
     @takes_contacts
     def give_contacts(self, contacts: Contacts, *, replace: bool = False) -> None:
-        """Give n contacts of one's own, beside those that are detected or instead of them.
+        """Gives the world n user-defined contacts, in addition to detected contacts or in place of them.
 
-        They hold in every step, as they are, until others are given, they are cleared, or the data is reset; they come
-        first in `data.contact`.  A disabled `contact` or `constraint` flag switches them off, too.  They live in the
-        fields `given_*`, which may be written directly (`data.given_pos[i] += ...`) where no check is wanted.
+        They act unchanged in every step until other contacts are given, they are cleared, or the data is reset.  They
+        come first in `data.contact`.  Disabling the flag `contact` or `constraint` disables them, too.  They are stored
+        in the fields `given_*`, which may also be written directly, without checks (`data.given_pos[i] += ...`).
 
             data.give_contacts(dist, pos, frame, geom=geom)  # or data.give_contacts(fl.Contacts(...))
 
         Args:
-            contacts: a `featherlane.Contacts`; or what it is made of, with the same names.
-            replace: no contacts are detected while these hold, even where n = 0.
+            contacts: a `featherlane.Contacts`; or its fields as keyword arguments.
+            replace: no contacts are detected while these act, even if n = 0.
 
         Raises:
-            ModelError: more contacts than `Data(model, given_contacts=n)` made room for, a shape or a number that
-                does not fit; nothing is changed then.
+            ModelError: more contacts than the capacity of `Data(model, given_contacts=n)`, or an invalid shape or
+                value; nothing is changed then.
 
         Note:
             A contact between bodies that are welded to each other is listed and has no rows, as in MuJoCo.
@@ -269,13 +269,13 @@ class Data(NamedAccess):
             self.workspace.arrays[name][: value.size, 0] = value.reshape(-1)
 
     def clear_given_contacts(self) -> None:
-        """No given contacts, and contacts are detected."""
+        """Removes given contacts and detects contacts again."""
         for name in ("given_present", "given_replace"):
             self.workspace.arrays[name][...] = 0
 
     @property
     def record_solver(self) -> bool:
-        """Whether each iteration of the solver is recorded, for `solver_history`; set it to True or False."""
+        """Whether each iteration of the solver is recorded for `solver_history`; set it to True or False."""
         return bool(self.workspace.record.size("want_history"))
 
     @record_solver.setter
@@ -284,21 +284,21 @@ class Data(NamedAccess):
 
     @property
     def solver_history(self) -> np.recarray:
-        """The last solve, point by point: (solver_niter + 1,), the start first; a copy.
+        """Returns the iterates of the last solve, (solver_niter + 1,), beginning with the initial point; a copy.
 
-        Under the contact model convex `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of
-        its scaled gradient after i iterations, `.improvement` what iteration i lowered the cost by (of PGS: its sweep,
-        by the dual cost), `.step` how far it went along its search direction (of PGS: the momentum).  Costs are those
-        of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
+        With the contact model convex, `data.solver_history[i].cost` and `.gradient` are the scaled cost and the norm of
+        its scaled gradient after i iterations.  `.improvement` is the decrease of the cost in iteration i (of PGS: of
+        the dual cost in a sweep), `.step` the step length along the search direction (of PGS: the momentum).  Costs are
+        those of MuJoCo's primal problem for every solver, scaled by 1 / trace M as `solver_residual` is.
 
-        Under lcp `.residual` is the complementarity residual after i iterations of `pgs` or `apgd`, as
-        `solver_residual` has it.  `apgd` ends with its best iterate, which need not be the last one.
+        With lcp, `.residual` is the complementarity residual after i iterations of `pgs` or `apgd`, as in
+        `solver_residual`.  `apgd` ends with its best iterate, which need not be the last one.
 
         Without an index the same names are arrays.
 
         Raises:
-            ModelError: nothing was recorded: `data.record_solver = True` comes before the solve; or the LCP's solver is
-                `dantzig`, whose pivots have no residual before the last one.
+            ModelError: nothing was recorded: set `data.record_solver = True` before the solve; or the LCP's solver is
+                `dantzig`, which has no residual before its last pivot.
 
         Note:
             MuJoCo has `improvement` and `gradient` in `mjData.solver`, from the first iteration on and without cost.
@@ -318,38 +318,38 @@ class Data(NamedAccess):
         return np.rec.fromarrays(columns, dtype=[(name, float) for name in names])
 
     def contact_slots(self) -> np.ndarray:
-        """The slot of each contact, (ncon,)."""
+        """Returns the slot of each contact, (ncon,)."""
         return np.flatnonzero(self.con_present[: self.ncon_slot])
 
     @property
     def ne(self) -> int:
-        """Rows of equality constraints."""
+        """Number of rows of equality constraints."""
         return counts(self.workspace)[1]
 
     @property
     def nf(self) -> int:
-        """Rows of friction loss."""
+        """Number of rows of friction loss."""
         return counts(self.workspace)[2]
 
     @property
     def nl(self) -> int:
-        """Rows of limits."""
+        """Number of rows of limits."""
         return counts(self.workspace)[3]
 
     @property
     def nefc(self) -> int:
-        """Rows: the length of the arrays `efc_*`, which are made at each access (`efc_J` is dense, (nefc, nv))."""
+        """Number of rows: the length of the arrays `efc_*`, computed at each access (`efc_J` is dense, (nefc, nv))."""
         return counts(self.workspace)[0]
 
     # ---- whole states ------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | int | None = None) -> None:
-        """To the model's default state, or to a keyframe; all else becomes zero.
+        """Resets to the model's default state or to a keyframe; all other fields become zero.
 
         Args:
-            keyframe: name or number of a keyframe, None for the defaults (qpos0, no velocity, no force).
+            keyframe: name or number of a keyframe, None for the defaults (qpos0, zero velocities and forces).
 
         Raises:
-            UnknownNameError: no such keyframe; the data is unchanged.
+            UnknownNameError: an unknown keyframe; the data is unchanged.
         """
         key = None if keyframe is None else self.model.keyframe(keyframe).id
         given = {}
@@ -367,16 +367,16 @@ class Data(NamedAccess):
         Args:
             nstep: time steps, at least 1.
             control: (nstep, nu) controls; a dict of arrays by input (`ctrl`, `xfrc_applied`, ...); a function
-                `control(data, step)`, called before each step, that returns what broadcasts to (nu,); None to leave
-                inputs as they are.
+                `control(data, step)`, called before each step, whose result broadcasts to (nu,); None to leave
+                inputs unchanged.
             record: names of state or derived fields.
 
         Returns:
-            name -> (nstep, ...), of a single number (nstep,).  State is that after the step, derived fields are of the
+            name -> (nstep, ...), of a scalar field (nstep,).  State is that after the step, derived fields are of the
             state before it, as in `Batch.rollout`.
 
         Raises:
-            ModelError: shapes, names or counts that do not fit.
+            ModelError: invalid shapes, names or counts.
         """
         nstep, names = count("nstep", nstep, 1), field_names("record", record)
         if isinstance(control, Kernel):
@@ -397,7 +397,7 @@ class Data(NamedAccess):
         return out
 
     def forward(self) -> None:
-        """All that follows from the present state: `featherlane.forward` with the data's model."""
+        """Computes all derived fields of the present state: `featherlane.forward` with the data's model."""
         hold(self._turns, ready(self.model, self)._measured(forward_pass))
 
     def get_state(self, bits: int = State.INTEGRATION) -> np.ndarray:
@@ -413,11 +413,11 @@ class Data(NamedAccess):
         return copy.copy(self)
 
     def is_left_out(self, name: str) -> bool:
-        """Is a field without memory?  None is; see `Batch.is_left_out`."""
+        """Returns whether a field is not allocated, which is never true; see `Batch.is_left_out`."""
         return False
 
     def _measured(self, stage: Stage) -> Callable[[], None]:
-        """A stage that computes sensors, as a function that calls those of the user, too."""
+        """Returns a function that runs a stage with sensors and then the user-defined sensors."""
         run, model = self.workspace.bound(stage), self.model
         if not plain_sensors(model):
             return run
@@ -432,11 +432,11 @@ class Data(NamedAccess):
 
 
 def ready(model: Model, data: Data) -> Data:
-    """The data, for work with the model as it is now.
+    """Returns the `Data`, prepared for the present values of the model.
 
     Raises:
-        TypeError: `data` is no Data, or `model` no Model.
-        ModelError: the model's sizes are not those of the data; a field of it was given a number that it cannot hold.
+        TypeError: `data` is not a Data, or `model` not a Model.
+        ModelError: the model's sizes are not those of the data; a field of the model has a value that it cannot hold.
     """
     instance("data", data, Data, "a Data (featherlane.Data(model))", ArgumentTypeError)
     if isinstance(model, Model):
@@ -447,23 +447,22 @@ def ready(model: Model, data: Data) -> Data:
 
 
 def run(model: Model, data: Data, stage: Stage) -> None:
-    """Run a stage on the data's memory, with the model as it is now; raises as `ready` does."""
+    """Runs a stage on the data's memory, with the present values of the model; raises as `ready` does."""
     world = ready(model, data)
     hold(world._turns, world.workspace.bound(stage))
 
 
 @holds_turns
 def step(model: Model, data: Data, nstep: int = 1) -> None:
-    """Advance the world by nstep time steps of `model.opt.timestep` [s].
+    """Advances the world by nstep time steps of `model.opt.timestep` [s].
 
     Reads the state (`time`, `qpos`, `qvel`, `qacc_warmstart`) and the inputs (`ctrl`, `qfrc_applied`, `xfrc_applied`,
-    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  All derived fields are left as they follow from
-    the state before the last step.  A world is reset, and counted in `data.status`, where its position, velocity,
-    activation, time, acceleration or a mocap body's pose is NaN or beyond 1e10; the first time of a data is told by a
-    `BadNumberWarning`.  Steps in which a control is are counted, too, but there all controls count as 0 and nothing is
-    reset.
-    With the flag `sleep` trees that rest fall asleep and stay where they are until something wakes them
-    (`data.tree_asleep`).
+    `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  Derived fields are those of the state before the
+    last step.
+    A world is reset, and counted in `data.status`, if its position, velocity, activation, time, acceleration or a mocap
+    body's pose is NaN or beyond 1e10; the first time emits a `BadNumberWarning`.  A step with such a control is also
+    counted, but then all controls are taken as 0 and nothing is reset.
+    With the flag `sleep`, trees at rest fall asleep and do not move until something wakes them (`data.tree_asleep`).
 
     Args:
         model: the model.
@@ -471,8 +470,8 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         nstep: time steps, at least 1.
 
     Raises:
-        ModelError: nstep is no whole number or below 1; the model's sizes are not the data's.
-        TypeError: `data` is no Data.
+        ModelError: nstep is not an integer or below 1; the model's sizes are not the data's.
+        TypeError: `data` is not a Data.
         RuntimeError: another thread is in a call of this data.
 
     Source: MuJoCo mj_step.
@@ -483,7 +482,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     if bound is None:
         bound = _bind(ready(model, data))
     count = nstep if nstep.__class__ is int and nstep > 0 else _whole(nstep)
-    turns, token = data._turns, data._turn_token  # as `hold` does, at a third of the cost
+    turns, token = data._turns, data._turn_token  # as `hold` does, in a third of the time
     try:
         token.pop()
     except IndexError:
@@ -505,7 +504,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
 
 
 def _bind(data: Data) -> Callable[[], None]:
-    """The step of a data, and several at once where nothing of Python's stands between two of them."""
+    """Returns the step of a `Data`; sets up several steps in one call if no Python code runs between steps."""
     own, workspace = data.__dict__, data.workspace
     own["_step"] = data._measured(one_step)
     alone = workspace.calls.calls_python or own["_step"] is not workspace.bound(one_step)
@@ -514,7 +513,7 @@ def _bind(data: Data) -> Callable[[], None]:
 
 
 def _whole(nstep: int) -> int:
-    """A number of steps, checked."""
+    """Returns a number of steps, checked."""
     try:
         count = 0 if isinstance(nstep, bool) else operator.index(nstep)
     except TypeError:

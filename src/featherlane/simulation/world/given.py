@@ -1,7 +1,7 @@
-"""Contacts that the caller gives: what was given, checked and completed, as the fields `given_*` of worlds.
+"""Checks contacts that the caller gives, and completes them to the fields `given_*` of worlds.
 
-Parameters that are not given are those that MuJoCo would mix from the two geoms, or MuJoCo's defaults where the contact
-names bodies alone.
+Missing parameters are those that MuJoCo would mix from the two geoms, or MuJoCo's defaults if the contact is given by
+bodies.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.spatial.vector import MINVAL
 
 DIMS = (1, 3, 4, 6)
-ORTHONORMAL = 1e-5  # frames in float32 pass
+ORTHONORMAL = 1e-5  # tolerance that frames in float32 satisfy
 
-# of a contact that names bodies alone: MuJoCo's defaults
+# MuJoCo's defaults, for a contact given by bodies
 DEFAULTS = {
     "dim": 3,
     "includemargin": 0.0,
@@ -36,7 +36,7 @@ DEFAULTS = {
     "slip": (0.0, 0.0),
     "frictionforce": 0.0,
 }
-# least and largest number
+# smallest and largest value
 RANGES = {
     "erp": (-np.inf, 1.0),
     "restitution": (0.0, 1.0),
@@ -47,18 +47,18 @@ RANGES = {
 
 
 def room_for(given) -> int:
-    """How many contacts a world has room for, checked."""
+    """Returns the capacity for given contacts of a world, checked."""
     return count("given_contacts", given, 0, CONTACT_LIMIT)
 
 
 def given_fields(
     model, capacity: int, nworld: int, values: Callable[[str], np.ndarray], adhesive, replace, count, contacts
 ):
-    """The rows of the fields `given_*` of nworld worlds.
+    """Returns the rows of the fields `given_*` of nworld worlds.
 
     Args:
         model: the model.
-        capacity: contacts that a world has room for.
+        capacity: largest number of given contacts of a world.
         nworld: number of worlds; 1 for arrays without a world axis.
         values: a real model field's values by name, (nworld, ...) or (1, ...).
         adhesive: `flg_adhesion` of all worlds.
@@ -70,7 +70,7 @@ def given_fields(
         field -> (nworld, ...) float64.
 
     Raises:
-        ModelError: what is wrong, with what is allowed.
+        ModelError: an invalid argument; the message lists the allowed values.
     """
     what = dict(vars(contacts))
     n = _number(what["dist"], capacity)
@@ -110,7 +110,7 @@ def given_fields(
 
 
 def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom: np.ndarray) -> dict[str, np.ndarray]:
-    """The parameters of contacts of pairs of geoms, (nworld, n, 2), that no explicit pair names.
+    """Returns the parameters of contacts of pairs of geoms, (nworld, n, 2), ignoring explicit pairs.
 
     Source: MuJoCo mj_contactParam, as in the kernels of `collision.mixing`.
     """
@@ -123,7 +123,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom:
         return both[:, :, 0], both[:, :, 1]
 
     def led(a, b, mixed):
-        """Those of the geom of higher priority, else the mixed ones."""
+        """Selects the value of the geom of higher priority, else the mixed one."""
         sign = lead.reshape(*lead.shape, *[1] * (mixed.ndim - 2))
         return np.where(sign > 0, a, np.where(sign < 0, b, mixed))
 
@@ -147,7 +147,7 @@ def mixed_parameters(model, values: Callable[[str], np.ndarray], adhesive, geom:
 
 
 def _lcp_parameters(model, pair, led, geom) -> dict[str, np.ndarray]:
-    """What the contact model lcp reads, mixed as in the kernels of `solver.lcp.rows.contact_parameters`."""
+    """Returns the parameters of the contact model lcp, mixed as by the kernels `solver.lcp.rows.contact_parameters`."""
     erp, cfm, restitution, least, slip = map(
         pair, ("geom_erp", "geom_cfm", "geom_restitution", "geom_restitution_vel", "geom_slip")
     )
@@ -164,7 +164,7 @@ def _lcp_parameters(model, pair, led, geom) -> dict[str, np.ndarray]:
 
 
 def _number(dist, capacity: int) -> int:
-    """How many contacts are given to a world."""
+    """Returns how many contacts are given to a world."""
     shape = regular("give_contacts: dist", dist).shape
     if not shape:
         raise ModelError("give_contacts: dist: got a number, allowed is an array (n,): one contact has n = 1")
@@ -177,7 +177,7 @@ def _number(dist, capacity: int) -> int:
 
 
 def _replaced(replace, nworld: int) -> np.ndarray:
-    """Whether detection is off, (nworld, 1) float64."""
+    """Returns whether detection is off, (nworld, 1) float64."""
     given = regular("give_contacts: replace", replace)
     if given.dtype.kind not in "biu" or not np.isin(given, (0, 1)).all() or given.shape not in ((), (nworld,)):
         allowed = f"allowed are True and False, () or ({nworld},)"
@@ -186,7 +186,7 @@ def _replaced(replace, nworld: int) -> np.ndarray:
 
 
 def _present(count, nworld: int, n: int) -> np.ndarray:
-    """Mask (nworld, n): a world's first contacts, as many as `count` says."""
+    """Returns a mask (nworld, n) of the first `count` contacts of each world."""
     number = regular("give_contacts: count", n if count is None else count)
     if number.dtype.kind not in "iu" or number.shape not in ((), (nworld,)) or ((number < 0) | (number > n)).any():
         raise ModelError(f"give_contacts: count: got {count!r}, allowed are whole numbers 0 to {n}, () or ({nworld},)")
@@ -194,7 +194,7 @@ def _present(count, nworld: int, n: int) -> np.ndarray:
 
 
 def _carriers(model, geom, body, shape, present):
-    """Geoms (None: not given) and bodies of the contacts, each (nworld, n, 2)."""
+    """Returns geoms (None: not given) and bodies of the contacts, each (nworld, n, 2)."""
     if (geom is None) == (body is None):
         raise ModelError("give_contacts: got geom and body, or neither; allowed is one of the two")
     if body is not None:
@@ -204,7 +204,7 @@ def _carriers(model, geom, body, shape, present):
 
 
 def _numbers(name: str, value, shape, limit: int, present) -> np.ndarray:
-    """Whole numbers below the limit, broadcast to (nworld, n, 2); 0 where there is no contact."""
+    """Returns integers below the limit, broadcast to (nworld, n, 2); 0 for absent contacts."""
     array = regular(f"give_contacts: {name}", value)
     if array.dtype.kind not in "iu" and array.size:
         raise ModelError(f"give_contacts: {name}: got {array.dtype}, allowed are whole numbers 0 to {limit - 1}")
@@ -216,7 +216,7 @@ def _numbers(name: str, value, shape, limit: int, present) -> np.ndarray:
 
 
 def _floats(name: str, value, shape, present) -> np.ndarray:
-    """Finite numbers, broadcast to (nworld, n, ...); 0 where there is no contact."""
+    """Returns finite values, broadcast to (nworld, n, ...); 0 for absent contacts."""
     array = reals(f"give_contacts: {name}", value, "are numbers")
     array = _spread(name, array, shape, present)
     if not np.isfinite(array).all():
@@ -225,7 +225,7 @@ def _floats(name: str, value, shape, present) -> np.ndarray:
 
 
 def _refuse_outside(name: str, array: np.ndarray, least: float, most: float) -> None:
-    """Refuse numbers out of their range."""
+    """Raises an error for values out of their range."""
     wrong = array[(array < least) | (array > most)]
     if wrong.size:
         lower = "" if np.isinf(least) else f" from {least:g}"
@@ -234,7 +234,7 @@ def _refuse_outside(name: str, array: np.ndarray, least: float, most: float) -> 
 
 
 def _spread(name: str, array: np.ndarray, shape, present) -> np.ndarray:
-    """An array broadcast to (nworld, n, ...), 0 where there is no contact."""
+    """Returns an array broadcast to (nworld, n, ...), 0 for absent contacts."""
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
@@ -246,7 +246,7 @@ def _spread(name: str, array: np.ndarray, shape, present) -> np.ndarray:
 
 
 def _frames(frame, shape, present) -> np.ndarray:
-    """Frames (nworld, n, 9) from frames or from normals, which are scaled to length 1 and get tangents."""
+    """Returns frames (nworld, n, 9) from frames or from normals, which are scaled to length 1 and get tangents."""
     given = regular("give_contacts: frame", frame)
     columns = (given.shape or (0,))[-1]
     if columns not in (3, 9):
@@ -265,7 +265,7 @@ def _frames(frame, shape, present) -> np.ndarray:
 
 
 def _with_tangents(normal: np.ndarray, present) -> np.ndarray:
-    """Frames of normals: the first tangent is y made orthogonal to the normal, or z where the normal leans towards y.
+    """Returns frames of normals: the first tangent is y, or z for a normal close to y, made orthogonal to the normal.
 
     Source: MuJoCo mju_makeFrame.
     """

@@ -1,4 +1,4 @@
-"""Checks of what a rollout is given: names of fields, arrays to record into, controls."""
+"""Checks the arguments of a rollout: names of fields, arrays to record into, controls."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
-BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields that each world has
+BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
 
 
 def check_bindable(model: Model, call: str, name: Any) -> None:
-    """Refuses what is no field of a world, and sensors that are not computed; `call` is named in the error."""
+    """Raises an error for a name that no field of a world has, and for unsupported sensors; the error names `call`."""
     if isinstance(name, str) and name == "sensordata":
         from featherlane.model.features import refuse_sensors
 
@@ -26,13 +26,13 @@ def check_bindable(model: Model, call: str, name: Any) -> None:
 
 
 def check_field_name(call: str, name: Any) -> None:
-    """Refuses what is no name of a field of a world."""
+    """Raises an error for a value that is not the name of a field of a world."""
     if not isinstance(name, str) or name not in BINDABLE:
         raise ModelError(f"{call}: {name!r} is no field of a world{near(name, BINDABLE)}")
 
 
 def field_names(call: str, given) -> list[str]:
-    """Names of fields, one or several."""
+    """Returns names of fields from one name or several."""
     names = []
     for name in entries(call, given, "are names of fields"):
         if not isinstance(name, str):
@@ -44,7 +44,7 @@ def field_names(call: str, given) -> list[str]:
 def recordings(
     names: list[str], lead: tuple[int, ...], out, dims: Callable[[str], tuple[int, ...]], dtype: np.dtype
 ) -> dict[str, np.ndarray]:
-    """Arrays to record fields into, with these leading axes, checked where they are given; `dims` are of a world."""
+    """Returns arrays to record fields into, with these leading axes; checks given ones; `dims` are of a world."""
     spare, result = sorted(set(out or ()) - set(names)), {}
     if spare:
         raise ModelError(f"out: {spare[0]!r} is not recorded{near(spare[0], names)}")
@@ -56,7 +56,7 @@ def recordings(
 
 
 def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array to record into, checked."""
+    """Returns an array to record into, checked."""
     allowed = f"allowed is a writable C-order array of {dtype} {shape}"
     if not isinstance(given, np.ndarray):
         raise ModelError(f"out[{name!r}]: got {type(given).__name__}, {allowed}")
@@ -67,7 +67,7 @@ def _recordable(name: str, given, shape: tuple[int, ...], dtype: np.dtype) -> np
 
 
 def controls_of_rollout(control, shape: tuple[int, ...], name: str = "control") -> np.ndarray:
-    """Controls of a rollout, checked: of each world, or the same for all."""
+    """Returns controls of a rollout, checked: of each world, or the same for all."""
     given = numbers(name, control, f"are numbers {shape} or {shape[1:]}")
     if given.shape not in (shape, shape[1:]):
         raise ModelError(f"{name}: got shape {given.shape}, allowed is {shape} or {shape[1:]}")
@@ -75,7 +75,7 @@ def controls_of_rollout(control, shape: tuple[int, ...], name: str = "control") 
 
 
 def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tuple[int, ...]]) -> dict[str, np.ndarray]:
-    """Inputs of the steps of a rollout by field, checked.
+    """Returns inputs of the steps of a rollout by field, checked.
 
     Args:
         control: controls, or a dict of inputs by field.
@@ -83,7 +83,7 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
         dims: the shape of a field in a world.
 
     Raises:
-        ModelError: a field that is no input of a step; a shape that does not fit.
+        ModelError: a field is not an input of a step; an invalid shape.
     """
     if not isinstance(control, Mapping):
         return {"ctrl": controls_of_rollout(control, (*lead, *dims("ctrl")))}
@@ -96,7 +96,7 @@ def inputs_of_rollout(control, lead: tuple[int, ...], dims: Callable[[str], tupl
 
 
 def control_of_step(given, step: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Controls that a function gave for one step of a rollout, checked."""
+    """Returns controls that a function computed for one step of a rollout, checked."""
     try:
         return np.broadcast_to(numbers("control", given, "").astype(dtype, copy=False), shape)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Contacts and rows of one world as Python sees them, computed when they are read."""
+"""Returns contacts and rows of one world as Python arrays, computed when they are read."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from featherlane.lanes.record import allocated
 from featherlane.simulation.tile.library import library
 from featherlane.simulation.tile.workspace import Workspace
 
-CONTACT_ROWS = 10  # of one contact, at most: a pyramid of dimension 6
+CONTACT_ROWS = 10  # largest number of rows of a contact: a pyramid of dimension 6
 COLUMNS = tuple("J type id pos margin frictionloss diagA KBIP D R vel aref force state".split())
 
 
 class RowsRoom:
-    """Memory for the rows of one world, and the stages that fill it, bound to it."""
+    """Holds memory for the rows of one world, and stages bound to it that fill it."""
 
     def __init__(self, workspace: Workspace):
         size = workspace.sizes
@@ -34,7 +34,7 @@ class RowsRoom:
 
 
 def column(workspace: Workspace, name: str) -> np.ndarray:
-    """A column of the rows, (nefc, ...), a copy; `name` as MuJoCo's without `efc_`."""
+    """Returns a column of the rows, (nefc, ...), a copy; `name` is MuJoCo's without `efc_`."""
     room = workspace.take_room(RowsRoom)
     room.make_rows()
     found = room.columns[name][: room.count[0]].copy()
@@ -43,7 +43,7 @@ def column(workspace: Workspace, name: str) -> np.ndarray:
 
 
 def counts(workspace: Workspace) -> tuple[int, int, int, int]:
-    """How many rows there are, and how many of them are equalities, friction loss and limits."""
+    """Returns the number of rows, and how many of them are equalities, friction loss and limits."""
     room = workspace.take_room(RowsRoom)
     room.count_rows()
     nefc, ne, nf, nl, _ = room.count.tolist()
@@ -52,7 +52,7 @@ def counts(workspace: Workspace) -> tuple[int, int, int, int]:
 
 
 def contact_list(workspace: Workspace) -> np.recarray:
-    """The contacts of one world, in MuJoCo's order and with the names of its `mjData.contact`; a copy, read-only."""
+    """Returns the contacts of one world in MuJoCo's order, with the names of its `mjData.contact`; a read-only copy."""
     room = workspace.take_room(RowsRoom)
     room.count_rows()
     n = int(room.count[4])

@@ -1,6 +1,6 @@
-"""States as flat vectors: which parts a vector holds is said by bits, its layout is MuJoCo's.
+"""Copies states to and from flat vectors: bits select the parts of a vector, and its layout is MuJoCo's.
 
-So a vector that MuJoCo's mj_getState gave can be set here, and one from here there.
+A vector of MuJoCo's mj_getState can be set here, and the reverse.
 Source: MuJoCo mjtState, mj_stateSize, mj_getState, mj_setState.
 """
 
@@ -18,7 +18,7 @@ from featherlane.model.model import Model, check_model
 from featherlane.simulation.tile.fields import DATA
 
 EVERYTHING = (1 << 15) - 1
-# bit and field of each part; the field has the part's name, but for the warm start
+# bit and field of each part; the field has the part's name, except for the warm start
 PARTS = [
     (int(p), "qacc_warmstart" if p == State.WARMSTART else str(p.name).lower())
     for p in map(State, [1 << k for k in range(15)])
@@ -26,14 +26,14 @@ PARTS = [
 
 
 def state_size(model: Model, bits: int) -> int:
-    """Length of the vector that holds the parts of a state.
+    """Returns the length of the vector that holds the parts of a state.
 
     Args:
         model: the model.
         bits: `State` bits, or MuJoCo's.
 
     Raises:
-        ModelError: bits that name no part.
+        ModelError: bits that select no part.
 
     Source: MuJoCo mj_stateSize.
     """
@@ -42,12 +42,12 @@ def state_size(model: Model, bits: int) -> int:
 
 
 def read_state(world, lead: tuple[int, ...], dtype: np.dtype, bits: int) -> np.ndarray:
-    """The parts of the state of a `Data` or a `Batch`, (*lead, state_size); a copy.
+    """Returns the parts of the state of a `Data` or a `Batch`, (*lead, state_size); a copy.
 
     Args:
         world: has the model and the fields.
         lead: (nworld,) for a batch, else ().
-        dtype: of reals of the state.
+        dtype: dtype of reals of the state.
         bits: which parts.
     """
     parts = list(places(world.model, bits))
@@ -60,10 +60,10 @@ def read_state(world, lead: tuple[int, ...], dtype: np.dtype, bits: int) -> np.n
 
 
 def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> None:
-    """Set the parts of the state of a `Data` or a `Batch`; arguments as `read_state` has them.
+    """Sets the parts of the state of a `Data` or a `Batch`; arguments as of `read_state`.
 
     Raises:
-        ModelError: bits that name no part, a vector of another length; nothing is set then.
+        ModelError: bits that select no part, a vector of another length; nothing is set then.
     """
     shape = (*lead, state_size(world.model, bits))
     try:
@@ -78,7 +78,7 @@ def write_state(world, lead: tuple[int, ...], state: ArrayLike, bits: int) -> No
 
 # ---- layout ----------------------------------------------------------------------------------------------------------
 def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
-    """Field and length of each part, in order."""
+    """Yields field and length of each part, in order."""
     import mujoco  # slow to import
 
     number = whole_number(bits)
@@ -91,7 +91,7 @@ def _parts(model: Model, bits: int) -> Iterator[tuple[str, int]]:
 
 
 def places(model: Model, bits: int) -> Iterator[tuple[str, slice]]:
-    """Field and place in a state vector of each part that the engine keeps."""
+    """Yields field and slice in a state vector of each part that the engine stores."""
     start = 0
     for field, size in _parts(model, bits):
         if size and field in DATA:
