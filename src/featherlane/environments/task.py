@@ -88,8 +88,8 @@ class Task:
         return None
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
-        """Changes the worlds `ids` (None for all) between the reward and the observation of a step, such as new
-        commands and pushes."""
+        """Changes the worlds `ids` (None for all) between the reward and the observation of a step, for example by
+        new commands and pushes."""
 
     def start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
         """Sets the initial state of the worlds `ids`, which were just reset to the model's defaults."""

@@ -25,7 +25,7 @@ from pathlib import Path
 from featherlane.lanes.kernel import Stage, symbol
 
 HERE = Path(__file__).parent
-COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # sources that determine an object
+COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # sources an object depends on
 
 
 def directory() -> Path:

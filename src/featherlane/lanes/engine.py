@@ -33,8 +33,7 @@ class Engine:
         return self._addresses[symbol]
 
     def load(self, objects: dict[str, bytes], called: list[str]) -> None:
-        """Loads objects by the symbol that each exports; they may call each other, libc, libm, and objects loaded
-        earlier.
+        """Loads objects by their exported symbols; they may call each other, libc, libm, and objects loaded earlier.
 
         Args:
             objects: symbol -> object code.

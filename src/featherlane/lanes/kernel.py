@@ -8,7 +8,6 @@ The names of a stage's parameters determine their types.  A name with a layout i
 or in the stage's decorator (`@stage(p=LAYOUT)`) is a record; any other name is an int64.  A name that ends in `1`
 (`m1`, `d1`) is the same record restricted to what all worlds of a tile share: ints and scalars.  A stage with only such
 records processes one world at a time and may branch; it is compiled once, for all widths and precisions.
-
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ THIRD_REST = -9.934107462565104e-09
 # ---- exponential and logarithm -----------------------------------------------------------------------
 @kernel
 def _exp_sum(x, rest):
-    """Returns e^(x + rest) for |rest| << 1: with x + rest = n ln 2 + r, |r| <= ln(2)/2, it is 2^n (1 + r + r^2 q(r))."""
+    """Returns e^(x + rest) for |rest| << 1: 2^n (1 + r + r^2 q(r)) with x + rest = n ln 2 + r, |r| <= ln(2)/2."""
     # beyond the limits the result is 0 or infinite; a whole n within them has halves that are normal exponents
     lowest, highest = (-104.0, 89.0) if single_precision(x) else (-746.0, 710.0)
     y = clip(x, lowest, highest)
@@ -70,7 +70,7 @@ def _exp_sum(x, rest):
 
 @kernel
 def exp(x):
-    """Returns e^x, within 1 ulp (1 spacing of subnormals for a subnormal result); overflows to infinity, underflows to 0."""
+    """Returns e^x within 1 ulp (1 spacing of subnormals for a subnormal result); infinity or 0 if out of range."""
     return _exp_sum(x, 0.0 * x)
 
 
@@ -161,8 +161,7 @@ def pow_(x, y):
 # ---- circular functions and their inverses -------------------------------------------------------------
 @kernel
 def sincos(x):
-    """Returns (sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; undefined beyond, NaN at
-    infinity.
+    """Returns (sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; beyond meaningless, or NaN.
 
     Note: sin(-0) is +0.
     """
