@@ -1,8 +1,8 @@
 """Compiled functions of a task, which run in lanes within the step as user sensors.
 
 The model gets a sensor of type `user` for each function; `set_user_sensor` compiles the kernel, and its values are part
-of `sensordata`.  They are evaluated with the other sensors: positions and velocities are those of the state before the
-last time step, accelerations and forces those of that step.
+of `sensordata`.  Like other sensors they run at compiled speed and are reproducible; positions and velocities are those
+of the state before the last time step, accelerations and forces those of that step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     Raises:
         ModelError: a source that cannot be extended; not a kernel; a kernel with another number of values, or one
             that does not compile, see `set_user_sensor`.
-        InstallationError: no C compiler was found.
+        InstallationError: the kernel compiler is not installed.
     """
     if isinstance(source, Model):
         raise ModelError("model: got a Model, allowed with kernels is what it was loaded from: they are added to it")

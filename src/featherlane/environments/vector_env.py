@@ -33,8 +33,8 @@ class TaskEnv(VectorEnv):
         task: the task.
         num_envs: worlds.
         max_episode_steps: actions after which an episode is truncated; "task": the task's number; None: no limit.
-        autoreset_mode: Gymnasium's: NEXT_STEP (the step after a termination returns the first observation and ignores
-            the action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
+        autoreset_mode: Gymnasium's: NEXT_STEP (the step after an episode's end returns the first observation and
+            ignores the action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
             `options["reset_mask"]`).
         nthread: threads of the batch; 0: one per core.
         dtype: dtype of the batch and of the observations.
@@ -51,7 +51,7 @@ class TaskEnv(VectorEnv):
         elapsed: actions since each world's reset, (n,) int64; written values count towards the limit.
         terms: reward terms of the last step, (n,) by name.
 
-    If a world's state becomes non-finite, the engine resets it, its episode terminates with reward 0, and
+    If a world's state becomes non-finite or too large, the engine resets it, its episode terminates with reward 0, and
     `info["bad_world"]` marks it, whatever `info` is.  The same holds for an unclipped action beyond 1e10.
 
     Raises:
@@ -161,7 +161,7 @@ class TaskEnv(VectorEnv):
             observations (n, k), rewards (n,), terminations (n,), truncations (n,), infos.
 
         Raises:
-            gymnasium.error.ResetNeeded: a world has terminated, and autoreset is disabled.
+            gymnasium.error.ResetNeeded: the episode of a world has ended, and autoreset is disabled.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
             ModelError: actions of another shape or type, or NaN; then no world has moved.
 
@@ -208,11 +208,11 @@ class TaskEnv(VectorEnv):
             raise gym.error.ClosedEnvironmentError(f"{call}: the environment was closed; make another one")
 
     def revive(self) -> None:
-        """Lets terminated worlds continue from their current states."""
+        """Lets worlds whose episodes have ended continue from their current states."""
         self._done[:] = False
 
     def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
-        """Returns the results of a step; with SAME_STEP, worlds that terminated are reset first."""
+        """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
         counted = self.batch.count_of(*FAULTS)
         bad, self._bad = counted > self._bad, counted
         self.task.proceed(self.batch, moving, self.random)

@@ -52,7 +52,7 @@ class NativeRollout(Native):
     """
 
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
-        # a single thread, because threads are Python's
+        # one thread: the thread pool is Python's, and compiled programs run without Python
         worlds = worlds_like(dynamics.start(), 1, 1)
         nworld, ends = worlds.nworld, zip(STATE, dynamics.sizes, strict=True)
         control = np.zeros((nworld, nstep, worlds.model.nu), worlds.dtype)

@@ -196,7 +196,7 @@ def variant(stage: Stage, base: str, width: int) -> tuple[str, int]:
 def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
     """Returns the C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths.
 
-    For a stage with records outside the library, the name contains a hash of their layouts.
+    For a stage with records outside the library, the name has their layout hash; a prebuilt object has the others'.
     """
     base, width = variant(stage, base, width)
     own = f"_{layout_hash(*stage.records.values())[:8]}" if stage.records else ""

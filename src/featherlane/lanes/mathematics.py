@@ -161,9 +161,9 @@ def pow_(x, y):
 # ---- circular functions and their inverses -------------------------------------------------------------
 @kernel
 def sincos(x):
-    """Returns (sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; beyond meaningless, or NaN.
+    """Returns (sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; undefined beyond.
 
-    Note: sin(-0) is +0.
+    Note: sin(-0) is +0; an infinite x gives NaN.
     """
     n = rint(x * TWO_OVER_PI)
     r = fma(-n, HALF_PI_1, x)

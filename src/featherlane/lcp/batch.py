@@ -85,8 +85,8 @@ def solve_batch(
         Minv: (nv, nv) or (N, nv, nv), positive definite, or its diagonal (nv,).
         cfm: a number, (n,) or (N, n), >= 0.
         x: (N, n) initial guess of iterative methods, None: 0.
-        method: "pgs", "apgd", or "dantzig" for a dense A.  With frozen friction, "dantzig" solves up to 60 rows in
-            lanes by block pivoting, and the remaining problems one by one.
+        method: "pgs", "apgd", or "dantzig" for a dense A.  With frozen friction and up to 60 rows, "dantzig"
+            first uses block pivoting in lanes; it solves all remaining problems one by one.
         threads: number of threads.
         **options: options of the method.
 
@@ -177,7 +177,7 @@ class _Results:
         lower[:, rows] = -upper[:, rows]
 
     def make_finite(self, batch: Problems) -> None:
-        """Sets x = 0 if it is not finite, and clears the status SOLVED if w or the residual is not finite."""
+        """Sets x = 0 if it is not finite; a solved problem with a non-finite w or residual becomes INACCURATE."""
         x, w, lower, upper, status, _, residual = self.fields.values()
         with np.errstate(over="ignore", invalid="ignore"):
             lost = np.flatnonzero(~(np.isfinite(w) & np.isfinite(x)).all(axis=1) | ~np.isfinite(residual[:, 0]))

@@ -46,7 +46,7 @@ class StandardForm:
         A, b, rows = problem.matrix, problem.b, self._rows
         M, q = sign[:, None] * (A[rows] @ self._back), sign * (A[rows] @ self._start - b[rows])
         _check_numbers(M, q)
-        M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # zero coupling to the rows without bounds
+        M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # rounding: rows that depend on unbounded rows
         q[np.abs(q) <= ROUNDING * (np.abs(b).max(initial=0.0) + np.abs(A @ self._start).max(initial=0.0))] = 0.0
         two = np.flatnonzero(np.isfinite(lo[rows]) & np.isfinite(hi[rows]))
         self._join(M, q, two, *self._opposite(two))
@@ -102,7 +102,7 @@ class StandardForm:
 
 
 def _fixed_bounds(problem):
-    """Returns bounds that show the type of a row: finite ones for friction, both 0 for friction without a limit."""
+    """Returns bounds that show the type of a row: finite for friction, both 0 if mu and add are 0."""
     rough = problem.findex >= 0
     smooth = rough & (problem.hi == 0.0) & (problem.add == 0.0)
     lo = np.where(rough, np.where(smooth, 0.0, -1.0), problem.lo)

@@ -1,7 +1,7 @@
 """rsl_rl: n worlds of a task as a `VecEnv` on tensors.
 
-Observations are a TensorDict with one group, "policy".  A terminated world is reset in the same step.
-`extras["time_outs"]` marks truncations; `extras["log"]` holds the mean of each reward term.
+Observations are a TensorDict with one group, "policy".  The step that ends an episode also resets its
+world.  `extras["time_outs"]` marks truncations; `extras["log"]` holds the mean of each reward term.
 Source: rsl_rl/env/vec_env.py.
 """
 

@@ -1,6 +1,6 @@
 """skrl: n worlds of a task as a `Wrapper` for PyTorch.
 
-A terminated world is reset in the same step.  `infos["episode"]` holds the mean of each reward term; trainers log it.
+The step that ends an episode also resets its world.  Trainers log `infos["episode"]`, the mean of each reward term.
 Source: skrl/envs/wrappers/torch/base.py.
 
 Note:
@@ -84,7 +84,7 @@ class TaskWrapper(Wrapper):
         return seen, *(result[:, None] for result in results), {**infos, "episode": terms}
 
     def state(self) -> None:
-        """Returns None: the observation is the full state for agents."""
+        """Returns None: there is no state beyond the observations."""
 
     def render(self, *args, **kwargs):
         """Returns a picture of each world with `render_mode="rgb_array"`, else None."""

@@ -1,6 +1,6 @@
 """Stable-Baselines3: n worlds of a task as a `VecEnv`.
 
-A terminated world is reset in the same step.  Its last observation is `infos[i]["terminal_observation"]`.
+The step that ends an episode also resets its world; the last observation is `infos[i]["terminal_observation"]`.
 `infos[i]["TimeLimit.truncated"]` marks a truncation; the library then bootstraps from the value function.
 Source: stable_baselines3/common/vec_env/base_vec_env.py and dummy_vec_env.py.
 """

@@ -39,7 +39,7 @@ class TaskEnvBase(EnvBase):
     Attributes:
         env: the environment.
 
-    A terminated world that is not reset continues, as in a rollout that stops when all worlds are done.
+    A world that is done continues until it is reset; rollouts that stop when all worlds are done need this.
 
     Raises:
         ModelError: not a `TaskEnv`, or one with autoreset or with `copy=False`.

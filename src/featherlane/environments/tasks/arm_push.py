@@ -29,8 +29,8 @@ class ArmPush(ArmTask):
     side, and over the puck if the hand is on the goal's side.
 
     Attributes:
-        puck_range, goal_range: least and greatest initial distance of the puck and of its goal from the arm's
-            base [m].
+        puck_range, goal_range: least and greatest initial distance from the arm's base, of the puck and of its
+            goal [m].
         spread: greatest angle of both to the forward direction [rad].
 
     The other attributes are those of `ArmTask`.

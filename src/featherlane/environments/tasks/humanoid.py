@@ -29,8 +29,8 @@ class HumanoidWalk(VelocityTask):
 
     Servos of the same strength replace the bundled humanoid's motors; the knees are bent at rest.  An observed gait
     clock sets the target height of the left and the right foot in turn, and bends hip, knee and ankle of that leg;
-    actions are added to it.  The clock stops at the end of a swing if the command is to stand and the trunk is
-    slow.
+    actions are added to it.  If the command is to stand and the trunk is slow, the clock
+    stops at the end of a swing.
     Source: Iscen et al., Policies modulating trajectory generators, 2018 (a clock that acts, and added actions);
     Zakka et al., MuJoCo Playground, 2025 (target heights of feet by phase).
 

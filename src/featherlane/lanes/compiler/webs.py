@@ -19,8 +19,8 @@ class Webs:
     """The variables of a kernel.  Each `ast.Name` of a local name gets its variable's number as `web`.
 
     `bound_once` holds variables with a single binding, whose value is that binding's.  `maybe_unbound` holds variables
-    that may be read before they are bound.  For `x += 1` the node has the web that is read, the target the web that is
-    bound.
+    that may be read before they are bound.  For `x += 1` the node has the web that is
+    read, the target the web that is bound.
 
     Raises:
         KernelLanguageError: a name is used at a place where it has no value.
