@@ -86,7 +86,7 @@ class Dynamics(Bridge):
         return jax.pure_callback(host, shapes, *arrays, vmap_method="sequential")
 
     def _pull_back(self, names: tuple[str, ...], arrays, after, cotangents):
-        """Returns gradients by the arrays, given cotangents of the states after each step (`after`: their qpos)."""
+        """Returns gradients by the arrays, given cotangents of the states after each step; `after`: their qpos."""
         dtype = arrays[0].dtype
         native = None
         with self._lock:

@@ -24,7 +24,7 @@ LARGE = 1 << 18  # bytes from which an array gets separate pages
 LINE = 64  # bytes of a cache line, and of the widest vector
 MOST_ALLOCATIONS = 64  # sets of sizes whose placements are kept
 FUNCTION = 2  # check mode of user callbacks: `gather` accepts an index out of range, because it is a world's value
-FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
+FAULT_WORDS = 4  # before the first field of a table: number of faults, then field, index, length of the first one
 
 
 def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:

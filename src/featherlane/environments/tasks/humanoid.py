@@ -108,7 +108,7 @@ class HumanoidWalk(VelocityTask):
                 swung[leg, model.actuator(f"{joint}_{side}").id] = share
         self.swung = swung
 
-    # ---- the clock -------------------------------------------------------------------------------------------------
+    # ---- gait clock -------------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         clock = np.stack([np.cos(self.phase), np.sin(self.phase)], axis=1) * self.strides_on[:, None]
         seen = super().observation(worlds)

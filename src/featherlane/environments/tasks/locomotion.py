@@ -108,7 +108,7 @@ class VelocityTask(RobotTask):
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
         return self.rest[self.driven] + self.action_scale * self.action[at]
 
-    # ---- what is seen ----------------------------------------------------------------------------------------------
+    # ---- observation ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion = worlds.qpos[:, 3:ROOT]
         seen = {
@@ -133,7 +133,7 @@ class VelocityTask(RobotTask):
         y = worlds.qpos[:, 1:2] + s * AHEAD.ravel() + c * ASIDE.ravel()
         return worlds.qpos[:, 2:3] - self.height_at(x, y) - self.rest[2]
 
-    # ---- what is paid, and what ends -------------------------------------------------------------------------------
+    # ---- reward and termination -------------------------------------------------------------------------------
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion, velocity, spin = worlds.qpos[:, 3:ROOT], worlds.qvel[:, :3], worlds.qvel[:, 3:6]
         c, s = heading(quaternion)
@@ -171,7 +171,7 @@ class VelocityTask(RobotTask):
         self.failed = (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
         return self.failed
 
-    # ---- what changes by itself ------------------------------------------------------------------------------------
+    # ---- commands, pushes, reset ------------------------------------------------------------------------------------
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
         at: Any = slice(None) if ids is None else ids
