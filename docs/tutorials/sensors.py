@@ -150,7 +150,8 @@ assert np.allclose(out["sensordata"][:, 1:, 0], expected, atol=1e-12)
 # %% [markdown]
 # ## Derivatives of sensors
 #
-# For filters and observers, `fl.linearize` with `sensors=True` computes $C$ and $D$ of $y = C x + D u$. The IMU's frame is rotated about x, so its y axis is opposite to the hinge's.
+# For filters and observers, `fl.linearize` with `sensors=True` computes $C$ and $D$ of $y = C x + D u$. The IMU's
+# frame is rotated about x, so its y axis is opposite to the hinge's.
 
 # %%
 at_rest = fl.Data(model)

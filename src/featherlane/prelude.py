@@ -1,8 +1,8 @@
-"""What a file of kernels starts with: `from featherlane.prelude import *`.
+"""Common imports of a kernel file: `from featherlane.prelude import *`.
 
-The words of the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`), MuJoCo's
-enumerations (`model/enums.py`), the types of joints, the status, and the time step.  A file of kernels imports all else
-by name.
+It exports the functions of the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`),
+MuJoCo's enumerations (`model/enums.py`), the joint types, the status codes, and the time step.  Kernel files import
+everything else by name.
 """
 
 from featherlane.lanes import (

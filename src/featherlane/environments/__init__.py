@@ -1,15 +1,15 @@
-"""Learning: worlds of a batch as Gymnasium environments, many at once or one.
+"""Gymnasium environments for reinforcement learning: worlds of a batch as one vector environment or one environment.
 
-    compiled.py         functions of a task that run in lanes within the step
-    task.py             what a task is: observation, terms of reward, end, start
+    compiled.py         compiled functions of a task that run in lanes within the step
+    task.py             `Task`: observation, reward terms, termination, initial states
     vector_env.py       `TaskEnv`: n worlds of a task as a `VectorEnv`
     single_env.py       `SingleEnv`: one world as an `Env`
-    batch_env.py        `BatchEnv`: a task from functions
-    random_streams.py   a generator of random numbers for each world
+    batch_env.py        `BatchEnv`: a task defined by functions
+    random_streams.py   a random number generator for each world
     gymnasium_v5/       Gymnasium's MuJoCo tasks
     registry.py         names for `gymnasium.make` and `gymnasium.make_vec`
 
-Needs the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
+Requires the extra `gym`.  Importing it registers the tasks: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
 """
 
 from featherlane.errors import InstallationError

@@ -1,4 +1,4 @@
-"""`BatchEnv`: a task from functions of the batch, for what is written in a minute and needs no class."""
+"""`BatchEnv`: a task defined by functions of the batch, for short tasks that need no class."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from featherlane.simulation.world.recordings import field_names
 
 
 class Before(NamedTuple):
-    """The state that an action met: qpos (n, nq) and qvel (n, nv)."""
+    """The state before the action: qpos (n, nq) and qvel (n, nv)."""
 
     qpos: np.ndarray
     qvel: np.ndarray
 
 
 class BatchEnv(TaskEnv):
-    """n worlds of one model as a Gymnasium vector environment, told what they do by functions.
+    """Creates a Gymnasium vector environment of n worlds from functions for observation, reward and termination.
 
     Args:
-        model: a `Model`, or whatever `featherlane.load` takes.
+        model: a `Model`, or anything that `featherlane.load` takes.
         num_envs: worlds.
         observation: function of the batch to (n, k), or to arrays (n, ...) by name.
-        reward: function of (batch, before) to (n,), or to terms (n,) by name: `Before` is the state that the action
-            met, `batch.ctrl` the action.
-        terminated: function of the batch to (n,) bool; None: worlds end by their numbers turning bad only.
-        start: function of (batch, ids, rng) that sets the state of the worlds `ids`, which were just reset to the
-            model's defaults; None leaves them there.  `rng` is the generator of the first of them: what is to start
-            each world from a generator of its own is a `Task`.
-        frame_skip: time steps for each action.
-        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start` read;
-            those of `observation` need not be named.
+        reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the
+            action, `batch.ctrl` the action.
+        terminated: function of the batch to (n,) bool; None: worlds terminate only on non-finite values.
+        start: function of (batch, ids, rng) that sets the state of the worlds `ids`, just reset to the model's
+            defaults; None keeps the defaults.  `rng` is the generator of the first of them.  To sample from each
+            world's generator, write a `Task`.
+        frame_skip: time steps per action.
+        fields: derived fields of the batch (`xpos`, `sensordata`, ...) that `reward`, `terminated` and `start`
+            read; those that `observation` reads need not be listed.
 
-    The other arguments, and what it raises, are those of `TaskEnv`.
+    The other arguments and the errors are those of `TaskEnv`.
 
     Note:
-        After a step, derived fields (`batch.xpos`, ...) are those of the state before the last time step, as in MuJoCo;
-        an observation that needs current ones calls `batch.forward()` first, and names them in `fields`.  After a reset
-        they are those of the new state.
+        After a step, derived fields (`batch.xpos`, ...) belong to the state before the last time step, as in
+        MuJoCo.  For current values, `observation` calls `batch.forward()` first and lists the fields in `fields`.
+        After a reset they belong to the new state.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class BatchEnv(TaskEnv):
 
 
 class Functions(Task):
-    """A task from functions."""
+    """A task defined by functions."""
 
     def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
         self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)

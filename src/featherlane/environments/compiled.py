@@ -1,8 +1,8 @@
-"""Functions of a task that are compiled and run in lanes within the step: they become sensors of the user's.
+"""Compiled functions of a task, which run in lanes within the step as user sensors.
 
-A model is given a sensor of the type `user` for each, `set_user_sensor` compiles the kernel, and what it gives is part
-of `sensordata`.  So it has the bits, the speed and the moment of a sensor's: positions and velocities are those of the
-state before the last time step, accelerations and forces those of that step.
+The model gets a sensor of type `user` for each function; `set_user_sensor` compiles the kernel, and its values are part
+of `sensordata`.  Like other sensors they run at compiled speed and are reproducible; positions and velocities are those
+of the state before the last time step, accelerations and forces those of that step.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PREFIX = "task/"
 
 
 def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
-    """A model whose step computes what kernels say.
+    """Returns a model whose step also evaluates the given kernels.
 
     Args:
-        source: what `featherlane.load` takes, but no MjModel and no Model.
+        source: anything that `featherlane.load` takes, except an MjModel or a Model.
         kernels: name -> (kernel of (m, d, i), number of values).
 
     Raises:
-        ModelError: a source that nothing can be added to; what is no kernel, or gives another number of values, or
-            cannot be compiled, see `set_user_sensor`.
-        InstallationError: there is no compiler.
+        ModelError: a source that cannot be extended; not a kernel; a kernel with another number of values, or one
+            that does not compile, see `set_user_sensor`.
+        InstallationError: the kernel compiler is not installed.
     """
     if isinstance(source, Model):
         raise ModelError("model: got a Model, allowed with kernels is what it was loaded from: they are added to it")
@@ -57,10 +57,10 @@ def _add_sensor(spec, name: str, dim: int) -> None:
 
 
 def rows_of(model: Model, name: str) -> slice:
-    """Where the values of a kernel stand in `sensordata`.
+    """Returns the slice of a kernel's values in `sensordata`.
 
     Raises:
-        UnknownNameError: no kernel of this name.
+        UnknownNameError: no kernel has this name.
     """
     sensor = model.sensor(PREFIX + name).id
     start = int(model.sensor_adr[sensor])

@@ -1,7 +1,7 @@
-"""Arrays of an environment that are parts of its batch's memory, and the same parts of a copy's memory.
+"""Arrays of an environment that are views of its batch's memory, and the same views of a copied batch's memory.
 
 A task keeps live arrays (`self.mass = worlds.expand("body_mass")[:, 1]`).  `copy.deepcopy` and pickle copy the values
-of such an array; the copy has to be a part of the copied batch again.
+of such an array; afterwards the copy must be a view of the copied batch again.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from featherlane.lanes.record import address
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
 
-TABLES = ("rows", "bound", "expanded_fields")  # of a batch
-ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch)  # not looked into
+TABLES = ("rows", "bound", "expanded_fields")  # attributes of a batch that hold its arrays
+ELSEWHERE = (type, FunctionType, ModuleType, Model, Batch)  # types whose attributes are not searched
 
 
 class LiveArray(NamedTuple):
-    """Where an array is held, and which part of the batch's memory it is.
+    """Describes where an array is held and which part of the batch's memory it views.
 
     Attributes:
-        path: attributes and keys that lead to it.
-        field: the table of the batch and the name of the field.
-        offset: bytes from the field's first number.
-        shape, strides, dtype, writeable: of the array.
+        path: attributes and keys that lead to the array.
+        field: table of the batch and name of the field.
+        offset: bytes from the field's first value.
+        shape, strides, dtype, writeable: those of the array.
     """
 
     path: tuple[str | int, ...]
@@ -40,7 +40,7 @@ class LiveArray(NamedTuple):
 
 
 def live_arrays(batch: Batch, holder: object) -> list[LiveArray]:
-    """Returns the arrays in attributes, dicts and lists below an object that are parts of the batch's memory."""
+    """Returns the arrays in attributes, dicts and lists below an object that view the batch's memory."""
     memory = {(table, name): rows for table in TABLES for name, rows in getattr(batch, table).items()}
     found, seen, todo = [], set(), [((), holder)]
     while todo:
@@ -54,7 +54,7 @@ def live_arrays(batch: Batch, holder: object) -> list[LiveArray]:
 
 
 def attach(batch: Batch, holder: Any, arrays: list[LiveArray]) -> None:
-    """Puts parts of the batch's memory where a copy holds copies of them."""
+    """Replaces a copy's copied arrays by views of the batch's memory."""
     for array in arrays:
         table, name = array.field
         rows: Any = batch.expanded(name) if table == "expanded_fields" else getattr(batch, table)[name]
@@ -67,12 +67,12 @@ def attach(batch: Batch, holder: Any, arrays: list[LiveArray]) -> None:
 
 
 def _container(thing: Any) -> Any:
-    """What holds the inner objects of a dict, a list or another object, by key."""
+    """Returns the container of the inner objects of a dict, a list or another object."""
     return thing if isinstance(thing, dict | list) else vars(thing)
 
 
 def _inside(thing: Any) -> Iterator[tuple[str | int, Any]]:
-    """The objects in an object, by key."""
+    """Yields (key, object) for each object inside an object."""
     if isinstance(thing, list):
         yield from enumerate(thing)
     elif isinstance(thing, dict) or (hasattr(thing, "__dict__") and not isinstance(thing, ELSEWHERE)):
@@ -85,5 +85,5 @@ def _live(path: tuple, array: np.ndarray, field: tuple[str, str], rows: np.ndarr
 
 
 def _is_part(array: np.ndarray, rows: np.ndarray) -> bool:
-    """Whether an array lies within the memory of a field."""
+    """Returns whether an array lies within the memory of a field."""
     return bool(array.size and rows.flags.c_contiguous and np.may_share_memory(array, rows))

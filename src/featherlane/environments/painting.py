@@ -1,4 +1,4 @@
-"""Pictures of the worlds of an environment: `render_mode="rgb_array"`."""
+"""Images of the worlds of an environment: `render_mode="rgb_array"`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from featherlane.simulation.batch.batch import Batch
 
 RENDER_MODES = ("rgb_array",)
 SIZE = 480
-FOLLOWING = "track"  # the camera that draws where none is asked for
+FOLLOWING = "track"  # name of the default camera
 
 
 class Painting:
-    """What draws the worlds of an environment, made when the first picture is asked for.
+    """Renders the worlds of an environment; the renderer is created with the first picture.
 
     Args:
-        task: may say how: `camera_id`, `camera_name`, `default_camera_config`, `width`, `height`, `visual_options`.
+        task: may set `camera_id`, `camera_name`, `default_camera_config`, `width`, `height`, `visual_options`.
         mode: "rgb_array", or None for no pictures.
-        drawn: how many worlds are drawn, from the first; the others stay black.
+        drawn: number of worlds to render, from the first; the others stay black.
 
     Raises:
-        ModelError: another mode or a number out of range.
-        InstallationError: nothing draws here.
+        ModelError: another mode, or a value out of range.
+        InstallationError: no renderer is available.
     """
 
     def __init__(self, task: Task, mode: str | None, drawn: int):
@@ -59,7 +59,7 @@ class Painting:
         return (*pictures, *black * (worlds.nworld - drawn))
 
     def _camera(self, model):
-        """The camera that was asked for, else the model's "track", as Gymnasium has it, else a free one."""
+        """Returns the task's camera, else the model's "track" as in Gymnasium, else a free camera."""
         number, name = getattr(self.task, "camera_id", None), getattr(self.task, "camera_name", None)
         if number is not None and name is not None:
             raise ModelError("camera_id and camera_name: got both, allowed is one of them")
@@ -72,7 +72,7 @@ class Painting:
         return getattr(self.task, "default_camera_config", None) or {}
 
     def close(self) -> None:
-        """Free the graphics memory."""
+        """Frees the graphics memory."""
         if self._painter is not None:
             self._painter.__exit__()
             self._painter = None

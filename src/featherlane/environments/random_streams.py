@@ -1,7 +1,7 @@
-"""A generator of random numbers for each world, so that a world's episodes are its own whatever the others do.
+"""A random number generator for each world, so that a world's episodes do not depend on the other worlds.
 
-World i of an environment with seed s draws what `numpy.random.default_rng(s + i)` draws, which is what Gymnasium's
-environment i of a vector with that seed draws: the same numbers, in the order in which it asks for them.
+World i of an environment with seed s samples from `numpy.random.default_rng(s + i)`, as environment i of a Gymnasium
+vector environment with that seed does: the same calls return the same numbers.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ LARGEST_SEED = 2**64 - 1
 
 
 class RandomStreams:
-    """n generators.
+    """Holds n random number generators.
 
     Args:
-        n: how many.
-        seed: of the first; generator i has seed + i.  A list has one each; None stands for a fresh seed, or for fresh
-            seeds of all generators.
+        n: number of generators.
+        seed: seed of the first; generator i has seed + i.  A list has one seed per generator; None stands for a fresh
+            seed, or for fresh seeds of all generators.
 
     Attributes:
-        generators: the generators of NumPy, one for each world.
-        entropies: the seeds from which they started.
+        generators: NumPy generators, one per world.
+        entropies: their initial seeds.
 
     Raises:
         ModelError: an invalid seed, or a list of another length.
@@ -70,7 +70,7 @@ class RandomStreams:
         return np.array([self.generators[i].integers(low, high, n) for i in ids], np.int64).reshape(len(ids), n)
 
     def __getitem__(self, i: int) -> np.random.Generator:
-        """The generator of a world, for any kind of number."""
+        """Returns the generator of a world, for any distribution."""
         return self.generators[i]
 
     def __len__(self) -> int:
@@ -78,10 +78,10 @@ class RandomStreams:
 
 
 def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.SeedSequence]:
-    """A seed sequence for each of n generators.
+    """Returns a seed sequence for each of n generators.
 
     Raises:
-        ModelError: a seed that is no whole number from 0, or a list of another length.
+        ModelError: a seed that is not an integer >= 0, or a list of another length.
     """
     if seed is None:
         fresh = np.random.SeedSequence().generate_state(n, np.uint64)
@@ -97,5 +97,5 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
 
 
 def _is_list(seed: object) -> TypeGuard[Sequence]:
-    """Is it a seed for each world?  An array of no axes is none, and no number either."""
+    """Returns whether this is a list with a seed for each world.  A zero-dimensional array is not a list."""
     return isinstance(seed, list | tuple) or (isinstance(seed, np.ndarray) and seed.ndim > 0)

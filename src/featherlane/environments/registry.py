@@ -1,4 +1,4 @@
-"""Names of tasks, for `gymnasium.make` and `gymnasium.make_vec`: "featherlane/Ant-v5"."""
+"""Registration of tasks for `gymnasium.make` and `gymnasium.make_vec`: "featherlane/Ant-v5"."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _tasks: dict[str, type[Task]] = {}
 
 
 def tasks() -> dict[str, type[Task]]:
-    """Classes of the registered tasks by name, without the namespace."""
+    """Returns the classes of the registered tasks by name, without the namespace."""
     return dict(_tasks)
 
 
 def register(name: str, task: type[Task], reward_threshold: float | None = None) -> None:
-    """Let Gymnasium know a task as "featherlane/NAME".
+    """Registers a task with Gymnasium as "featherlane/NAME".
 
     Args:
-        name: with a version: "Ant-v5".
+        name: name with version: "Ant-v5".
         task: a dataclass of `Task`; its fields are the keyword arguments.
-        reward_threshold: a return that counts as solved.
+        reward_threshold: return from which the task counts as solved.
     """
     _tasks[name] = task
     gym.register(
@@ -45,29 +45,29 @@ def register(name: str, task: type[Task], reward_threshold: float | None = None)
 
 
 def register_tasks() -> None:
-    """Register all tasks of this package; importing `featherlane.environments` does."""
+    """Registers all tasks of this package; importing `featherlane.environments` calls it."""
     for task in (*gymnasium_v5.TASKS, *own_tasks.TASKS):
         if task.name not in _tasks:
             register(task.name, task, task.reward_threshold)
 
 
 def make_vec(task: str, num_envs: int = 1, **settings: Any) -> TaskEnv:
-    """A vector environment of a task.
+    """Creates a vector environment of a task.
 
     Args:
-        task: its name: "Ant-v5", "featherlane/Ant-v5".
+        task: name: "Ant-v5", "featherlane/Ant-v5".
         num_envs: worlds.
         settings: keyword arguments of the task and of `TaskEnv`.
 
     Raises:
-        ModelError: no such task or keyword argument, or one out of range.
+        ModelError: unknown task or keyword argument, or one out of range.
     """
     own, around = _settings(task, settings, TaskEnv)
     return TaskEnv(_made(task, own), num_envs, **around)
 
 
 def make(task: str, **settings: Any) -> SingleEnv:
-    """One world of a task as a Gymnasium `Env`; arguments and errors are those of `make_vec`."""
+    """Creates one world of a task as a Gymnasium `Env`; arguments and errors are those of `make_vec`."""
     own, around = _settings(task, settings, SingleEnv)
     return SingleEnv(_made(task, own), **around)
 
@@ -84,7 +84,7 @@ def _made(name: str, own: dict[str, Any]) -> Task:
 
 
 def _settings(name: str, settings: dict[str, Any], env: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keyword arguments of the task, and of the environment around it."""
+    """Splits keyword arguments into those of the task and those of the environment."""
     of_task = [f.name for f in dataclasses.fields(_class_of(name)) if f.init]  # pyright: ignore[reportArgumentType]
     of_env = [key for key in inspect.signature(env).parameters if key not in ("task", "num_envs")]
     for key in settings:

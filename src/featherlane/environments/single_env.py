@@ -13,9 +13,9 @@ from featherlane.model.assignment import regular
 
 
 class SingleEnv(gym.Env):
-    """One world of a task; arguments, attributes and errors are those of `TaskEnv`, infos are told.
+    """One world of a task; arguments, attributes and errors are those of `TaskEnv`, with `info=True` by default.
 
-    An episode has no limit of its own here: `gymnasium.make` puts `TimeLimit` around it.
+    Episodes are not truncated here: `gymnasium.make` adds `TimeLimit`.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class SingleEnv(gym.Env):
         self.action_space = self.vector.single_action_space
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start anew.
+        """Resets the world.
 
         Returns:
             The observation (k,) and infos.
@@ -44,10 +44,10 @@ class SingleEnv(gym.Env):
         return seen[0], _first(infos)
 
     def step(self, action):
-        """One action (nu,).
+        """Applies one action (nu,).
 
         Returns:
-            observation (k,), reward, whether it is terminated, False for truncation, infos.
+            observation (k,), reward, terminated, False for truncated, infos.
         """
         self.vector.revive()
         action = regular("action", action)
@@ -55,15 +55,15 @@ class SingleEnv(gym.Env):
         return seen[0], float(rewards[0]), bool(terminated[0]), False, _first(infos)
 
     def render(self):
-        """A picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""
+        """Returns a picture of the world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None."""
         frames = self.vector.render()
         return None if frames is None else frames[0]
 
     def close(self) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.vector.close()
 
 
 def _first(infos: dict[str, Any]) -> dict[str, Any]:
-    """The infos of the only world."""
+    """Returns the infos of the only world."""
     return {name: value[0] for name, value in infos.items() if name[:1] != "_"}

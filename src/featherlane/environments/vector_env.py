@@ -1,4 +1,4 @@
-"""`TaskEnv`: n worlds of a task as a Gymnasium vector environment; each ends and starts while the others go on."""
+"""`TaskEnv`: n worlds of a task as a Gymnasium vector environment; each world terminates and resets separately."""
 
 from __future__ import annotations
 
@@ -23,43 +23,43 @@ from featherlane.model.assignment import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
 
 DERIVED = ("gymnasium", "fresh")
-FAULTS = ("bad_number", "bad_control")  # for which a world's episode ends
+FAULTS = ("bad_number", "bad_control")  # statuses that end a world's episode
 
 
 class TaskEnv(VectorEnv):
-    """n worlds of a task.
+    """Simulates n worlds of a task as a vector environment.
 
     Args:
         task: the task.
         num_envs: worlds.
-        max_episode_steps: actions after which an episode is truncated; "task" for the task's own, None for no limit.
-        autoreset_mode: Gymnasium's: NEXT_STEP (the step after an end returns the first observation and ignores the
-            action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
+        max_episode_steps: actions after which an episode is truncated; "task": the task's number; None: no limit.
+        autoreset_mode: Gymnasium's: NEXT_STEP (the step after an episode's end returns the first observation and
+            ignores the action), SAME_STEP (the last observation is in `info["final_obs"]`) or DISABLED (`reset` with
             `options["reset_mask"]`).
-        nthread: threads of the batch, 0 for one for each core.
-        dtype: of the batch and of the observations.
-        info: whether infos tell what the task has to tell: positions, velocities, terms of the reward.
-        copy: False: observations are one of two buffers in turn, so that those of the step before are still there, and
-            no array is made; True: each is an array of its own.
-        record_bad: time steps that are kept of each world, so that one that goes wrong can be replayed; 0: none.
-        render_mode: "rgb_array": `render` draws, headless where there is no screen; None.
-        render_worlds: how many worlds are drawn, from the first; pictures of the others are black.
+        nthread: threads of the batch; 0: one per core.
+        dtype: dtype of the batch and of the observations.
+        info: whether infos contain the task's infos: positions, velocities, reward terms.
+        copy: True: each observation is a new array; False: observations alternate between two buffers without a copy,
+            so those of the previous step stay valid.
+        record_bad: time steps that are recorded of each world, to replay a world that diverges; 0: none.
+        render_mode: "rgb_array": `render` returns pictures, headless without a display; None.
+        render_worlds: number of worlds to render, from the first; pictures of the others are black.
 
     Attributes:
-        task, batch: what is done, and the worlds; their model fields can be expanded.
-        random: the worlds' generators.
-        elapsed: actions since each world's start, (n,) int64; what is written into it counts towards the limit.
-        terms: terms of the reward in the last step, (n,) by name.
+        task, batch: the task and the worlds; their model fields can be expanded.
+        random: random number generators of the worlds.
+        elapsed: actions since each world's reset, (n,) int64; written values count towards the limit.
+        terms: reward terms of the last step, (n,) by name.
 
-    A world whose numbers turn bad is reset by the engine, ends its episode (terminated, with reward 0) and is marked in
-    `info["bad_world"]`, told or not; so does a world whose action is beyond 1e10 where no range clips it.
+    If a world's state becomes non-finite or too large, the engine resets it, its episode terminates with reward 0, and
+    `info["bad_world"]` marks it, whatever `info` is.  The same holds for an unclipped action beyond 1e10.
 
     Raises:
-        TypeError: `task` is no `Task`.
-        ModelError: numbers out of range; a task whose functions give other shapes, or rewards that are not finite.
+        TypeError: `task` is not a `Task`.
+        ModelError: values out of range; functions of the task that return other shapes, or non-finite rewards.
     """
 
-    _painting: Painting | None = None  # until a constructor comes so far
+    _painting: Painting | None = None  # default in case the constructor fails
 
     def __init__(
         self,
@@ -115,30 +115,30 @@ class TaskEnv(VectorEnv):
         self.__dict__.update({name: value for name, value in state.items() if name != "_live"})
         attach(self.batch, self, state["_live"])
 
-    # ---- Gymnasium's calls -----------------------------------------------------------------------------------------
+    # ---- Gymnasium's interface ---------------------------------------------------------------------------------------
     @property
     def np_random(self) -> tuple[np.random.Generator, ...]:
-        """The worlds' generators, as Gymnasium's vectors have them."""
+        """Returns the generators of the worlds, as Gymnasium's vector environments do."""
         return tuple(self.random.generators)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:
-        """What each of them was started from."""
+        """Returns the initial seed of each generator."""
         return tuple(self.random.entropies)
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
-        """Start all worlds anew, or those of `options["reset_mask"]`.
+        """Resets all worlds, or those of `options["reset_mask"]`.
 
         Args:
-            seed: of the first world; world i has seed + i.  A list has one each; None goes on with the generators.
-            options: `reset_mask`, (n,) bool: which worlds start anew.
+            seed: seed of the first world; world i has seed + i.  A list has one seed each; None keeps the generators.
+            options: `reset_mask`, (n,) bool: which worlds to reset.
 
         Returns:
-            The observations of all worlds, and infos of those that started, if asked for.
+            The observations of all worlds, and infos of the reset ones if `info` is set.
 
         Raises:
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
-            ModelError: `options` or `reset_mask` of another kind or shape.
+            ModelError: `options` or `reset_mask` of another type or shape.
         """
         self._check_open("reset")
         instance("options", options, Mapping | None, "a dict")
@@ -155,15 +155,15 @@ class TaskEnv(VectorEnv):
         return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
     def step(self, actions):
-        """One action in every world.
+        """Applies one action in every world.
 
         Returns:
             observations (n, k), rewards (n,), terminations (n,), truncations (n,), infos.
 
         Raises:
-            gymnasium.error.ResetNeeded: a world has ended, and autoreset is disabled.
+            gymnasium.error.ResetNeeded: the episode of a world has ended, and autoreset is disabled.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
-            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+            ModelError: actions of another shape or type, or NaN; then no world has moved.
 
         Note:
             An interrupt (Ctrl-C) leaves all worlds of the call at the same time step.  Their episodes may not have
@@ -189,17 +189,17 @@ class TaskEnv(VectorEnv):
         return self._results(rewards, terminations, resting, moving, before)
 
     def render(self) -> tuple[np.ndarray, ...] | None:
-        """A picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
+        """Returns a picture of each world, (height, width, 3) uint8, with `render_mode="rgb_array"`; else None.
 
         Raises:
-            InstallationError: nothing draws here; it says what to install.
+            InstallationError: no renderer is available; the message names the package to install.
             gymnasium.error.ClosedEnvironmentError: the environment was closed.
         """
         self._check_open("render")
         return None if self._painting is None else self._painting.pictures(self.batch)
 
     def close_extras(self, **kwargs) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()
 
@@ -208,11 +208,11 @@ class TaskEnv(VectorEnv):
             raise gym.error.ClosedEnvironmentError(f"{call}: the environment was closed; make another one")
 
     def revive(self) -> None:
-        """Let worlds that have ended go on as they are."""
+        """Lets worlds whose episodes have ended continue from their current states."""
         self._done[:] = False
 
     def _results(self, rewards: np.ndarray, terminations: np.ndarray, resting: np.ndarray, moving, before):
-        """What a step returns, worlds that ended in it restarted where the mode says so."""
+        """Returns the results of a step; with SAME_STEP, worlds whose episodes ended are reset first."""
         counted = self.batch.count_of(*FAULTS)
         bad, self._bad = counted > self._bad, counted
         self.task.proceed(self.batch, moving, self.random)
@@ -236,17 +236,17 @@ class TaskEnv(VectorEnv):
         return observations, rewards, terminations, truncations, infos
 
     def _restart_at_once(self, done: np.ndarray, observations: np.ndarray, infos: dict[str, Any]):
-        """The first observations of worlds that ended, and the last ones in the infos."""
+        """Returns the first observations of reset worlds; infos hold the last ones."""
         final = np.full(self.num_envs, None, object)
         for w in np.flatnonzero(done):
             final[w] = observations[w].copy()
-        done = done.copy()  # a restart clears the environment's own
+        done = done.copy()  # `_restart` clears `_done`
         last = {"final_obs": final, "_final_obs": done, "final_info": infos, "_final_info": done.copy()}
         self._restart(np.flatnonzero(done), self.task.forward_at_start)
         if self.info:
             last["final_info"] = _part(infos, done)
             last = self._told(self.task.start_info(self.batch), done, _part(infos, ~done)) | last
-        return self._observe(observations), last  # the same buffer: the other one holds the step before
+        return self._observe(observations), last  # the same buffer, because the other one holds the previous step
 
     # ---- infos -----------------------------------------------------------------------------------------------------
     def _infos(self, bad: np.ndarray | None, resting: np.ndarray, before) -> dict[str, Any]:
@@ -260,7 +260,7 @@ class TaskEnv(VectorEnv):
 
     @staticmethod
     def _told(values: Mapping[str, np.ndarray], mask: np.ndarray, infos: dict[str, Any]) -> dict[str, Any]:
-        """Infos with values of the worlds of a mask, as Gymnasium's vectors put them together."""
+        """Adds values of the masked worlds to infos, in the format of Gymnasium's vector environments."""
         for name, value in values.items():
             if not mask.any():
                 continue
@@ -281,7 +281,7 @@ class TaskEnv(VectorEnv):
         self.elapsed[ids] = 0
         self._done[ids] = False
 
-    # ---- what the task says ----------------------------------------------------------------------------------------
+    # ---- results of the task -----------------------------------------------------------------------------------------
     def _width(self) -> int:
         return sum(part.shape[1] for part in self._parts())
 
@@ -291,7 +291,7 @@ class TaskEnv(VectorEnv):
         return [self._columns(name, values) for name, values in named.items()]
 
     def _columns(self, name: str, values) -> np.ndarray:
-        """A part of the observation as (n, k), checked."""
+        """Checks a part of the observation and returns it as (n, k)."""
         n = self.num_envs
         if is_numbers(values) and values.ndim == 2 and len(values) == n:
             return values
@@ -313,7 +313,7 @@ class TaskEnv(VectorEnv):
         return np.concatenate(parts, axis=1, out=out, casting="unsafe")
 
     def _actions(self, actions) -> np.ndarray:
-        """Actions, checked before anything moves."""
+        """Checks the actions before any world moves and returns them."""
         actions = _checked("actions", "", actions, self.action_space.shape)
         total = np.add.reduce(actions, axis=None)
         if actions.dtype.kind == "f" and not math.isfinite(total) and np.isnan(actions).any():
@@ -322,7 +322,7 @@ class TaskEnv(VectorEnv):
         return actions
 
     def _rewards(self, actions: np.ndarray, before) -> np.ndarray:
-        """Sums of the terms, in float64."""
+        """Returns the sums of the reward terms, in float64."""
         terms = self.task.reward(self.batch, actions, before)
         named = terms if type(terms) is dict or isinstance(terms, Mapping) else {"": terms}
         rewards, shape = np.zeros(self.num_envs), (self.num_envs,)
@@ -335,11 +335,11 @@ class TaskEnv(VectorEnv):
         ended = self.task.terminated(self.batch)
         if ended is None:
             return np.zeros(self.num_envs, bool)
-        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its own
+        return _checked("terminated", "", ended, (self.num_envs,)).astype(bool)  # a copy: the task may keep its array
 
 
 def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.ndarray:
-    """What was given as an array of numbers of a shape."""
+    """Checks an array of numbers of a shape and returns it."""
     if not (is_numbers(value) and value.shape == shape):
         told = f"{name} {part!r}" if part else name
         value = numbers(told, value, f"is an array {shape} of numbers")
@@ -349,7 +349,7 @@ def _checked(name: str, part: str, value, shape: tuple[int, ...] | None) -> np.n
 
 
 def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
-    """What infos tell of the worlds of a mask."""
+    """Returns the infos of the masked worlds."""
     part = {}
     for name, value in infos.items():
         told = infos[name if name[:1] == "_" else f"_{name}"] & mask
@@ -360,10 +360,10 @@ def _part(infos: dict[str, Any], mask: np.ndarray) -> dict[str, Any]:
 
 
 def mode_of(value) -> AutoresetMode:
-    """Gymnasium's mode, or its value.
+    """Returns Gymnasium's autoreset mode for a mode or its value.
 
     Raises:
-        ModelError: it is neither.
+        ModelError: neither of them.
     """
     try:
         return AutoresetMode(value)

@@ -1,6 +1,6 @@
-"""`Dynamics`: functions with a VJP of their own around rollouts and their adjoint.
+"""`Dynamics`: functions with a custom VJP for rollouts and their adjoint.
 
-A compiled program reaches the engine by `jax.pure_callback`.
+A compiled program calls the engine by `jax.pure_callback`, or by an XLA handler if one is available.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Dynamics(Bridge):
         return self._rollout(tuple(fields), *arrays.values())
 
     def _check(self, arrays: dict[str, Any], fields) -> None:
-        """One dtype, and shapes that fit; while a program is traced, not when it runs."""
+        """Checks for one dtype and matching shapes, while a program is traced."""
         dtypes = {np.dtype(array.dtype) for array in arrays.values()}
         if len(dtypes) > 1:
             raise ModelError(
@@ -71,7 +71,7 @@ class Dynamics(Bridge):
 
     # ---- on the host -------------------------------------------------------------------------------------------------
     def _run(self, names: tuple[str, ...], *arrays):
-        """The states after each step."""
+        """Returns the states after each step."""
         dtype, nstep = arrays[0].dtype, arrays[3].shape[1]
         shapes = tuple(jax.ShapeDtypeStruct((self.nworld, nstep, n), dtype) for n in self._dynamics.sizes)
         native = None if names else self._native(NativeRollout, nstep, np.dtype(dtype))
@@ -86,7 +86,7 @@ class Dynamics(Bridge):
         return jax.pure_callback(host, shapes, *arrays, vmap_method="sequential")
 
     def _pull_back(self, names: tuple[str, ...], arrays, after, cotangents):
-        """Gradients by the arrays, of what has these cotangents by the states after each step, `after` their qpos."""
+        """Returns gradients by the arrays, given cotangents of the states after each step; `after`: their qpos."""
         dtype = arrays[0].dtype
         native = None
         with self._lock:
@@ -98,7 +98,7 @@ class Dynamics(Bridge):
         return self._called_back(names, arrays, cotangents)
 
     def _called_back(self, names: tuple[str, ...], arrays, cotangents):
-        """The same by Python."""
+        """Computes `_pull_back` in Python."""
         dtype = arrays[0].dtype
         shapes = tuple(jax.ShapeDtypeStruct(array.shape, dtype) for array in arrays)
 
@@ -111,13 +111,13 @@ class Dynamics(Bridge):
         return jax.pure_callback(host, shapes, arrays, cotangents, vmap_method="sequential")
 
     def _adjoint(self, native: NativeAdjoint, arrays, after, cotangents):
-        """The same without Python, but for rollouts with a step that formulas do not serve."""
+        """Computes `_pull_back` without Python, except for rollouts with a step without analytic derivatives."""
         jnp, (qpos, qvel, act, control), dtype = jax.numpy, arrays, arrays[0].dtype
         nstep, (_, nv, na), nu = control.shape[1], self._dynamics.sizes, self.model.nu
         by_dof = jnp.concatenate([self._coordinates.to_tangent(after, cotangents[0]), *cotangents[1:]], -1)
 
         def in_rows(first: int, values):
-            """Rows of each world, zeros but for these."""
+            """Returns rows of each world that are zero except for these values."""
             more = native.nrow - first - values.shape[1]
             return jnp.pad(values, ((0, 0), (first, more), (0, 0)))
 
@@ -139,7 +139,7 @@ class Dynamics(Bridge):
         return jax.lax.cond(served, here, lambda: self._called_back((), arrays, cotangents))
 
     def _native(self, kind: type, nstep: int, dtype: np.dtype) -> Any:
-        """A `NativeRollout` or `NativeAdjoint` of this length, where there can be one."""
+        """Returns a `NativeRollout` or `NativeAdjoint` of this length, or None if it is not available."""
         made = handler()
         if made is None:
             return None
@@ -156,7 +156,7 @@ class Dynamics(Bridge):
 
 
 def _with_adjoint(run, pull_back):
-    """`run(names, *arrays)` with the gradient that `pull_back` gives."""
+    """Returns `run(names, *arrays)` with `pull_back` as its gradient."""
     function = jax.custom_vjp(run, nondiff_argnums=(0,))
 
     def forward(names, *arrays):
@@ -171,7 +171,7 @@ def _with_adjoint(run, pull_back):
 
 
 def _once(function):
-    """A function that is part of a gradient; what differentiates that is told that there is no more."""
+    """Returns a function that can be part of a gradient; differentiating it again raises an error."""
     wrapped = jax.custom_jvp(function)
 
     @wrapped.defjvp
@@ -182,7 +182,7 @@ def _once(function):
 
 
 def _array(name: str, value):
-    """An array of JAX, of real numbers in either precision."""
+    """Returns a JAX array of float64 or float32 numbers."""
     if isinstance(value, str) or value is None:
         raise ModelError(f"{name}: got {type(value).__name__}, allowed is an array")
     try:

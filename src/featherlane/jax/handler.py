@@ -1,15 +1,15 @@
-"""A function that XLA calls itself: rollouts of worlds from within a compiled program, without Python.
+"""An XLA handler: rollouts of worlds from within a compiled program, without Python.
 
-XLA hands a handler one call frame: arguments, results and attributes by address.  Ours is written as LLVM's text, which
-the engine's own compiler makes into code at first use.  It copies arguments into the rows of worlds, calls the compiled
-loop over tiles, and copies what the loop recorded into the results.  What is to be copied and called stands in a table
-that Python has made ready; programs name it by its place in a registry and by a token.  So a program that outlives its
-table, or comes from another process, ends in an error.
+XLA passes a handler one call frame with the addresses of arguments, results and attributes.  This handler is written
+in LLVM IR, which the engine's compiler compiles at first use.  It copies arguments into the rows of worlds, calls the
+compiled loop over tiles, and copies the recorded states into the results.  Python prepares a table of these copies and
+calls; programs refer to it by its place in a registry and by a token.  A program that outlives its table, or comes from
+another process, raises an error.
 
     registry entry   lock, token, table
     table            numbers of calls, of copies in and of copies out; then the calls, then the copies
-    call             function, its records (the fourth may be none), number of tiles
-    copy             destination, source, argument or result in place of one (-1: none), count, kind
+    call             function, its records (the fourth is optional), number of tiles
+    copy             destination, source, argument or result that replaces one of them (-1: none), count, kind
 
 Source: XLA, xla/ffi/api/c_api.h (its structs, version 0).
 """
@@ -30,11 +30,11 @@ import numpy as np
 from featherlane.lanes import processor
 
 NAME, RETIRE = "featherlane_rollout", "featherlane_retire"
-ENTRIES, HEAD, CALL, COPY = 4096, 3, 6, 5  # of the registry; whole numbers of a table's head, a call, a copy
-BYTES, WIDEN, NARROW = 0, 1, 2  # kinds of copies: as it is, float32 to float64, float64 to float32
+ENTRIES, HEAD, CALL, COPY = 4096, 3, 6, 5  # size of the registry; integers of a table's head, a call, a copy
+BYTES, WIDEN, NARROW = 0, 1, 2  # kinds of copies: unchanged, float32 to float64, float64 to float32
 FAILED_PRECONDITION = 9  # XLA_FFI_Error_Code
 GONE = b"featherlane: the Dynamics that this program was made with is gone\0"
-OFFSETS = {  # bytes at which fields of XLA's structs begin
+OFFSETS = {  # byte offsets of fields in XLA's structs
     "arguments": 72, "results": 112, "attributes": 160, "extension": 8, "api": 16,  # XLA_FFI_CallFrame
     "data": 24, "value": 8, "create": 48,  # XLA_FFI_Buffer, XLA_FFI_Scalar, XLA_FFI_Error_Create of XLA_FFI_Api
     "metadata": 24, "version": 24,  # XLA_FFI_Metadata_Extension, major_version of XLA_FFI_Metadata
@@ -243,7 +243,7 @@ class Handler:
     """The handler in this process, and the registry of its tables.
 
     Args:
-        major, minor: the version of XLA's interface.
+        major, minor: version of XLA's interface.
     """
 
     def __init__(self, major: int, minor: int):
@@ -265,12 +265,12 @@ class Handler:
         self._retire = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine[RETIRE])
 
     def add(self, owner, table: np.ndarray, alive) -> tuple[int, int]:
-        """(place, token) of a table, which is there as long as its owner; place -1 where the registry is full.
+        """Registers a table and returns its (place, token); place -1 if the registry is full.
 
         Args:
-            owner: when it goes, so does the table.
-            table: whole numbers, as above.
-            alive: what the table's addresses lie in.
+            owner: object with whose deletion the table is removed.
+            table: integers, as above.
+            alive: owner of the memory at the table's addresses.
         """
         with self._lock:
             if not self._free:
@@ -283,7 +283,7 @@ class Handler:
         return place, token
 
     def _remove(self, place: int, _alive) -> None:
-        """Once no program is within the table, take it out."""
+        """Removes a table once no program uses it."""
         self._retire(self.registry[place].ctypes.data)
         with self._lock:
             self._free.append(place)
@@ -291,11 +291,11 @@ class Handler:
 
 @functools.cache
 def handler() -> Handler | None:
-    """The handler, registered with JAX; None where there is none: no compiler, or another version of the interface."""
+    """Returns the handler, registered with JAX; None without a compiler, or for another version of the interface."""
     import jax  # pyright: ignore[reportMissingImports]
 
     if sys.platform == "win32":
-        return None  # `sched_yield` is POSIX's
+        return None  # `sched_yield` is a POSIX function
     try:
         version = _version(Path(jax.ffi.include_dir()))
         made = Handler(*version) if version and version[0] == 0 else None
@@ -307,7 +307,7 @@ def handler() -> Handler | None:
 
 
 def _version(folder: Path) -> tuple[int, int] | None:
-    """(major, minor) of the interface, from JAX's own header."""
+    """Returns (major, minor) of the interface, from JAX's header."""
     text = (folder / "xla/ffi/api/c_api.h").read_text()
     numbers = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
     major, minor = (int(found[1]) if found else -1 for found in numbers)

@@ -1,4 +1,4 @@
-"""Rollouts and their adjoints made ready for the handler: memory, plans of tiles, tables of calls and copies."""
+"""Prepares rollouts and their adjoints for the XLA handler: memory, plans of tiles, tables of calls and copies."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from featherlane.simulation.tile.transfer import Plan
 
 
 class Native:
-    """A table that the handler reads.
+    """A table for the handler.
 
     Attributes:
-        place, token: by which programs name the table; place -1: there is none, for these worlds step by plain
-            Python, or the registry is full.
+        place, token: reference of programs to the table; place -1: no table, because these worlds need Python code, or
+            the registry is full.
     """
 
     place, token = -1, 0
 
     def _register(self, handler: Handler, calls, before, after, alive) -> None:
-        """Put the table together, where all that it calls is compiled."""
+        """Builds and registers the table if everything that it calls is compiled."""
         if any(call is None for call in calls):
             return
         before, after = ([copy for copy in copies if copy[3]] for copies in (before, after))
@@ -45,14 +45,14 @@ class NativeRollout(Native):
     """Rollouts of one length: (qpos, qvel, act, control) to states after each step.
 
     Args:
-        dynamics: the worlds.
-        nstep: steps.
-        dtype: of arguments and results, float64 or float32.
-        handler: the handler.
+        dynamics: dynamics of the worlds.
+        nstep: number of steps.
+        dtype: dtype of arguments and results, float64 or float32.
+        handler: XLA handler.
     """
 
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
-        # threads are Python's: a program that was compiled has one
+        # one thread: the thread pool is Python's, and compiled programs run without Python
         worlds = worlds_like(dynamics.start(), 1, 1)
         nworld, ends = worlds.nworld, zip(STATE, dynamics.sizes, strict=True)
         control = np.zeros((nworld, nstep, worlds.model.nu), worlds.dtype)
@@ -67,19 +67,19 @@ class NativeRollout(Native):
 
 
 class NativeAdjoint(Native):
-    """A rollout of one length and its way back: to what `ProductWorlds` finds, of worlds in float64.
+    """A rollout of one length and its adjoint, with the results of `ProductWorlds`, for worlds in float64.
 
-    The steps stand in reverse, as there; row `nstep - k` has the state before step k, row 0 that at the end.
+    Steps are stored in reverse, as there: row `nstep - k` has the state before step k, row 0 the final state.
 
     Args:
         dynamics, nstep, dtype, handler: as for `NativeRollout`.
 
     Attributes:
         nrow: rows of each world.
-        arguments: shapes of what a program brings: qpos, qvel, act; these in rows of their own; controls and how the
-            loss moves with states, in rows.
-        results: shapes of what it gets: costates, gradients and reports, in rows; how often worlds were reset.
-        nbad: how often they were before.
+        arguments: shapes of the program's inputs: qpos, qvel, act; these in separate rows; controls and the derivative
+            of the loss with respect to the states, in rows.
+        results: shapes of the outputs: costates, gradients and reports, in rows; number of resets of each world.
+        nbad: number of resets before the rollout.
     """
 
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
@@ -109,17 +109,17 @@ class NativeAdjoint(Native):
 
     @staticmethod
     def serves(dynamics: Dynamics) -> bool:
-        """Do products serve the worlds?"""
+        """Returns whether matrix-free products can be used for the worlds."""
         return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics.start()))
 
 
 def reported(found, nx: int, nu: int):
-    """Of what an adjoint found: costates at the start, gradients by controls, whether formulas served all steps."""
+    """Splits results of an adjoint: initial costates, gradients by controls, whether formulas served all steps."""
     return found[:, -1, :nx], found[:, :1:-1, nx : nx + nu], (found[:, 2:, -REPORTS] > 0.0).all()
 
 
 def _call(plan: Plan, nworld: int) -> list[int] | None:
-    """A call of the table; None where what is called is no compiled function, or calls plain Python."""
+    """Returns a call of the table; None if the callee is not a compiled function, or calls Python."""
     run: Any = plan.run[0]
     if plan.workspaces[0].calls.calls_python or not isinstance(run, functools.partial):
         return None
@@ -129,7 +129,7 @@ def _call(plan: Plan, nworld: int) -> list[int] | None:
 
 
 def _copy(to: np.ndarray | None, source: np.ndarray | None, index: int, outside: np.dtype | None) -> list[int]:
-    """A copy of the table: between memory of ours and a buffer of `outside`, or within ours."""
+    """Returns a copy of the table: between our memory and a buffer of dtype `outside`, or within our memory."""
     ours = source if to is None else to
     assert ours is not None and ours.flags.c_contiguous
     if outside is None or outside == ours.dtype:

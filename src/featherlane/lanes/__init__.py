@@ -1,15 +1,15 @@
-"""The machine: values that stand for one world or for W, records of them, and kernels over records.  No physics here.
+"""Lanes: values for one world or for W worlds, records of them, and kernels over records.  No physics is here.
 
-Here is
+Modules:
 
-    layout, record            what a record consists of, and its memory
-    values, mathematics       the vocabulary of kernels
-    sort, worlds              kernels that it makes: whole numbers in order, the worlds of a tile one by one
-    kernel, choice            `@kernel`, `@stage`; kernels that are made of a table
-    runtime, cache            how a stage comes to run
-    build                     every stage ahead of time, over several processes, and linked
-    compiler, toolchain       the front end of kernels, and LLVM behind it; imported only where something is compiled
-    engine                    what was compiled, linked in memory
+    layout, record            fields of a record, and its memory
+    values, mathematics       the functions that kernels may call
+    sort, worlds              kernels for sorting integers, and for the worlds of a tile one by one
+    kernel, choice            `@kernel`, `@stage`; kernels with a table of cases
+    runtime, cache            loading or compiling a stage
+    build                     ahead-of-time compilation of all stages in several processes, and linking
+    compiler, toolchain       the kernel compiler's front end, and LLVM; imported only for compiling
+    engine                    in-memory linking of compiled code
 """
 
 from featherlane.lanes.choice import Choice

@@ -1,11 +1,11 @@
-"""Ahead of time: stages into the object cache, over several processes, and from there into one object per CPU level.
+"""Ahead-of-time compilation: stages into the object cache in several processes, then one shared object per CPU level.
 
 The wheel's build hook calls `compile_all` for its CPU levels and then `link_stages`; `featherlane compile` calls
-`compile_all` for this machine.  What the cache already holds is not compiled again.
+`compile_all` for this machine.  Cached objects are not compiled again.
 
 The wheel's stages are compiled by package: a kernel that several stages of a package contain is optimised once, not
-once in each, which takes a fifth off the compile time.  `featherlane compile` compiles each stage alone, as the
-just-in-time path does.
+once per stage, which saves a fifth of the compile time.  `featherlane compile` compiles each stage alone, as the
+just-in-time compiler does.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from featherlane.lanes.kernel import Stage, variant
 from featherlane.lanes.link import link
 from featherlane.lanes.runtime import LAYOUT_SYMBOL, KernelError, Library
 
-VARIANTS = (("f64", 8), ("f32", 16), ("f64", 1))  # (precision, width) of what is compiled ahead of time: all that runs
-MOST_PROCESSES = 4  # a process holds about a quarter of a GiB
-PACKAGE_DEPTH = 3  # featherlane.solver.lcp: the stages of folders inside it belong to it
+VARIANTS = (("f64", 8), ("f32", 16), ("f64", 1))  # all (precision, width) that are compiled ahead of time
+MOST_PROCESSES = 4  # a process needs about a quarter of a GiB
+PACKAGE_DEPTH = 3  # featherlane.solver.lcp: stages of its subfolders belong to it
 Group = tuple[Stage, ...]  # stages that are compiled into one object
 
 
@@ -37,19 +37,19 @@ def compile_all(
     processes: int | None = None,
     by_package: bool = False,
 ) -> int:
-    """Compile stages into the cache, the costliest groups first, so that all processes finish together.
+    """Compiles stages into the cache, the costliest groups first, so that all processes finish together.
 
     Args:
         library: the layouts of the stages' records.
-        stages: what to compile.
+        stages: stages to compile.
         variants: (`f64` or `f32`, worlds in a tile).
-        levels: CPU levels; this machine's where none are given.
-        progress: called with (done, total, what was compiled last) after each group; counts stages in one variant.
-        processes: how many at once; all cores, at most 4, where it is not given.
+        levels: CPU levels; None: this machine's.
+        progress: called with (done, total, name of the last group) after each group; counts stages in one variant.
+        processes: number of processes; None: one per core, at most 4.
         by_package: compile the stages of a package into one object, for `link_stages`; else each into its own.
 
     Returns:
-        How many stages, each in one variant, were compiled; the others lay in the cache.
+        How many stages, each in one variant, were compiled; the others were in the cache.
 
     Raises:
         ImportError: the compiler is not installed.
@@ -80,13 +80,13 @@ def compile_all(
 
 
 def forms(stages: Iterable[Stage], variants: Iterable[tuple[str, int]]) -> dict[tuple[str, int], list[Stage]]:
-    """The stages that exist in each variant: those of one world at a time are the same in all."""
+    """Returns the stages of each variant: stages for one world at a time exist in one variant only."""
     stages = tuple(stages)
     return {v: [s for s in stages if variant(s, *v) == v] for v in variants}
 
 
 def groups(stages: Iterable[Stage], variants, by_package: bool) -> list[tuple[Group, tuple[str, int]]]:
-    """(stages that are compiled into one object, variant): the stages of a package, or single stages."""
+    """Returns (stages of one object, variant): the stages of a package, or single stages."""
     found: dict[tuple, list[Stage]] = {}
     for v, rest in forms(stages, variants).items():
         for s in rest:
@@ -95,7 +95,7 @@ def groups(stages: Iterable[Stage], variants, by_package: bool) -> list[tuple[Gr
 
 
 def link_stages(library: Library, stages: Iterable[Stage], variants, level: str, out: Path) -> None:
-    """One shared object from the cached objects of packages for a CPU level; it carries the layout hash.
+    """Links the cached objects of packages for a CPU level into one shared object, which contains the layout hash.
 
     Raises:
         KernelError: an object is not in the cache.
@@ -116,33 +116,33 @@ def link_stages(library: Library, stages: Iterable[Stage], variants, level: str,
 
 
 def _package(stage: Stage) -> str:
-    """The package of a stage's module, at most `PACKAGE_DEPTH` names long; one name for all derivatives."""
+    """Returns the package of a stage's module, at most `PACKAGE_DEPTH` names long; one name for all derivatives."""
     if stage.is_derivative:
         return "featherlane.derivatives"
     return ".".join(stage.function.__module__.split(".")[:-1][:PACKAGE_DEPTH])
 
 
 def label(group: Group) -> str:
-    """The name of a group: its stage, or its package."""
+    """Returns the name of a group: its stage, or its package."""
     return group[0].name if len(group) == 1 else _package(group[0]).removeprefix("featherlane.")
 
 
 def _cost(group: Group) -> int:
-    """Bytes of bytecode of all kernels in a group: about proportional to its compile time."""
+    """Returns the bytecode size of all kernels in a group [bytes], about proportional to its compile time."""
     kernels = {k.function.__code__ for s in group for k in s.contained()}
     return sum(len(code.co_code) for code in kernels)
 
 
 def _missing(library, group, base, width, levels) -> dict[str, str]:
-    """CPU level -> name of the object that the cache lacks."""
+    """Returns CPU level -> name, for the objects that are not in the cache."""
     names = {level: cache.group_key(group, library.records, base, width, level) for level in levels}
     return {level: name for level, name in names.items() if not cache.holds(name)}
 
 
 def _in_processes(library, todo, levels, processes, tell):
-    """Write LLVM's text here, so that each kernel is read once, and compile it in processes.
+    """Writes LLVM IR in this process, so that each kernel is read once, and compiles it in other processes.
 
-    After an error or an interruption no further group is begun.
+    After an error or an interruption no further group is started.
     """
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
         try:
@@ -155,7 +155,7 @@ def _in_processes(library, todo, levels, processes, tell):
 
 
 def _lowered(library, group, base, width, levels):
-    """What `_emit` takes: a group's text, how far to optimise it, and the objects that the cache lacks by CPU level."""
+    """Returns the arguments of `_emit`: a group's LLVM IR, its optimisation effort, and missing objects by level."""
     from featherlane.lanes import toolchain
 
     missing = _missing(library, group, base, width, levels)
@@ -163,7 +163,7 @@ def _lowered(library, group, base, width, levels):
 
 
 def _emit(text, effort, missing) -> dict[str, bytes]:
-    """Name -> object code."""
+    """Returns name -> object code."""
     from featherlane.lanes import toolchain
 
     return {name: toolchain.emit(text, level, effort) for level, name in missing.items()}

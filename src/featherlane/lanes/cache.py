@@ -1,13 +1,13 @@
-"""Object code on disk, a file for each stage, width, precision and CPU level, named by a hash of what it is made of.
+"""Cache of object code on disk: a file per stage, width, precision and CPU level, named by a hash of its sources.
 
-The stages of a package that the wheel's build compiles together share a file, named by a hash of their names.
+Stages of a package that the wheel's build compiles together share a file, named by a hash of their names.
 
-A file ends in a checksum of its name and its object: what a crash or a full disk left broken, or what was copied over
-another object, is compiled again.
+A file ends in a checksum of its name and its object.  A file that is incomplete (crash, full disk) or was copied over
+another object is compiled again.
 
-The name covers the stage's own bytecode, that of every kernel inlined into it, the layouts of its records, the sources
-of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles its
-callers and nothing else.  The wheel's build and the just-in-time path share this cache.
+The hash covers the stage's bytecode, that of every kernel inlined into it, the layouts of its records, the sources
+of the compiler in this folder, and the version of llvmlite.  Editing a helper therefore recompiles only its
+callers.  The wheel's build and the just-in-time compiler share this cache.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from pathlib import Path
 from featherlane.lanes.kernel import Stage, symbol
 
 HERE = Path(__file__).parent
-COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # what an object depends on
+COMPILER = ("kernel.py", "layout.py", "processor.py", "toolchain.py", "compiler/*.py")  # sources an object depends on
 
 
 def directory() -> Path:
-    """Where objects are kept: FEATHERLANE_CACHE, or the user's cache folder; of a user without a home, one in /tmp."""
+    """Returns the cache folder: FEATHERLANE_CACHE, else the user's cache folder, or one in /tmp without a home."""
     given = os.environ.get("FEATHERLANE_CACHE")
     if given:
         return Path(given)
     try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError:  # a user number without a name, as in containers, and no HOME
+    except RuntimeError:  # a user id without a name, as in containers, and no HOME
         caches = Path(tempfile.gettempdir(), f"cache-{os.getuid()}")
     return caches / "featherlane" / "kernels"
 
 
 @functools.cache
 def compiler_hash() -> str:
-    """Hash of the compiler: its sources here and the version of LLVM's binding."""
-    import importlib.metadata  # an eighth of the package's import time
+    """Returns a hash of the compiler: its sources and the version of llvmlite."""
+    import importlib.metadata  # takes an eighth of the package's import time
 
     h = hashlib.sha256()
     for pattern in COMPILER:
@@ -54,7 +54,7 @@ def compiler_hash() -> str:
 
 
 def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -> str:
-    """File name of a stage's object."""
+    """Returns the file name of a stage's object."""
     h = hashlib.sha256(compiler_hash().encode())
     h.update(stage.code_hash().encode())
     for name, record in zip(stage.parameters, stage.layouts(records), strict=True):
@@ -63,7 +63,7 @@ def key(stage: Stage, records, base: str, width: int, cpu: str, checked: bool) -
 
 
 def group_key(stages: Sequence[Stage], records, base: str, width: int, cpu: str) -> str:
-    """File name of the object of stages that are compiled together; a single stage has its own."""
+    """Returns the file name of the object of stages that are compiled together; for a single stage, that of `key`."""
     names = [key(s, records, base, width, cpu, False) for s in stages]
     if len(names) == 1:
         return names[0]
@@ -71,26 +71,26 @@ def group_key(stages: Sequence[Stage], records, base: str, width: int, cpu: str)
     return f"{stages[0].name}-and-{len(names) - 1}-{base}x{width}-{cpu}-{digest[:20]}.o"
 
 
-_unwritten: dict[str, bytes] = {}  # objects that the folder did not take; this process has them
+_unwritten: dict[str, bytes] = {}  # objects that could not be written to the folder; this process keeps them
 _reported: set[str] = set()  # messages that were printed
 
 
 def read(name: str) -> bytes | None:
-    """The object of that name, or None where there is none that is whole and that only this user or root can write."""
+    """Returns the object of that name; None unless it is complete and only this user or root can write it."""
     kept = b"" if _refused() else _trusted_bytes(directory() / name)
     code = kept[: -len(_checksum(name, b""))]
     return code if kept and kept == code + _checksum(name, code) else _unwritten.get(name)
 
 
 def holds(name: str) -> bool:
-    """Is there an object of that name?"""
+    """Returns whether there is an object of that name."""
     return read(name) is not None
 
 
 def write(name: str, code: bytes) -> None:
-    """Keep an object; a reader never sees half of it.
+    """Stores an object atomically: readers never find an incomplete file.
 
-    A folder that cannot be written, or is refused, is reported once and is no error: the process keeps the object.
+    A refused or unwritable folder is reported once and raises no error: the process keeps the object.
     """
     if _refused():
         _unwritten[name] = code
@@ -100,7 +100,7 @@ def write(name: str, code: bytes) -> None:
         with tempfile.TemporaryDirectory(dir=directory()) as folder:
             part = Path(folder) / name
             part.write_bytes(code + _checksum(name, code))
-            part.chmod(0o644)  # whatever the umask: an object that a group can write would be refused
+            part.chmod(0o644)  # independent of the umask: an object that a group can write would be refused
             os.replace(part, directory() / name)
     except OSError as error:
         _report(f"{directory()} cannot be written ({error.strerror or error}); FEATHERLANE_CACHE names another folder")
@@ -109,12 +109,12 @@ def write(name: str, code: bytes) -> None:
 
 # ---- trust: an object is code that runs as this user ----------------------------------------------------------------
 def distrusted(status: os.stat_result) -> str:
-    """Why a file or folder may have been written by another user than this one and root; empty if it cannot have been.
+    """Returns why a user other than this one and root could have written a file or folder; empty if none could.
 
     Source: OpenSSH, StrictModes of sshd_config: the owner is the user or root, and group and others cannot write.
     """
     if not hasattr(os, "geteuid"):
-        return ""  # Windows: owner and mode say nothing
+        return ""  # Windows: owner and mode carry no information
     if status.st_uid not in (0, os.geteuid()):
         return f"belongs to user {status.st_uid}, allowed are {os.geteuid()} and root"
     mode = stat.S_IMODE(status.st_mode)
@@ -122,11 +122,11 @@ def distrusted(status: os.stat_result) -> str:
 
 
 def _refused() -> bool:
-    """Is the folder refused?  The reason is reported once, with the command that repairs it."""
+    """Returns whether the folder is refused; reports the reason and the repairing command once."""
     try:
         status = directory().stat()
     except OSError:
-        return False  # there is none yet
+        return False  # it does not exist yet
     reason = distrusted(status)
     if reason:
         command = "chmod go-w" if status.st_uid == os.geteuid() else f"chown -R {os.geteuid()}"
@@ -138,7 +138,7 @@ def _refused() -> bool:
 
 
 def _trusted_bytes(path: Path) -> bytes:
-    """What a file holds; nothing where there is none, or another user could have written it."""
+    """Returns the content of a file; empty if it does not exist or another user could have written it."""
     try:
         with path.open("rb") as file:
             return b"" if distrusted(os.fstat(file.fileno())) else file.read()

@@ -1,4 +1,4 @@
-"""Kernels that are made of a table: what is listed in Python, a kernel goes through as an if-chain.
+"""Kernels with a table of cases: a list in Python becomes an if-chain in the kernel.
 
     def _case(number, act, others):
         @kernel
@@ -13,9 +13,9 @@
     advance = Choice(_case, nothing)
     advance.add(1, runge_kutta)
 
-A stage that calls `advance` is compiled with the cases that are there then, in their order, and its object is named for
-them: a case more, and the stages that ask the table are compiled anew.  Objects compiled ahead of time have the
-engine's own cases: once one was added from outside, kernels compile just in time.
+A stage that calls `advance` is compiled with the cases registered at that time, in their order, and the cases are
+part of its object's name.  Adding a case recompiles the stages that use the table.  Objects compiled ahead of time
+contain the engine's cases only: once a user has added one, kernels compile just in time.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from featherlane.lanes.kernel import Kernel, kernel
 
 
 class _Tables:
-    """What has happened to all tables: has the engine filled them, has anybody else, has a stage been loaded?"""
+    """State of all tables: the engine has filled them, a user has extended them, a stage has been loaded."""
 
     filled = extended = asked = False
 
 
 def fill() -> None:
-    """The engine's own cases are there: what is added from now on comes from outside."""
+    """Marks the engine's cases as complete: later cases count as user extensions."""
     _Tables.filled = True
 
 
 def is_extended() -> bool:
-    """Was a case added from outside?"""
+    """Returns whether a user has added a case."""
     return _Tables.extended
 
 
 def ask() -> None:
-    """A stage is about to be loaded, with the cases that are there."""
+    """Marks that a stage is about to be loaded with the current cases."""
     _Tables.asked = True
 
 
 class Choice(Kernel):
-    """A kernel out of cases, of which the first that fits is taken.
+    """A kernel with a list of cases, of which the first matching one runs.
 
     Args:
-        link: from what a case was added with, and the kernel of the cases behind it, to the kernel that takes the case
-            or asks those.
-        otherwise: the kernel where no case fits.
+        link: function of the arguments of `add` and of the kernel of the later cases; it returns the kernel that runs
+            the case or calls the later ones.
+        otherwise: the kernel that runs if no case matches.
     """
 
     def __init__(self, link: Callable[..., Kernel], otherwise: Kernel):
@@ -62,10 +62,10 @@ class Choice(Kernel):
         self._engines = not _Tables.filled
 
     def add(self, *case) -> None:
-        """One more case, behind those that are there.
+        """Appends a case.
 
         Raises:
-            RuntimeError: stages have been loaded that would not know of it.
+            RuntimeError: stages are already loaded without it.
         """
         if self._engines and _Tables.filled:
             if _Tables.asked:
@@ -79,32 +79,32 @@ class Choice(Kernel):
 
     @functools.cached_property
     def function(self):
-        """The chain, made when somebody asks: where stages are compiled already nobody does."""
+        """Returns the chain, built on first use: precompiled stages do not need it."""
         chain = self._otherwise
         for case in reversed(self._cases):
             chain = self._link(*case, chain)
         return chain.function
 
 
-# ---- links of tables whose cases are told by a number of the model ---------------------------------------------------
+# ---- links of tables whose cases are selected by an integer of the model ---------------------------------------------
 @kernel
 def nothing(m, d):
-    """No case that has something to do."""
+    """Does nothing: the default without a matching case."""
 
 
 @kernel
 def no(m):
-    """No case of which it is true."""
+    """Returns False: the default without a matching case."""
     return False
 
 
 def doing(number_of: Kernel) -> Callable[..., Kernel]:
-    """The link of a `Choice` of (m, d) that does what the case with the model's number does; `number_of`: of (m)."""
+    """Returns the link of a `Choice` of (m, d) that runs the case of the model's integer `number_of(m)`."""
 
     def link(number: int, act: Kernel, others: Kernel) -> Kernel:
         @kernel
         def acts(m, d):
-            """What the case of this number does."""
+            """Runs the case of this number."""
             if number_of(m) == number:
                 act(m, d)
             else:
@@ -116,12 +116,12 @@ def doing(number_of: Kernel) -> Callable[..., Kernel]:
 
 
 def being(number_of: Kernel) -> Callable[..., Kernel]:
-    """The link of a `Choice` of (m) that tells whether the case with the model's number is among those added."""
+    """Returns the link of a `Choice` of (m): is the case of the model's integer among those added?"""
 
     def link(number: int, others: Kernel) -> Kernel:
         @kernel
         def is_so(m):
-            """Is it true of the case with the model's number?"""
+            """Returns whether this case, or a later one, matches the model's integer."""
             return number_of(m) == number or others(m)
 
         return is_so

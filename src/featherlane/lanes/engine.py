@@ -1,8 +1,8 @@
-"""Object code into this process: linked in memory, where stages find their constants and each other.
+"""In-memory linking of object code into this process, with addresses of constants and of other stages resolved.
 
-Code reaches its constants by an offset of 32 bits.  LLVM's JITLink takes one range of memory for an object and reaches
-all else by whole addresses.  Its RuntimeDyld takes memory section by section, and ends the process where large arrays
-have come between: it serves Windows alone, where llvmlite has no JITLink.
+Code addresses its constants by 32-bit offsets.  LLVM's JITLink allocates one memory range per object and uses full
+addresses for everything else.  LLVM's RuntimeDyld allocates each section separately, and aborts the process if large
+arrays lie between them; it is used on Windows only, where llvmlite has no JITLink.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 
 class Engine:
-    """Objects that are loaded, and the addresses of what they export."""
+    """Holds loaded objects and the addresses of their exported symbols."""
 
     def __init__(self):
         llvm.initialize_native_target()
@@ -22,8 +22,8 @@ class Engine:
         target = llvm.Target.from_triple(llvm.get_process_triple())
         machine = target.create_target_machine(reloc="pic", codemodel="default")
         self._jit = llvm.create_lljit_compiler(machine, use_jit_link=sys.platform != "win32")
-        self._names = map("featherlane{}".format, itertools.count())  # a name is never used again
-        self._held = []  # their memory goes with these
+        self._names = map("featherlane{}".format, itertools.count())  # a name is never reused
+        self._held = []  # owners of the objects' memory
         self._addresses: dict[str, int] = {}
 
     def __contains__(self, symbol: str) -> bool:
@@ -33,14 +33,14 @@ class Engine:
         return self._addresses[symbol]
 
     def load(self, objects: dict[str, bytes], called: list[str]) -> None:
-        """Objects by the symbol that each exports; they may call each other, libc, libm, and what was loaded before.
+        """Loads objects by their exported symbols; they may call each other, libc, libm, and objects loaded earlier.
 
         Args:
             objects: symbol -> object code.
-            called: symbols loaded before that these objects may call.
+            called: symbols loaded earlier that these objects may call.
 
         Raises:
-            RuntimeError: an object is broken, or calls what is not there.
+            RuntimeError: an object is corrupt, or calls an unknown symbol.
         """
         if not objects:
             return

@@ -1,14 +1,13 @@
-"""`@kernel` and `@stage`: plain functions that know what they are made of.
+"""`@kernel` and `@stage`: Python functions that can be compiled.
 
-A kernel is a function over values; a stage is a kernel that is compiled alone, under a C symbol of its own, and that
-takes records (and whole numbers) only.  Called from Python, both run uncompiled on NumPy rows.  Inside compiled code a
-kernel is inlined, and a stage is called by its symbol: compile time grows linearly, and each stage can be cached alone.
+A kernel is a function over values; a stage is a kernel that is compiled alone, under its own C symbol, and takes
+records and integers only.  Called from Python, both run uncompiled on NumPy rows.  In compiled code a kernel is inlined
+and a stage is called by its symbol: compile time grows linearly, and each stage can be cached alone.
 
-A stage's parameters are named for what they are: a name that the library of stages gives a layout (`m`, `d`, ...) is a
-record, and so is a name to which the stage itself gives one (`@stage(p=LAYOUT)`); any other is an int64.  A name with
-`1` behind it (`m1`, `d1`) is the same record with only what all worlds of a tile share in view: ints and scalars.  A
-stage of such records alone works on one world at a time and branches freely; it is compiled once, for all widths and
-precisions.
+The names of a stage's parameters determine their types.  A name with a layout in the library of stages (`m`, `d`, ...)
+or in the stage's decorator (`@stage(p=LAYOUT)`) is a record; any other name is an int64.  A name that ends in `1`
+(`m1`, `d1`) is the same record restricted to what all worlds of a tile share: ints and scalars.  A stage with only such
+records processes one world at a time and may branch; it is compiled once, for all widths and precisions.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from typing import overload
 from featherlane.errors import ArgumentTypeError
 from featherlane.lanes.layout import Layout, layout_hash
 
-SCALAR = "f64", 1  # the one variant of a scalar stage
-DERIVATIVES = "featherlane.sensitivity."  # the package that no step runs
+SCALAR = "f64", 1  # the only variant of a scalar stage
+DERIVATIVES = "featherlane.sensitivity."  # package whose stages no step runs
 
 
 class Kernel:
@@ -47,22 +46,22 @@ class Kernel:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """Names of its parameters, in their order."""
+        """Names of the parameters, in order."""
         code = self.function.__code__
         return code.co_varnames[: code.co_argcount]
 
     @functools.cached_property
     def names(self) -> set[str]:
-        """Names that the code has: of globals, of fields of records, of members of modules."""
+        """Names in the code: of globals, record fields and module members."""
         return _names(self.function.__code__)
 
     @functools.cached_property
     def _written(self) -> bytes:
-        """What the code does, for a hash."""
+        """The code as bytes, for a hash."""
         return repr(bytecode(self.function.__code__)).encode()
 
     def references(self) -> list:
-        """(name, object) for each global, closure variable or module attribute that the source names."""
+        """Returns (name, object) for each global, closure variable or module attribute that the code names."""
         code, found = self.function.__code__, []
         scope = dict(zip(code.co_freevars, (c.cell_contents for c in self.function.__closure__ or ()), strict=True))
         for name in sorted(self.names | scope.keys()):
@@ -74,7 +73,7 @@ class Kernel:
         return found
 
     def contained(self) -> list[Kernel]:
-        """This kernel and every kernel it is made of; stages are called, not contained."""
+        """Returns this kernel and every kernel inlined into it; stages are called, not contained."""
         found, todo = {}, [self]
         while todo:
             k = todo.pop()
@@ -84,15 +83,15 @@ class Kernel:
         return list(found.values())
 
     def code_hash(self) -> str:
-        """Hash of everything written in Python that the compiled form depends on: bytecode and constants.
+        """Returns a hash of all Python code that the compiled form depends on: bytecode and constants.
 
-        Bytecode, not source text: a file that is edited while a process runs does not change what the process compiles.
+        It uses bytecode, not source text: editing a file does not change what a running process compiles.
         """
         found = {}
 
         def digest(k) -> str:
             if id(k) not in found:
-                found[id(k)] = ""  # a kernel that calls itself
+                found[id(k)] = ""  # in case a kernel calls itself
                 h = hashlib.sha256(k._written)
                 for name, value in k.references():
                     if isinstance(value, Stage):
@@ -110,12 +109,12 @@ class Kernel:
 
 
 class Stage(Kernel):
-    """A kernel with a C symbol of its own: f(m, d), or more records and whole numbers.
+    """A kernel with its own C symbol: f(m, d), or more records and integers.
 
     Attributes:
-        name: of the function.
+        name: name of the function.
         parameters: names of its parameters.
-        records: parameter name -> layout of a record that the library does not know.
+        records: parameter name -> layout of a record that is not in the library.
     """
 
     def __init__(self, function, records: Mapping[str, Layout] | None = None):
@@ -125,10 +124,10 @@ class Stage(Kernel):
         self.records = dict(records or {})
 
     def layouts(self, records) -> list[tuple[Layout, bool] | None]:
-        """(layout, is it constant while the stage runs) of each parameter; None for a whole number.
+        """Returns (layout, is it constant while the stage runs) of each parameter; None for an integer.
 
         Args:
-            records: those of the library, by name.
+            records: records of the library, by name.
         """
         own = {name: (layout, False) for name, layout in self.records.items()}
         return [own.get(name) or records.get(name) for name in self.parameters]
@@ -143,16 +142,16 @@ class Stage(Kernel):
 
     @property
     def is_scalar(self) -> bool:
-        """Does it see only what all worlds of a tile share?"""
+        """Whether the stage reads only what all worlds of a tile share."""
         return self.parameters[0].endswith("1")
 
     @property
     def is_derivative(self) -> bool:
-        """Is it run for derivatives only?  It is optimised less: a third of all kernels' text is of such stages."""
+        """Whether it runs for derivatives only; it is optimised less: these stages are a third of all kernel code."""
         return self.function.__module__.startswith(DERIVATIVES)
 
     def calls(self) -> dict[str, Stage]:
-        """The stages that this stage calls itself, by name."""
+        """Returns the stages that this stage calls directly, by name."""
         return {v.name: v for k in self.contained() for _, v in k.references() if isinstance(v, Stage)}
 
 
@@ -162,14 +161,14 @@ def is_named_tuple(value) -> bool:
 
 
 def _one_world(argument):
-    """A record as a scalar stage sees it uncompiled, one world wide in float64; a whole number as it is."""
+    """Returns a record as an uncompiled scalar stage needs it, one world wide in float64; integers unchanged."""
     if isinstance(argument, types.SimpleNamespace):
         return types.SimpleNamespace(**vars(argument) | {"width": 1, "shape": (), "dtype": float})
     return argument
 
 
 def kernel(function) -> Kernel:
-    """Decorator: a function over values, inlined where it is used."""
+    """Decorates a function over values, which is inlined at its calls."""
     return Kernel(function)
 
 
@@ -182,14 +181,14 @@ def stage(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
 def stage(function: Callable | None = None, /, **records: Layout):
-    """Decorator: a pass over records, compiled alone and called by its symbol; `@stage(p=LAYOUT)` names its own."""
+    """Decorates a pass over records, compiled alone and called by its symbol; `@stage(p=LAYOUT)` adds record types."""
     if function is None:
         return lambda f: Stage(f, records)
     return Stage(function, records)
 
 
 def bytecode(code) -> tuple:
-    """What a function does, without its docstring, file and line numbers."""
+    """Returns a function's code without its docstring, file and line numbers."""
     constants = [bytecode(c) if inspect.iscode(c) else c for c in code.co_consts]
     if code.co_flags & inspect.CO_OPTIMIZED and constants and isinstance(constants[0], str):
         constants[0] = None  # the docstring
@@ -197,14 +196,14 @@ def bytecode(code) -> tuple:
 
 
 def variant(stage: Stage, base: str, width: int) -> tuple[str, int]:
-    """The precision and width that a stage is compiled for where these are asked for."""
+    """Returns the precision and width that a stage is compiled for, given the requested ones."""
     return SCALAR if stage.is_scalar else (base, width)
 
 
 def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
-    """The C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths.
+    """Returns the C name of a stage: fl_crb_f64x8, or fl_crb_f64x8_checked; a scalar stage has one for all widths.
 
-    A stage with records of its own has the hash of their layouts in it, as a prebuilt object has that of all others.
+    For a stage with records outside the library, the name has their layout hash; a prebuilt object has the others'.
     """
     base, width = variant(stage, base, width)
     own = f"_{layout_hash(*stage.records.values())[:8]}" if stage.records else ""
@@ -212,7 +211,7 @@ def symbol(stage: Stage, base: str, width: int, checked: bool) -> str:
 
 
 def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tuple = ()) -> list:
-    """(name, object) for each attribute of a module, and of the modules in it, that code names."""
+    """Returns (name, object) for each attribute of a module, and of the modules in it, that code names."""
     found = []
     for a in sorted(attributes):
         value = getattr(module, a, None)
@@ -225,5 +224,5 @@ def _members(name: str, module: types.ModuleType, attributes: set[str], seen: tu
 
 
 def _names(code) -> set[str]:
-    """Names of globals and attributes.  A field with the name of a kernel counts as a use of it, which does no harm."""
+    """Returns names of globals and attributes.  A field with a kernel's name counts as a use, which is harmless."""
     return set(code.co_names).union(*(_names(c) for c in code.co_consts if inspect.iscode(c)))

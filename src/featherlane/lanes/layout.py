@@ -1,9 +1,9 @@
-"""Declarations of records: what a model or a tile of worlds consists of, said once.
+"""Declarations of records: the fields of a model or of a tile of worlds.
 
-A `Layout` is an ordered list of `Field`s.  It gives the memory (`record.py`), the type that kernels are compiled for
-(`compiler/types.py`), the layout hash that guards a prebuilt object, and the reference page.
+A `Layout` is an ordered list of `Field`s.  It determines the memory (`record.py`), the types of compiled kernels
+(`compiler/types.py`), the layout hash that is checked for a prebuilt object, and the reference page.
 
-A field of a tile has a role (`role.py`), which says what it is to the tile's worlds; no compiled code depends on it.
+Each field of a tile has a role (`role.py`), its meaning for the tile's worlds; no compiled code depends on it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class Field:
     """One field of a record.
 
     Attributes:
-        name: MuJoCo's name where the meaning is MuJoCo's.
+        name: MuJoCo's name if the meaning is MuJoCo's.
         kind: `size`, one int64 in the record itself; `int` and `long`, int32 and int64 rows shared by all worlds of a
             tile; `real`, rows with one value per world; `scalar`, numbers that all worlds of a tile share, float64 at
-            every precision (vertices, heights, and the room in which one world's branching work is done).
+            every precision (vertices, heights, and buffers for work that branches by world).
         shape: sizes by name or number, outermost first, without the lane axis; empty for a size.
-        unit: SI unit, `1` where there is none.
-        doc: what it holds, one line.
-        stage: the kernel that has it valid when it ends, or the function that computes it when a model is loaded; empty
-            for fields that MuJoCo's models have, and for what is given by a caller.
-        role: one of `ROLES`, what it is to the worlds of a tile; empty for sizes, and in other records.
-        dtype: the public type, where it is not the kind's: `bool` for flags, of an `int` field; `int64` of a single
-            `real` that is a whole number and differs by world; `float64` of a `real` that is float64 at every precision
+        unit: SI unit, `1` if there is none.
+        doc: meaning, in one line.
+        stage: the kernel after which the field is valid, or the function that computes it when a model is loaded; empty
+            for MuJoCo's model fields and for arguments of a caller.
+        role: one of `ROLES`, the meaning for the worlds of a tile; empty for sizes and in other records.
+        dtype: the public type, if it differs from the kind's: `bool` for flags of an `int` field; `int64` of a single
+            `real` that is an integer and differs by world; `float64` of a `real` that is float64 at every precision
             (times: float32 resolves 0.008 s at 70,000 s).
-        asked: what has it kept or computed, where it is not always there, in words: names of sizes that are then not
-            0, or what whoever keeps it knows.
+        asked: condition for a field that is not always kept or computed, in words: names of sizes that must be nonzero,
+            or a name that the code which keeps the field uses.
     """
 
     name: str
@@ -66,50 +66,50 @@ class Field:
 
     @property
     def is_number(self) -> bool:
-        """Is it a single number, of each world or of all?"""
+        """Whether it is a single number, of each world or of all."""
         return self.shape == (1,)
 
     @property
     def is_wide(self) -> bool:
-        """Is it a `real` that is float64 at every precision?"""
+        """Whether it is a `real` that is float64 at every precision."""
         return self.kind == "real" and self.dtype == "float64"
 
     def stored_as(self, precision: np.dtype) -> np.dtype:
-        """The dtype of its numbers in memory, in records of a precision."""
+        """Returns the dtype in memory, for records of a precision."""
         if self.kind == "real":
             return np.dtype(np.float64) if self.is_wide else precision
         return SHARED_DTYPES[self.kind]
 
     @property
     def traits(self) -> Role:
-        """What follows from its role."""
+        """The traits of its role."""
         return ROLES.get(self.role, NONE)
 
     def dims(self, sizes) -> tuple[int, ...]:
-        """The shape as numbers; `sizes` maps a size's name to its value."""
+        """Returns the shape as numbers; `sizes` maps a size's name to its value."""
         return tuple(n if isinstance(n, int) else int(sizes[n]) for n in self.shape)
 
     def public(self, rows):
-        """Rows (..., 1) of a single number as (...), other rows as they are: what users see of worlds."""
+        """Returns the public form of rows: (..., 1) of a single number as (...), other rows unchanged."""
         return rows[..., 0] if self.is_number else rows
 
     def count(self, sizes) -> int:
-        """Rows of the field: the product of its shape."""
+        """Returns the number of rows: the product of the shape."""
         rows = 1
-        for n in self.shape:  # every field of every record comes by here
+        for n in self.shape:  # a loop, because this runs for every field of every record
             rows *= n if isinstance(n, int) else int(sizes[n])
         return rows
 
 
 class Declare:
-    """Declares fields that the same stage has valid, in the same role: one line each.
+    """Declares fields with the same stage and role, one line each.
 
     Args:
         stage, role, asked: as for `Field`.
-        record: the record within the record that the fields belong to: `Declare("solve", "scratch", "primal")` declares
+        record: the nested record that the fields belong to: `Declare("solve", "scratch", "primal")` declares
             `primal.grad`, which kernels read as `d.primal.grad`.
 
-    A shape is written as its sizes, outermost first: `declare.real("geom_pos", "ngeom 3", "m", "where geoms are")`.
+    Shapes list sizes, outermost first: `declare.real("geom_pos", "ngeom 3", "m", "positions of geoms")`.
     """
 
     def __init__(self, stage: str = "", role: str = "", record: str = "", asked: str = ""):
@@ -121,24 +121,24 @@ class Declare:
         return Field(self._prefix + name, kind, dims, unit, doc, self._stage, self._role, dtype, self._asked)
 
     def real(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
-        """A value for each world."""
+        """Declares a value for each world."""
         return self._field("real", name, shape, unit, doc, dtype)
 
     def int(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
-        """Whole numbers of 32 bits that all worlds of a tile share."""
+        """Declares 32-bit integers that all worlds of a tile share."""
         return self._field("int", name, shape, unit, doc, dtype)
 
     def long(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
-        """The same with 64 bits."""
+        """Declares 64-bit integers that all worlds of a tile share."""
         return self._field("long", name, shape, unit, doc, dtype)
 
     def scalar(self, name: str, shape: str, unit: str, doc: str, dtype: str = "") -> Field:
-        """Numbers of 64 bits that all worlds of a tile share."""
+        """Declares float64 numbers that all worlds of a tile share."""
         return self._field("scalar", name, shape, unit, doc, dtype)
 
 
 def size(name: str, doc: str) -> Field:
-    """One whole number, in the record itself."""
+    """Declares an integer in the record itself."""
     return Field(name, "size", doc=doc)
 
 
@@ -146,14 +146,14 @@ def size(name: str, doc: str) -> Field:
 class Layout:
     """An ordered, named set of fields: the static type of a record.
 
-    A field `primal.grad` belongs to the record `primal` within the record.
+    A field `primal.grad` belongs to the nested record `primal`.
 
     Attributes:
-        name: of the record.
-        fields: in order.
-        index: the place of each field, by its name.
+        name: name of the record.
+        fields: fields in order.
+        index: position of each field, by its name.
         stored: the fields that are arrays.
-        records: names of the records within the record.
+        records: names of nested records.
     """
 
     name: str
@@ -185,27 +185,27 @@ class Layout:
         return name in self.index
 
     def serves(self, other: Layout) -> bool:
-        """Does it begin with the fields of the other, so that its records serve where those are asked for?"""
+        """Returns whether the layout begins with the other's fields, so that its records can replace the other's."""
         return self.fields[: len(other.fields)] == other.fields
 
     def of(self, *roles: str) -> tuple[str, ...]:
-        """Names of the fields of some roles, in order."""
+        """Returns names of the fields with one of these roles, in order."""
         return tuple(f.name for f in self.fields if f.role in roles)
 
     def that(self, what: str) -> tuple[str, ...]:
-        """Names of the fields with a trait of their roles, `lasts`, `shown`, ...; in order."""
+        """Returns names of the fields whose role has a trait (`lasts`, `shown`, ...), in order."""
         return tuple(f.name for f in self.fields if getattr(f.traits, what))
 
     def asked(self, by: str) -> tuple[str, ...]:
-        """Names of the fields that this asks for, in order."""
+        """Returns names of the fields that are kept under this condition, in order."""
         return tuple(f.name for f in self.fields if by in f.asked.split())
 
     def signature(self) -> str:
-        """What compiled code depends on: the order, names and kinds of the fields, and which are float64 always."""
+        """Returns what compiled code depends on: order, names and kinds of the fields, and which are always float64."""
         parts = (f"{f.name}:{f.kind}{'64' if f.is_wide else ''}" for f in self.fields)
         return f"{self.name}({','.join(parts)})"
 
 
 def layout_hash(*layouts: Layout) -> str:
-    """Short hash of the layouts that a compiled object was made for."""
+    """Returns a short hash of the layouts that a compiled object was made for."""
     return hashlib.sha256("\n".join(x.signature() for x in layouts).encode()).hexdigest()[:16]

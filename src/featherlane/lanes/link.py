@@ -1,4 +1,4 @@
-"""One shared object from object files, by the system's C compiler."""
+"""Links object files into one shared object with the system's C compiler."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ FLAGS = {
     "linux": "-shared -nostartfiles -O2 -fPIC -Wl,-z,defs,-z,noexecstack,-Bsymbolic,--gc-sections,--as-needed",
     "darwin": "-dynamiclib -O2 -Wl,-dead_strip",
 }
-NAMELESS = {"linux": ["-s"], "darwin": []}  # leaves out the names of kernels that are not exported
-LIBRARIES = ["-lm"]  # where a processor has no fused multiply-add
+NAMELESS = {"linux": ["-s"], "darwin": []}  # strips the names of kernels that are not exported
+LIBRARIES = ["-lm"]  # for processors without fused multiply-add
 
 
 def compiler() -> list[str]:
-    """The C compiler: what CC names, else gcc, else cc."""
+    """Returns the C compiler: CC, else gcc, else cc."""
     return shlex.split(os.environ.get("CC") or ("gcc" if shutil.which("gcc") else "cc"))
 
 
 def missing() -> str:
-    """Why shared objects cannot be linked here; empty where they can."""
+    """Returns why shared objects cannot be linked here; empty if they can."""
     if sys.platform not in FLAGS:
         return f"kernels are compiled ahead of time on Linux and macOS, this is {sys.platform}"
     with tempfile.TemporaryDirectory() as folder:
@@ -40,12 +40,12 @@ def missing() -> str:
 
 
 def link(objects: Iterable[str], out: str, symbols: dict[str, str]) -> None:
-    """One shared object, which needs libc and libm alone, from object files; `symbols` become exported strings.
+    """Links object files to one shared object that needs only libc and libm; `symbols` become exported strings.
 
-    On Linux it has no other names, but with FEATHERLANE_SYMBOLS=1 those of all kernels, for a profiler.
+    On Linux it exports no other names; FEATHERLANE_SYMBOLS=1 keeps the names of all kernels for a profiler.
 
     Raises:
-        RuntimeError: the compiler is missing or refuses; its message is quoted.
+        RuntimeError: the compiler is missing or fails; its message is quoted.
     """
     source = "".join(f'const char {k}[] = "{v}";\n' for k, v in symbols.items())
     names = [] if os.environ.get("FEATHERLANE_SYMBOLS") == "1" else NAMELESS[sys.platform]

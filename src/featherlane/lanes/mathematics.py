@@ -1,10 +1,10 @@
-"""Elementary functions in lanes: polynomials over values, the same bits at every width and on every CPU level.
+"""Elementary functions in lanes: polynomials over values, bitwise identical at every width and on every CPU level.
 
 Each docstring states the largest error in units in the last place (ulp), measured against mpmath in the tests; the
 bounds hold in float64 and in float32, where the same source runs in float32 arithmetic.  Outside a function's domain
-the answer is NaN, as NumPy's; nothing branches on a value.
+the result is NaN, as in NumPy; no function branches on a value.
 
-Constants are split so that the leading part has 24 bits: k times it is exact under `fma` in both precisions.
+Constants are split so that the leading part has 24 bits: its product with k is exact under `fma` in both precisions.
 Polynomials: sin and cos are fdlibm's; all others interpolate the function at Chebyshev nodes, solved in 60 digits, with
 an error below 2^-57 of the result.  Source: Muller, Elementary Functions, ch. 11 (reductions); Dekker 1971 (sums of two
 parts); fdlibm (log, asin, acos).
@@ -47,7 +47,7 @@ THIRD_REST = -9.934107462565104e-09
 # ---- exponential and logarithm -----------------------------------------------------------------------
 @kernel
 def _exp_sum(x, rest):
-    """e^(x + rest) for |rest| far below 1: with x + rest = n ln 2 + r, |r| <= ln(2)/2, it is 2^n (1 + r + r^2 q(r))."""
+    """Returns e^(x + rest) for |rest| << 1: 2^n (1 + r + r^2 q(r)) with x + rest = n ln 2 + r, |r| <= ln(2)/2."""
     # beyond the limits the result is 0 or infinite; a whole n within them has halves that are normal exponents
     lowest, highest = (-104.0, 89.0) if single_precision(x) else (-746.0, 710.0)
     y = clip(x, lowest, highest)
@@ -70,13 +70,13 @@ def _exp_sum(x, rest):
 
 @kernel
 def exp(x):
-    """e^x, within 1 ulp (1 spacing of subnormals where the result is one); overflows to infinity, underflows to 0."""
+    """Returns e^x within 1 ulp (1 spacing of subnormals for a subnormal result); infinity or 0 if out of range."""
     return _exp_sum(x, 0.0 * x)
 
 
 @kernel
 def _reduce(x):
-    """(f, e) with x = f 2^e, f in [sqrt(1/2), sqrt(2)], for finite positive x, subnormal or not."""
+    """Returns (f, e) with x = f 2^e, f in [sqrt(1/2), sqrt(2)], for finite positive x, subnormal or not."""
     tiny = x < 1.2e-38
     f, e = split_exponent(where(tiny, x * 18014398509481984.0, x))  # 2^54
     e = where(tiny, e - 54.0, e)
@@ -86,7 +86,7 @@ def _reduce(x):
 
 @kernel
 def _atanh_tail(z):
-    """q(z) in atanh(s) = s (1 + z (1/3 + z q(z))), z = s^2, for |s| <= tan(pi/8)^2."""
+    """Returns q(z) in atanh(s) = s (1 + z (1/3 + z q(z))), z = s^2, for |s| <= tan(pi/8)^2."""
     q = fma(z, 0.05861589311938259, 0.05853118169745603)
     q = fma(z, q, 0.06667402346923655)
     q = fma(z, q, 0.07692297481259215)
@@ -98,7 +98,7 @@ def _atanh_tail(z):
 
 @kernel
 def log(x):
-    """Natural logarithm, within 1 ulp; -infinity at 0, NaN below.
+    """Returns the natural logarithm, within 1 ulp; -infinity at 0, NaN below.
 
     With m = f - 1 and s = m / (2 + m): log f = m - (m^2/2 - s (m^2/2 + 2 z (1/3 + z q(z)))).  Source: fdlibm e_log.c.
     """
@@ -115,7 +115,7 @@ def log(x):
 
 @kernel
 def _log_outside(x):
-    """The logarithm of 0, infinity, negative numbers and NaN."""
+    """Returns the logarithm of 0, infinity, negative numbers and NaN."""
     return where(x == 0.0, -INF, where(x > 0.0, INF, NAN))
 
 
@@ -161,9 +161,9 @@ def pow_(x, y):
 # ---- circular functions and their inverses -------------------------------------------------------------
 @kernel
 def sincos(x):
-    """(sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; meaningless beyond, NaN at infinity.
+    """Returns (sin x, cos x), within 1.5 ulp for |x| <= 1e9 in float64, 1e5 in float32; undefined beyond.
 
-    Note: sin(-0) is +0.
+    Note: sin(-0) is +0; an infinite x gives NaN.
     """
     n = rint(x * TWO_OVER_PI)
     r = fma(-n, HALF_PI_1, x)
@@ -190,7 +190,7 @@ def sincos(x):
 
 @kernel
 def _asin_parts(x):
-    """(inner, a, t) with arcsin a = a + t, where a = |x| for |x| <= 1/2 (inner), else sqrt((1 - |x|) / 2)."""
+    """Returns (inner, a, t) with arcsin a = a + t, where a = |x| for |x| <= 1/2 (inner), else sqrt((1 - |x|) / 2)."""
     b = fabs(x)
     inner = b <= 0.5
     z = where(inner, b * b, fma(b, -0.5, 0.5))
@@ -212,7 +212,7 @@ def _asin_parts(x):
 
 @kernel
 def asin(x):
-    """Arc sine, within 1.5 ulp; NaN outside [-1, 1]: a caller whose argument may be rounded past 1 clips it.
+    """Returns the arc sine, within 1.5 ulp; NaN outside [-1, 1]: clip an argument that rounding may take past 1.
 
     arcsin b = pi/2 - 2 arcsin sqrt((1 - b) / 2) for b > 1/2.
     """
@@ -223,7 +223,7 @@ def asin(x):
 
 @kernel
 def acos(x):
-    """Arc cosine, within 1.5 ulp; NaN outside [-1, 1]: a caller whose argument may be rounded past 1 clips it.
+    """Returns the arc cosine, within 1.5 ulp; NaN outside [-1, 1]: clip an argument that rounding may take past 1.
 
     arccos x = pi/2 - arcsin x for |x| <= 1/2, 2 arcsin sqrt((1 - x) / 2) above, pi - 2 arcsin sqrt((1 + x) / 2) below.
     """
@@ -235,9 +235,9 @@ def acos(x):
 
 @kernel
 def atan2(y, x):
-    """The angle of the point (x, y) in [-pi, pi], within 2.5 ulp; signed zeros and infinities as in C.
+    """Returns the angle of the point (x, y) in [-pi, pi], within 2.5 ulp; signed zeros and infinities as in C.
 
-    With a <= b the sizes of the coordinates, t = a / b up to tan(pi/8) and (a - b) / (a + b) above, which turns the
+    Let a <= b be |x| and |y| in order.  t = a / b up to tan(pi/8) and (a - b) / (a + b) above, which rotates the
     angle by pi/4; the octants add k pi/4, k = 0 .. 4, in one rounding.
     """
     ax, ay = fabs(x), fabs(y)

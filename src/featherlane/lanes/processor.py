@@ -1,4 +1,4 @@
-"""Which machine this is: the CPU level that kernels are compiled for, and the widths of tiles."""
+"""CPU levels that kernels are compiled for, and the widths of tiles on this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _flags() -> frozenset[str]:
 
 
 def levels_of_architecture() -> list[str]:
-    """The CPU levels of this machine's architecture and system, the best first."""
+    """Returns the CPU levels of this machine's architecture and system, the best first."""
     machine = platform.machine().lower()
     if machine in ("x86_64", "amd64"):
         return ["x86-64-v4", "x86-64-v3", "x86-64"]
@@ -44,13 +44,13 @@ def levels_of_architecture() -> list[str]:
 
 
 def levels() -> list[str]:
-    """The CPU levels that this machine runs, the best first; `native`, this very processor, is the last."""
+    """Returns the CPU levels that this machine runs, the best first; `native`, this exact processor, is the last."""
     needs = {"x86-64-v4": V4, "x86-64-v3": V3}
     return [level for level in levels_of_architecture() if needs.get(level, frozenset()) <= _flags()] + [NATIVE]
 
 
 def level_features(level: str) -> tuple[str, str]:
-    """LLVM's name of the processor and of the features of a CPU level.
+    """Returns LLVM's names of the processor and of the features of a CPU level.
 
     Raises:
         ValueError: an unknown level.
@@ -61,7 +61,7 @@ def level_features(level: str) -> tuple[str, str]:
 
 
 def cpu_level() -> str:
-    """The best level that this machine runs; FEATHERLANE_CPU forces one.
+    """Returns the best level that this machine runs; FEATHERLANE_CPU overrides it.
 
     Raises:
         ValueError: FEATHERLANE_CPU names a level that does not exist or that this machine lacks.
@@ -74,7 +74,7 @@ def cpu_level() -> str:
 
 
 def base_of(dtype) -> str:
-    """`f64` or `f32`.
+    """Returns `f64` or `f32`.
 
     Raises:
         ValueError: any other dtype.
@@ -89,7 +89,7 @@ def base_of(dtype) -> str:
 
 
 def tile_width(dtype) -> int:
-    """Worlds in a tile: 8 in float64, 16 in float32; FEATHERLANE_WIDTH and FEATHERLANE_WIDTH32 override.
+    """Returns the worlds in a tile: 8 in float64, 16 in float32; FEATHERLANE_WIDTH and FEATHERLANE_WIDTH32 override.
 
     Raises:
         ValueError: the override is not 1, 2, 4, 8, 16 or 32.
@@ -105,5 +105,5 @@ def tile_width(dtype) -> int:
 
 
 def variants() -> list[tuple[str, int]]:
-    """(precision, worlds in a tile) of all that runs: one world in float64, tiles in both precisions."""
+    """Returns all (precision, worlds in a tile) that run: one world in float64, tiles in both precisions."""
     return list(dict.fromkeys((("f64", 1), ("f64", tile_width(np.float64)), ("f32", tile_width(np.float32)))))

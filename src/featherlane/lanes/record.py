@@ -1,7 +1,7 @@
-"""Memory of records: aligned rows, and the table of addresses that compiled code reads.  NumPy only.
+"""Memory of records: aligned rows, and the table of addresses that compiled code reads.  Uses NumPy only.
 
 A table is int64: four fault words, then for each field its address (or the value of a size) and its length.
-`Rows` and `python_record` give the same memory to uncompiled kernels.
+`Rows` and `python_record` give uncompiled kernels access to the same memory.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from featherlane.errors import ArgumentError, OutOfRangeError
 from featherlane.lanes.layout import Layout
 from featherlane.lanes.values import Row
 
-LARGE = 1 << 18  # bytes of an array that gets pages of its own
+LARGE = 1 << 18  # bytes from which an array gets separate pages
 LINE = 64  # bytes of a cache line, and of the widest vector
-MOST_ALLOCATIONS = 64  # sets of sizes whose places are kept
-FUNCTION = 2  # checks of a function of the user: a `gather` beyond the end is no fault, its index is a world's number
-FAULT_WORDS = 4  # before the first field of a table: faults seen, field, index, length of the first one
+MOST_ALLOCATIONS = 64  # sets of sizes whose placements are kept
+FUNCTION = 2  # check mode of user callbacks: `gather` accepts an index out of range, because it is a world's value
+FAULT_WORDS = 4  # before the first field of a table: number of faults, then field, index, length of the first one
 
 
 def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
-    """Zeros on a 64-byte boundary, one cache line longer than asked: a kernel may load a whole vector anywhere."""
+    """Returns zeros on a 64-byte boundary, padded by a cache line so that a kernel may load whole vectors anywhere."""
     dtype = np.dtype(dtype)
     n = int(np.prod(shape)) * dtype.itemsize
     raw = _pages(n + 2 * LINE) if n >= LARGE else np.zeros(n + 2 * LINE, np.uint8)
@@ -37,9 +37,9 @@ def aligned(shape, dtype: DTypeLike = np.float64) -> np.ndarray:
 
 
 def _pages(n: int) -> np.ndarray:
-    """n bytes of zeros in pages of their own, which are taken when they are first written to, and given back.
+    """Returns n zero bytes in separate pages, which are allocated at the first write and freed with the array.
 
-    An allocator that has freed as much before hands it out again, and has to write zeros all over it.
+    A general allocator would reuse freed memory and would have to fill it with zeros.
     """
     if not hasattr(mmap, "MAP_ANONYMOUS"):
         return np.zeros(n, np.uint8)
@@ -47,15 +47,15 @@ def _pages(n: int) -> np.ndarray:
 
 
 def address(array: np.ndarray) -> int:
-    """The address of an array's first element (2 us quicker than `array.ctypes.data`)."""
+    """Returns the address of an array's first element (2 us faster than `array.ctypes.data`)."""
     return array.__array_interface__["data"][0]
 
 
 class Record:
-    """A record of a layout over arrays that somebody owns.
+    """A record of a layout over existing arrays.
 
     Args:
-        layout: what the record consists of.
+        layout: the record's fields.
         sizes: value of each size field.
         arrays: one array for each other field: int rows, or real rows of shape (n, W).
         width: worlds in a row.
@@ -65,7 +65,7 @@ class Record:
         ValueError: an array is missing, or has another dtype, row length or alignment than compiled code expects.
 
     The record keeps the arrays alive.  `set_size` changes a size in place; `check_faults` reads the words that bounds
-    checks write; `functions` are those that uncompiled kernels `call` by number.
+    checks write; uncompiled kernels `call` the entries of `functions` by number.
     """
 
     def __init__(self, layout: Layout, sizes, arrays, width: int, dtype):
@@ -91,15 +91,15 @@ class Record:
         self.address = address(self.table)
 
     def set_size(self, name: str, value: int) -> None:
-        """Change a size field."""
+        """Changes a size field."""
         self.table[FAULT_WORDS + 2 * self.layout.index[name]] = value
 
     def size(self, name: str) -> int:
-        """Value of a size field."""
+        """Returns the value of a size field."""
         return int(self.table[FAULT_WORDS + 2 * self.layout.index[name]])
 
     def point(self, name: str, array: np.ndarray) -> None:
-        """Let a field name another array of the same kind and length; `aligned` gives such memory.
+        """Makes a field use another array of the same kind and length; `aligned` allocates such memory.
 
         Raises:
             ValueError: the array is not on the boundary of whole vectors.
@@ -111,14 +111,14 @@ class Record:
 
     @staticmethod
     def _start(name: str, array: np.ndarray, lanes: int) -> int:
-        """The address of a field's array, which has to be on the boundary of whole vectors."""
+        """Returns the address of a field's array, which must be a multiple of the vector size."""
         start, boundary = address(array), min(array.itemsize * lanes, LINE)
         if start % boundary and array.size:
             raise ArgumentError(f"field {name}: memory at a multiple of {boundary} bytes is needed")
         return start
 
     def check_faults(self, where: str) -> None:
-        """Raise IndexError if a bounds-checked kernel left its rows, and clear the fault words."""
+        """Raises IndexError if a bounds-checked kernel left its rows, and clears the fault words."""
         count, k, index, length = (int(x) for x in self.table[:FAULT_WORDS])
         if count:
             self.table[:FAULT_WORDS] = 0
@@ -127,12 +127,12 @@ class Record:
 
 
 def shaping(layout: Layout) -> tuple[str, ...]:
-    """Names of the sizes that the shapes of a layout's fields are made of."""
+    """Returns names of the sizes in the shapes of a layout's fields."""
     return tuple(sorted({n for f in layout.fields for n in f.shape if isinstance(n, str)}))
 
 
 class Place(NamedTuple):
-    """Where a field lies: in which block of memory, from which byte on, as an array of which shape and kind."""
+    """Location of a field: block of memory, first byte, and the array's shape and dtype."""
 
     name: str
     block: int
@@ -142,11 +142,11 @@ class Place(NamedTuple):
 
 
 class Placement:
-    """The places of all fields of a layout for one set of sizes, from which records are made without looking again.
+    """Locations of all fields of a layout for one set of sizes, from which records are created without another search.
 
     Args:
-        layout: what records consist of.
-        places: one for each field but the sizes.
+        layout: the records' fields.
+        places: one for each field except the sizes.
         width: worlds in a row.
         dtype: float64 or float32.
     """
@@ -162,7 +162,7 @@ class Placement:
         self._table[self._entries + 1] = [p.shape[0] for p in places]
 
     def record(self, sizes: Mapping[str, int], blocks: Sequence[np.ndarray]) -> Record:
-        """A record over blocks of memory, each aligned and contiguous, with the values of its size fields."""
+        """Returns a record over aligned, contiguous blocks of memory, with the values of its size fields."""
         record = object.__new__(Record)
         record.layout, record.width, record.dtype, record.functions = self.layout, self.width, self.dtype, []
         record.arrays = {name: np.ndarray(shape, kind, blocks[k], at) for name, k, at, shape, kind in self.places}
@@ -173,14 +173,14 @@ class Placement:
         return record
 
 
-_shaping: dict[int, tuple[Layout, tuple[str, ...]]] = {}  # by id, which is no other's while the layout is held
+_shaping: dict[int, tuple[Layout, tuple[str, ...]]] = {}  # by id, which is unique while the layout is held
 _allocations: dict[tuple, tuple[Placement, list[tuple]]] = {}
 
 
 def _allocation(layout: Layout, sizes, width: int, dtype: np.dtype) -> tuple[Placement, list[tuple]]:
-    """Places for a record's own memory, and shape and kind of each block: what is small lies together in the first.
+    """Returns locations for a record's memory, and shape and dtype of each block: small arrays share the first block.
 
-    One piece of memory is made in the time that one array takes.
+    Allocating one block takes as long as allocating one array.
     """
     places, blocks, total = [], [], 0
     for f in layout.stored:
@@ -211,7 +211,7 @@ def allocated(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DType
 
 
 def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeLike) -> dict[str, np.ndarray]:
-    """Zeroed arrays for every field but the sizes, as `allocated` makes them."""
+    """Returns zeroed arrays for every field except the sizes, as `allocated` does."""
     return allocated(layout, sizes, width, dtype).arrays
 
 
@@ -219,7 +219,7 @@ def allocate(layout: Layout, sizes: Mapping[str, int], width: int, dtype: DTypeL
 
 
 class Rows:
-    """An uncompiled view: an index gives a copy (a value), bounds are always checked."""
+    """An uncompiled view: an index returns a copy (a value); bounds are always checked."""
 
     __slots__ = ("array", "label")
 
@@ -239,15 +239,15 @@ class Rows:
         self.array[self._checked(i)] = x
 
     def set_lane(self, i, lane, x):
-        """One world's number of row i."""
+        """Sets one world's value of row i."""
         self.array[self._checked(i)].reshape(-1)[lane] = x
 
     def eights(self):
-        """The same numbers, eight to a row."""
+        """Returns the same numbers, eight per row."""
         return Rows(self.array[: self.array.size // 8 * 8].reshape(-1, 8), self.label)
 
     def gather(self, index):
-        """Element index[lane] in each lane: from a shared table, or from the lane's own column."""
+        """Returns element index[lane] in each lane: of a shared table, or of the lane's column."""
         rows = np.asarray(index).astype(np.int64)
         for i in np.ravel(rows):
             self._checked(i)
@@ -256,7 +256,7 @@ class Rows:
 
 
 def python_record(record: Record) -> SimpleNamespace:
-    """The record as attributes for uncompiled kernels."""
+    """Returns the record as attributes for uncompiled kernels."""
 
     def memory(kind, pointer):
         return _Memory(ctypes.cast(pointer, ctypes.POINTER(kind)))

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 
 class Role(NamedTuple):
-    """What follows from a role.
+    """Traits of a role.
 
     Attributes:
         meaning: one line, for the reference page.
-        of_world: each world has its own, in rows of kind `real`.
-        lasts: kept for each world from call to call.
-        shown: whoever asks for it by name gets it, world by world.
-        read: functions of the user may read it once it is valid.
+        of_world: each world has separate values, in rows of kind `real`.
+        lasts: kept for each world between calls.
+        shown: can be requested by name, world by world.
+        read: user callbacks may read it once it is valid.
         reset: a reset writes zeros.
-        copied: a copy takes it over.
+        copied: a copy includes it.
     """
 
     meaning: str

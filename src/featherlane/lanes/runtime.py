@@ -1,6 +1,6 @@
-"""From a stage to something that runs: prebuilt, just in time, bounds-checked, or plain Python.
+"""Makes stages runnable: prebuilt, just in time, bounds-checked, or plain Python.
 
-FEATHERLANE_MODE chooses: `auto` (prebuilt where it fits, else just in time), `prebuilt`, `jit`, `checked`, `python`.
+FEATHERLANE_MODE selects: `auto` (prebuilt if available, else just in time), `prebuilt`, `jit`, `checked`, `python`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from featherlane.lanes.record import Record, python_record
 
 MODES = ("auto", "prebuilt", "jit", "checked", "python")
 PREBUILT = Path(__file__).parent / "prebuilt"
-LAYOUT_SYMBOL = "featherlane_layout"  # string in a prebuilt object: the layout hash that it was made for
+LAYOUT_SYMBOL = "featherlane_layout"  # string in a prebuilt object: hash of the layouts it was built for
 
 
 def mode() -> str:
-    """The mode asked for by FEATHERLANE_MODE.
+    """Returns the mode of FEATHERLANE_MODE.
 
     Raises:
         ValueError: an unknown mode.
@@ -39,34 +39,34 @@ def mode() -> str:
 
 
 class KernelError(FeatherlaneError, RuntimeError):
-    """Kernels cannot be had: no prebuilt object fits and there is no compiler: docs/errors.md#kernelerror."""
+    """Raised if kernels are unavailable: no matching prebuilt object and no compiler: docs/errors.md#kernelerror."""
 
 
 class Library:
-    """Stages in a form that runs, for one set of record layouts.
+    """Runnable stages for one set of record layouts.
 
     Args:
-        records: parameter name -> (layout, is it constant while a stage runs); `x1` is the record `x` seen by a stage
-            that works on one world at a time.
+        records: parameter name -> (layout, is it constant while a stage runs); `x1` is the record `x` for a stage that
+            processes one world at a time.
     """
 
     def __init__(self, records):
         self.records = records
         self._loaded: dict[tuple, Callable] = {}  # (stage, base, width, checked) -> C function
         self._named: dict[str, Stage] = {}
-        self._engine = None  # just-in-time code: stages call each other inside it
+        self._engine = None  # just-in-time code, in which stages call each other
         self._lock = threading.RLock()
         self._noticed = False
 
     def layout_hash(self) -> str:
-        """Hash of all record layouts; a prebuilt object carries the one it was made for."""
+        """Returns the hash of all record layouts; a prebuilt object contains the one it was built for."""
         return layout_hash(*(layout for p, (layout, _) in self.records.items() if not p.endswith("1")))
 
     def bind(self, stage: Stage, *records: Record) -> Callable[..., None]:
-        """A function of the stage's whole-number arguments that runs it on these records.
+        """Returns a function of the stage's integer arguments that runs it on these records.
 
         Raises:
-            KernelError: no compiled form can be had.
+            KernelError: no compiled form is available.
             ValueError: the records are not the stage's, or differ in width or precision.
         """
         self._check_records(stage, records)
@@ -78,7 +78,7 @@ class Library:
         addresses = [r.address for r in records]
         if not checked:
             run = functools.partial(function, *addresses)
-            run.alive = function, records  # addresses alone keep nothing alive
+            run.alive = function, records  # the function holds addresses only, so this keeps their owners alive
             return run
 
         def run(*numbers):
@@ -101,13 +101,13 @@ class Library:
             raise ArgumentError(f"stage {stage.name}: records of one precision and width are needed, {given} given")
 
     def function(self, stage: Stage, base: str, width: int, checked: bool = False) -> Callable:
-        """The C function of a stage, loaded or compiled now."""
+        """Returns the C function of a stage, loaded or compiled now."""
         choice.ask()
         base, width = variant(stage, base, width)
         key = stage.name, base, width, checked
         if self._named.setdefault(stage.name, stage) is not stage:
             raise KernelError(f"two stages are called {stage.name}: {stage} and {self._named[stage.name]}")
-        if key not in self._loaded:  # no lock for what is loaded: an interrupted call could not release it
+        if key not in self._loaded:  # loaded functions need no lock: an interrupted call could not release it
             with self._lock:
                 if key not in self._loaded:
                     found = None if checked else self._prebuilt_function(stage, base, width)
@@ -117,7 +117,7 @@ class Library:
     # ---- ahead of time ---------------------------------------------------------------------------------
     @functools.cached_property
     def _prebuilt(self):
-        """(shared object, None), or (None, why not)."""
+        """(shared object, None), or (None, reason)."""
         if mode() in ("jit", "checked"):
             return None, f"FEATHERLANE_MODE is {mode()}"
         if choice.is_extended():
@@ -150,7 +150,7 @@ class Library:
         return [ctypes.c_void_p if record else ctypes.c_int64 for record in stage.layouts(self.records)]
 
     def configuration(self) -> dict[str, str]:
-        """What is in use, each as text: kernels, mode, cpu, widths, layout, object, cache."""
+        """Returns the configuration in use, as text: kernels, mode, cpu, widths, layout, object, cache."""
         so, why = (None, None) if mode() == "python" else self._prebuilt
         form = "uncompiled" if mode() == "python" else "ahead of time" if so else "just in time"
         return {
@@ -165,12 +165,12 @@ class Library:
 
     # ---- just in time ----------------------------------------------------------------------------------
     def required(self, stage: Stage) -> list[Stage]:
-        """The stage and every stage that it calls, callees first."""
+        """Returns the stage and every stage that it calls, callees first."""
         order: dict[str, Stage] = {}
         seen = set()
 
         def visit(s):
-            seen.add(s.name)  # before its callees: a field that shares a stage's name looks like a call (d.crb in crb)
+            seen.add(s.name)  # before its callees: a field with a stage's name looks like a call (d.crb in crb)
             for callee in s.calls().values():
                 if callee.name not in seen:
                     visit(callee)
@@ -180,7 +180,7 @@ class Library:
         return list(order.values())
 
     def object_code(self, stage: Stage, base: str, width: int, cpu: str, checked: bool = False) -> bytes:
-        """A stage's object code, from the cache or compiled now."""
+        """Returns a stage's object code, from the cache or compiled now."""
         name = cache.key(stage, self.records, base, width, cpu, checked)
         code = cache.read(name)
         if code is None:
@@ -215,7 +215,7 @@ class Library:
         return function
 
     def _notice(self):
-        """Say once that compiling takes a while."""
+        """Reports once that kernels are being compiled, which takes a while."""
         if not self._noticed:
             self._noticed = True
             print(f"featherlane: compiling kernels just in time, kept in {cache.directory()}", file=sys.stderr)

@@ -1,11 +1,11 @@
-"""Sorting of whole numbers: by merging, or by digits where they are many."""
+"""Sorting of integers: merge sort, or radix sort for many."""
 
 from featherlane.lanes import kernel
 
 
 @kernel
 def merge(source, out, start, middle, end):
-    """Two sorted runs of the source, start .. middle - 1 and middle .. end - 1, as one in the same places of out."""
+    """Merges two sorted runs of `source`, start .. middle - 1 and middle .. end - 1, into the same places of `out`."""
     i, j = start, middle
     for k in range(start, end):
         if j >= end or (i < middle and source[i] <= source[j]):
@@ -18,9 +18,9 @@ def merge(source, out, start, middle, end):
 
 @kernel
 def sort(keys, room, n):
-    """The first n keys in ascending order; room has as many places.
+    """Sorts the first n keys in ascending order; `room` is a buffer of the same size.
 
-    Source: bottom-up merge sort, O(n log n) whatever the order that it finds.
+    Source: bottom-up merge sort, O(n log n) for every initial order.
     """
     run = 1
     while run < n:
@@ -38,9 +38,9 @@ DIGIT_BITS = 10
 
 @kernel
 def sort_digits(keys, room, count, n, low, high):
-    """The first n keys in ascending order of their bits low .. high - 1; keys that agree there stay in their order.
+    """Sorts the first n keys by their bits low .. high - 1, ascending; the sort is stable.
 
-    `count` has room for 2^DIGIT_BITS numbers.
+    `count` is a buffer for 2^DIGIT_BITS numbers.
     Source: D. Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.5 (radix list sort, from the lowest digit on).
     """
     for shift in range(low, high, DIGIT_BITS):
@@ -62,7 +62,7 @@ def sort_digits(keys, room, count, n, low, high):
 
 @kernel
 def drop_repeats(keys, n):
-    """Keep one of each of n sorted keys; returns how many are left."""
+    """Removes duplicates from n sorted keys; returns the number of remaining keys."""
     left = 0
     for k in range(n):
         if k == 0 or keys[k] != keys[k - 1]:

@@ -1,10 +1,10 @@
-"""From stages to machine code: text by our front end, then LLVM's optimiser and code generator for one processor.
+"""Compiles stages to machine code: LLVM IR by our front end, then LLVM's optimiser and code generator for a processor.
 
-    lower      stages and their record types -> LLVM's text (nothing optimised), the same for every processor
-    emit       that text -> object code for a target
+    lower      stages and their record types -> LLVM IR (unoptimised), the same for every processor
+    emit       LLVM IR -> object code for a target
 
-The same steps serve the wheel's build (the stages of a package together, linked: `build.py`) and the just-in-time path
-(one stage, this machine's level, loaded as an object).  Imported only when something is compiled.
+The wheel's build (the stages of a package together, linked: `build.py`) and the just-in-time compiler (one stage, this
+machine's level, loaded as an object) use the same steps.  Imported only for compiling.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from featherlane.lanes.processor import NATIVE, level_features
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
-OPTIONS = (  # of LLVM: half the compile time; instructions grow by less than 1 % a step, by up to 5 % a transition
-    "-memdep-block-number-limit=10",  # blocks that a load is traced back through; the default is 200
-    "-enable-module-inliner",  # inlines first, then optimises a function once, not once in each caller on the way up
-    "-enable-load-pre=false",  # no loads on the paths to a load that is available on some of them only
-    "-unroll-runtime=false",  # loops whose count is unknown are not unrolled: a fifth of the machine code
-    # passes that change less than 0.1 % of the instructions, for a tenth of the optimiser's time
+OPTIONS = (  # LLVM options: half the compile time; instructions grow by less than 1 % a step, by up to 5 % a transition
+    "-memdep-block-number-limit=10",  # blocks searched for the dependency of a load; the default is 200
+    "-enable-module-inliner",  # inlines first, then optimises each function once instead of once in each caller
+    "-enable-load-pre=false",  # no partial-redundancy elimination of loads
+    "-unroll-runtime=false",  # no unrolling of loops with an unknown count: saves a fifth of the machine code
+    # passes that change less than 0.1 % of the instructions and take a tenth of the optimiser's time
     "-opt-disable=adce,aggressive-instcombine,bdce,called-value-propagation,constraint-elimination,infer-alignment,"
     "libcalls-shrinkwrap,loop-deletion,loop-distribute,loop-instsimplify,loop-load-elim,loop-sink,memcpyopt,"
     "mldst-motion,speculative-execution,vector-combine",
@@ -36,28 +36,28 @@ for option in OPTIONS:
 
 
 class Effort(NamedTuple):
-    """How far code is optimised."""
+    """Optimisation settings."""
 
     level: int  # of LLVM's pipeline
-    inlining: int  # LLVM's inline threshold: the cost of a function from which on it is called, not inlined
-    vectors: bool  # put equal operations of one world into vectors?
+    inlining: int  # LLVM's inline threshold: functions above this cost are called, not inlined
+    vectors: bool  # combine equal operations of one world into vectors?
 
 
-TILE = Effort(level=3, inlining=250, vectors=False)  # equal operations of worlds are vectors already
-ONE_WORLD = Effort(level=3, inlining=450, vectors=True)  # a call costs as much as a tile's, its work is less
+TILE = Effort(level=3, inlining=250, vectors=False)  # operations on worlds are vectors already
+ONE_WORLD = Effort(level=3, inlining=450, vectors=True)  # a call costs as much as a tile's, but its work is less
 DERIVATIVE = Effort(level=1, inlining=100, vectors=True)  # two fifths less compile time, 1 to 3 % more instructions
 DERIVATIVE_OF_ONE = Effort(level=1, inlining=225, vectors=True)  # with 100 a transition of one world takes 3 % longer
 
 
 class Target(NamedTuple):
-    """A processor and a system to emit code for, in LLVM's words."""
+    """A processor and a system to emit code for, in LLVM's names."""
 
     triple: str
     cpu: str
     features: str = ""
 
     def machine(self):
-        """LLVM's target machine.
+        """Creates LLVM's target machine.
 
         Raises:
             RuntimeError: LLVM has no such target.
@@ -69,7 +69,7 @@ class Target(NamedTuple):
 
 
 def target_of(level: str) -> Target:
-    """This system, and a CPU level of `processor.LEVELS`, or `native`: this very processor."""
+    """Returns this system with a CPU level of `processor.LEVELS`, or with `native`, this exact processor."""
     if level == NATIVE:
         return Target(llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
     return Target(llvm.get_process_triple(), *level_features(level))
@@ -79,7 +79,7 @@ _programs: dict[tuple, tuple] = {}  # (records, base, width, checked) -> (the re
 
 
 def program(records, base: str, width: int, checked: bool) -> Program:
-    """The functions written so far in one form: what stages have in common is written once in a process."""
+    """Returns the functions written so far in one variant: kernels that stages share are written once per process."""
     key = id(records), base, width, checked
     if key not in _programs:
         _programs[key] = records, Program(records, base, width, checked)
@@ -87,14 +87,14 @@ def program(records, base: str, width: int, checked: bool) -> Program:
 
 
 def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool = False, alone: bool = False) -> str:
-    """LLVM's text of stages, each a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32.
+    """Returns LLVM IR of stages, each a C function fl_<name>_<base>x<width>(record pointers and int64 ...) -> int32.
 
     Args:
         stages: stages that exist in one variant.
         records: parameter name -> (layout, is it constant while a stage runs).
         base, width: precision and worlds in a tile.
         checked: with bounds checks?
-        alone: read its kernels anew: they, or numbers that they name, may have changed since.
+        alone: read the kernels again, because they, or numbers that they name, may have changed.
 
     Raises:
         KernelLanguageError: a kernel breaks a rule of its language.
@@ -104,7 +104,7 @@ def lower(stages: Sequence[Stage], records, base: str, width: int, checked: bool
 
 
 def effort(stages: Sequence[Stage], width: int) -> Effort:
-    """How far stages are optimised together."""
+    """Returns the optimisation settings for stages that are compiled together."""
     if all(s.is_derivative for s in stages):
         return DERIVATIVE_OF_ONE if width == 1 else DERIVATIVE
     return ONE_WORLD if width == 1 else TILE
@@ -116,20 +116,20 @@ def _head(target: Target) -> str:
 
 
 def emit(text: str, level: str, effort: Effort = TILE) -> bytes:
-    """Object code of a text for this system and a CPU level."""
+    """Returns object code of LLVM IR for this system and a CPU level."""
     return emit_for(text, target_of(level), effort)
 
 
 def emit_for(text: str, target: Target, effort: Effort = TILE) -> bytes:
-    """Object code of a text for any target that LLVM has."""
+    """Returns object code of LLVM IR for any target that LLVM supports."""
     machine, module = optimised(text, target, effort)
     return machine.emit_object(module)
 
 
 def optimised(text: str, target: Target, effort: Effort = TILE):
-    """(target machine, module): a few passes, then LLVM's pipeline without reordering of arithmetic."""
+    """Returns (target machine, module) after a few passes and LLVM's pipeline, without reordering of arithmetic."""
     llvm.set_option("featherlane", f"-inline-threshold={effort.inlining}")  # the module inliner reads no tuning option
-    # a context of its own: what LLVM keeps for a module goes with it
+    # a separate context, so that LLVM's data for a module is freed with it
     machine, module = target.machine(), llvm.parse_assembly(_head(target) + text, llvm.create_context())
     for level in (0, effort.level):
         options = llvm.create_pipeline_tuning_options()

@@ -1,7 +1,7 @@
-"""The vocabulary of kernels, uncompiled: a value is a NumPy row of W worlds (or a plain number).
+"""The functions that kernels may call, uncompiled: a value is a NumPy row of W worlds (or a plain number).
 
-Kernels import these names.  Run as plain Python they are what stands here; the table in `compiler/table.py` gives the
-same names their compiled meaning, one LLVM vector (or scalar at W = 1) for each value.
+Kernels import these names.  Plain Python runs the definitions here; the table in `compiler/table.py` holds the
+compiled definitions, with one LLVM vector (or scalar at W = 1) per value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Row(np.ndarray):
-    """A value uncompiled.  `x += y` makes a new row, as in compiled code, where no other name of x sees it change."""
+    """An uncompiled value.  `x += y` creates a new row, as in compiled code, so other names of x keep their value."""
 
     __iadd__ = np.ndarray.__add__
     __isub__ = np.ndarray.__sub__
@@ -24,47 +24,47 @@ class Row(np.ndarray):
 
 
 def sqrt(x):
-    """Square root, correctly rounded."""
+    """Returns the square root, correctly rounded."""
     return np.sqrt(x)
 
 
 def fabs(x):
-    """Absolute value."""
+    """Returns the absolute value."""
     return np.abs(x)
 
 
 def copysign(x, sign):
-    """|x| with the sign of `sign`, the sign of a zero included."""
+    """Returns |x| with the sign of `sign`, including the sign of a zero."""
     return np.copysign(x, sign)
 
 
 def floor(x):
-    """Largest whole number not above x."""
+    """Returns the largest integer not above x."""
     return np.floor(x)
 
 
 def rint(x):
-    """Nearest whole number, ties to even."""
+    """Returns the nearest integer, ties to even."""
     return np.rint(x)
 
 
 def fma(a, b, c):
-    """a b + c.  Compiled: one rounding; uncompiled: two (so the modes agree to rounding, not in bits)."""
+    """Returns a b + c.  Compiled: one rounding; uncompiled: two, so the modes agree to rounding, not bitwise."""
     return a * b + c
 
 
 def fmin(a, b):
-    """The smaller of two; b where either is NaN (one machine instruction, the same on every CPU)."""
+    """Returns the smaller of two; b if either is NaN (one machine instruction, the same on every CPU)."""
     return where(a < b, a, b)
 
 
 def fmax(a, b):
-    """The larger of two; b where either is NaN."""
+    """Returns the larger of two; b if either is NaN."""
     return where(a > b, a, b)
 
 
 def clip(x, lo, hi):
-    """x forced into [lo, hi]; NaN becomes lo."""
+    """Returns x clipped to [lo, hi]; NaN becomes lo."""
     return fmin(fmax(x, lo), hi)
 
 
@@ -72,27 +72,27 @@ def clip(x, lo, hi):
 
 
 def where(mask, a, b):
-    """a where the mask holds, else b, world by world."""
+    """Returns a if the mask holds, else b, world by world."""
     return np.where(mask, a, b).view(Row)
 
 
 def any_(mask) -> bool:
-    """Does the mask hold in any world of the tile?"""
+    """Returns whether the mask holds in any world of the tile."""
     return bool(np.any(mask))
 
 
 def all_(mask) -> bool:
-    """Does the mask hold in every world of the tile?"""
+    """Returns whether the mask holds in every world of the tile."""
     return bool(np.all(mask))
 
 
 def not_(mask):
-    """The complement of a mask."""
+    """Returns the complement of a mask."""
     return np.logical_not(mask)
 
 
 def has(mask, lane: int) -> bool:
-    """Does the mask hold in the world at this place of the tile?"""
+    """Returns whether the mask holds in the world at this place of the tile."""
     return bool(np.ravel(mask)[lane % np.size(mask)])
 
 
@@ -100,13 +100,13 @@ def has(mask, lane: int) -> bool:
 
 
 def split_exponent(x):
-    """(f, e) with x = f 2^e, f in [1, 2), e whole, for normal positive x."""
+    """Returns (f, e) with x = f 2^e, f in [1, 2), integer e, for normal positive x."""
     f, e = np.frexp(x)
     return f * 2.0, (e - 1).astype(np.asarray(x).dtype)
 
 
 def scale_exponent(x, e):
-    """x 2^e for a whole e within the range of normal exponents."""
+    """Returns x 2^e for an integer e within the range of normal exponents."""
     return np.ldexp(x, np.asarray(e).astype(np.int64)).astype(np.asarray(x).dtype)
 
 
@@ -114,7 +114,7 @@ def scale_exponent(x, e):
 
 
 def unrolled(counts):
-    """Returns the range of a loop that is unrolled: compiled, its variable is a known number in each turn."""
+    """Returns the range of a loop that is unrolled: compiled, its variable is a constant in each iteration."""
     return counts
 
 
@@ -122,7 +122,7 @@ def unrolled(counts):
 
 
 def real(record, x):
-    """The number x, or a scalar, as a value of the record's width and precision."""
+    """Returns the number x, or a scalar, as a value of the record's width and precision."""
     return np.full(record.shape, x, record.dtype).view(Row)
 
 
@@ -142,65 +142,65 @@ def false_mask(record):
 
 
 def width(record) -> int:
-    """W, the number of worlds in a tile of this record."""
+    """Returns W, the number of worlds in a tile of this record."""
     return record.width
 
 
 def lane_index(record):
-    """0, 1, ..., W - 1: each world's place in its tile."""
+    """Returns 0, 1, ..., W - 1: each world's place in its tile."""
     return np.arange(record.width).astype(record.dtype).view(Row)
 
 
 def single_precision(x) -> bool:
-    """Is this value, or are the values of this record, float32?  Known when a kernel is compiled."""
+    """Returns whether this value, or the values of this record, are float32; a compile-time constant."""
     return getattr(x, "dtype", None) == np.float32
 
 
 def read_lane(rows, i: int, lane: int):
-    """One world's number of row i, as a float64 whatever the record's precision."""
+    """Returns one world's number of row i, as a float64 at every precision of the record."""
     return np.float64(np.ravel(rows[i])[lane])
 
 
 def write_lane(rows, i: int, lane: int, x) -> None:
-    """Set one world's number of row i."""
+    """Sets one world's number of row i."""
     rows.set_lane(i, lane, x)
 
 
 def whole(x) -> int:
-    """The number of one world as an int, towards zero; only for what is known to fit."""
+    """Returns the number of one world as an int, rounded towards zero; the number must fit."""
     return int(np.ravel(x)[0])
 
 
 def count_ones(x: int) -> int:
-    """How many bits of an int from 0 on are 1."""
+    """Returns the number of 1 bits of an int >= 0."""
     return x.bit_count()
 
 
 def gather(table, index):
-    """table[index] with an index of its own in each world; `table` holds reals that all worlds share."""
+    """Returns table[index] with a separate index in each world; `table` holds reals that all worlds share."""
     return table.gather(index)
 
 
 def gather_rows(rows, index):
-    """rows[index] with an index of its own in each world, each world reading its own lane."""
+    """Returns rows[index] with a separate index in each world; each world reads its lane."""
     return rows.gather(index)
 
 
 def eights(numbers):
-    """A field of scalars, eight of them side by side as one value: row k holds the numbers 8 k to 8 k + 7."""
+    """Returns a field of scalars as rows of eight: row k holds the numbers 8 k to 8 k + 7 as one value."""
     return numbers.eights()
 
 
 def scalars(record, address: int):
-    """The reals at a memory address, one by one."""
+    """Returns the reals at a memory address, one by one."""
     return record.scalars(address)
 
 
 def doubles(record, address: int):
-    """The float64 numbers at a memory address, one by one, whatever the record's precision."""
+    """Returns the float64 numbers at a memory address, one by one, at every precision of the record."""
     return record.doubles(address)
 
 
 def call(function: int, m, d, i: int) -> None:
-    """Call the function f(m, d, i) at a memory address; uncompiled, the one of that number in the record d."""
+    """Calls the function f(m, d, i) at a memory address; uncompiled, entry `function` of the record d's functions."""
     d.functions[function](m, d, i)

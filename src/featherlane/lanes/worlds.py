@@ -1,11 +1,11 @@
-"""The worlds of a tile one by one: how many take part, and vectors of one, for work that branches on what differs."""
+"""Processing the worlds of a tile one by one: number of active worlds, and vectors of one world."""
 
 from featherlane.lanes import has, kernel, read_lane, width, write_lane
 
 
 @kernel
 def active_worlds(d):
-    """How many worlds of the tile take part."""
+    """Returns the number of active worlds of the tile."""
     n, active = 0, d.active[0] > 0.0
     for lane in range(width(d)):
         n += has(active, lane)
@@ -14,20 +14,20 @@ def active_worlds(d):
 
 @kernel
 def read3(rows, i, lane):
-    """Three numbers of one world from row i on."""
+    """Reads three numbers of one world from row i on."""
     return read_lane(rows, i, lane), read_lane(rows, i + 1, lane), read_lane(rows, i + 2, lane)
 
 
 @kernel
 def read9(rows, i, lane):
-    """Nine numbers of one world from row i on."""
+    """Reads nine numbers of one world from row i on."""
     a, b, c = read3(rows, i, lane), read3(rows, i + 3, lane), read3(rows, i + 6, lane)
     return a[0], a[1], a[2], b[0], b[1], b[2], c[0], c[1], c[2]
 
 
 @kernel
 def write3(rows, i, lane, v):
-    """Three numbers of one world from row i on."""
+    """Writes three numbers of one world from row i on."""
     write_lane(rows, i, lane, v[0])
     write_lane(rows, i + 1, lane, v[1])
     write_lane(rows, i + 2, lane, v[2])

@@ -1,11 +1,11 @@
-"""Boxed linear complementarity problems, A x = b + w, that stand alone.
+"""Solvers for stand-alone boxed linear complementarity problems (LCPs), A x = b + w.
 
-    solution = featherlane.lcp.solve(A, b, lo, hi, findex)          by Dantzig's method
-    solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    by another one
-    solutions = featherlane.lcp.solve_batch(A, b, lo, hi, findex)   A (N, n, n), b (N, n): many at once
+    solution = featherlane.lcp.solve(A, b, lo, hi, findex)          Dantzig's method
+    solution = featherlane.lcp.solve(A, b, lo, hi, method="pgs")    another method
+    solutions = featherlane.lcp.solve_batch(A, b, lo, hi, findex)   A (N, n, n), b (N, n): many problems at once
 
-`Problem` checks its parts and measures a point; `Solver` keeps room for many problems.  The same kernels solve the
-contacts of a step under the contact model `lcp`.
+`Problem` checks its inputs and computes the residual of a point; `Solver` reuses memory for many problems.  The same
+kernels solve the contacts of a step with the LCP contact model.
 """
 
 from featherlane.lcp.batch import BatchSolution, solve_batch

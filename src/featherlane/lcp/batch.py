@@ -1,4 +1,4 @@
-"""Many LCPs of one structure at once, in the lanes of the processor and over threads."""
+"""Solves many LCPs of one structure at once, in SIMD lanes and in several threads."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from featherlane.solver.lcp.pivot.lane_blocks import solve_lane_blocks
 from featherlane.solver.lcp.pivot.lane_by_lane import solve_lane_by_lane
 from featherlane.solver.lcp.status import Status
 
-TOLERANCE = 1e-10  # residual of a solution by pivots
-PASSES = 12  # of block pivoting: what is not solved by then is solved alone
-LANES = 60  # rows up to which lanes pay: with 36 rows in 0.6 of the time of one by one, with 72 in 1.1
+TOLERANCE = 1e-10  # residual of a solution by a pivoting method
+PASSES = 12  # passes of block pivoting; problems unsolved after them are solved one by one
+LANES = 60  # most rows for lanes: 36 rows take 0.6 of the time of one by one, 72 rows 1.1
 
 
 @dataclass(frozen=True)
 class BatchSolution:
-    """What was found for N problems of n rows; see `Solution`.
+    """Results of N problems of n rows; see `Solution`.
 
     Attributes:
         x: (N, n) solutions, finite in every case.
         w: (N, n) A x - b.
         status: (N,) numbers of `Status`.
         iterations: (N,) iterations or pivots.
-        residual: (N,) of complementarity, under the bounds in effect.
+        residual: (N,) complementarity residuals under the bounds in effect.
         lower: (N, n) lower bounds in effect.
         upper: (N, n) upper bounds in effect.
     """
@@ -51,7 +51,7 @@ class BatchSolution:
 
     @property
     def solved(self) -> np.ndarray:
-        """(N,) which problems are solved."""
+        """(N,) whether each problem is solved."""
         return self.status == Status.SOLVED
 
 
@@ -71,28 +71,28 @@ def solve_batch(
     threads: int = 1,
     **options: Any,
 ) -> BatchSolution:
-    """Solve N boxed LCPs with the same rows of friction: A x = b + w, lo <= x <= hi; see `solve` and `Problem`.
+    """Solves N boxed LCPs with the same friction rows: A x = b + w, lo <= x <= hi; see `solve` and `Problem`.
 
-    A problem's result does not depend on the others, nor on threads.
+    A problem's result does not depend on the other problems, nor on the number of threads.
 
     Args:
-        A: (N, n, n), symmetric; None where J and Minv are given, A = J Minv J^T + diag(cfm), which is never formed.
+        A: (N, n, n), symmetric; None if J and Minv are given: then A = J Minv J^T + diag(cfm), which is never formed.
         b: (N, n).
         lo, hi: numbers, (n,) or (N, n).
-        findex: (n,), common to all.
+        findex: (n,), common to all problems.
         add: as lo.
-        J: (N, n, nv), with
-        Minv: (nv, nv) or (N, nv, nv), positive definite, or (nv,), its diagonal, and
+        J: (N, n, nv).
+        Minv: (nv, nv) or (N, nv, nv), positive definite, or its diagonal (nv,).
         cfm: a number, (n,) or (N, n), >= 0.
-        x: (N, n) where iterative methods begin, None: 0.
-        method: "pgs", "apgd", or "dantzig" for a dense A: up to 60 rows with frozen friction in lanes, by blocks of
-            pivots; otherwise, and where these do not end, one by one.
-        threads: how many.
-        **options: the method's own.
+        x: (N, n) initial guess of iterative methods, None: 0.
+        method: "pgs", "apgd", or "dantzig" for a dense A.  With frozen friction and up to 60 rows, "dantzig"
+            first uses block pivoting in lanes; it solves all remaining problems one by one.
+        threads: number of threads.
+        **options: options of the method.
 
     Raises:
         ProblemError: as `Problem`; the first index in its message is that of the problem.
-        OptionError: as `solve`; a method that does not solve batches, or factors for one that needs A dense.
+        OptionError: as `solve`; a method without batches, or J and Minv for a method that needs a dense A.
     """
     found = find_method(method)
     numbers, parameters = found.settings(options)
@@ -113,7 +113,7 @@ def solve_batch(
 
 
 def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int) -> None:
-    """Dantzig's method: in lanes by blocks where that pays, one by one what that leaves."""
+    """Solves by Dantzig's method: by block pivoting in lanes if faster, then the unsolved problems one by one."""
     left = None
     if numbers[0] == 0 and batch.structure.n <= LANES:  # friction is frozen
         _run(batch, results, solve_lane_blocks, [PASSES], [TOLERANCE], threads)
@@ -123,7 +123,7 @@ def _pivot(batch: Problems, results: _Results, numbers: list[int], threads: int)
 
 
 def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, threads: int, which=None) -> None:
-    """Solve those problems (None: all) tile by tile."""
+    """Solves the problems `which` (None: all) tile by tile."""
     given, found = batch.fields, results.fields
     if which is not None:
         given = {name: array[which] for name, array in given.items()}
@@ -155,7 +155,7 @@ def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, 
 
 
 class _Results:
-    """Memory of what is found; fields of a record -> (N, rows)."""
+    """Memory of the results; fields of a record -> (N, rows)."""
 
     def __init__(self, count: int, n: int):
         rows = dict.fromkeys(("lcp.x", "lcp.w", "lcp.y", "lcp.g"), n)
@@ -164,11 +164,11 @@ class _Results:
 
     @property
     def left(self) -> np.ndarray:
-        """Which problems are not solved."""
+        """Indices of the unsolved problems."""
         return np.flatnonzero(self.fields["lcp.status"][:, 0] != Status.SOLVED)
 
     def set_bounds(self, batch: Problems) -> None:
-        """The bounds in effect at x, for methods whose limits are live."""
+        """Computes the bounds in effect at x, for methods that update friction limits during the iterations."""
         x, lower, upper = (self.fields[name] for name in ("lcp.x", "lcp.y", "lcp.g"))
         lower[...], upper[...] = batch.lo, batch.hi
         rows = np.flatnonzero(batch.findex >= 0)
@@ -177,7 +177,7 @@ class _Results:
         lower[:, rows] = -upper[:, rows]
 
     def make_finite(self, batch: Problems) -> None:
-        """x = 0 where numbers grew beyond all bounds, and nothing is solved whose w or residual is no number."""
+        """Sets x = 0 if it is not finite; a solved problem with a non-finite w or residual becomes INACCURATE."""
         x, w, lower, upper, status, _, residual = self.fields.values()
         with np.errstate(over="ignore", invalid="ignore"):
             lost = np.flatnonzero(~(np.isfinite(w) & np.isfinite(x)).all(axis=1) | ~np.isfinite(residual[:, 0]))
@@ -190,6 +190,6 @@ class _Results:
         lower[lost] = np.where(rough, -batch.add[lost], batch.lo[lost])
 
     def solution(self) -> BatchSolution:
-        """As the caller gets it."""
+        """Returns the results for the caller."""
         x, w, lower, upper, status, iterations, residual = self.fields.values()
         return BatchSolution(x, w, status[:, 0].astype(int), iterations[:, 0].astype(int), residual[:, 0], lower, upper)

@@ -1,4 +1,4 @@
-"""One boxed LCP: its parts, checked; the bounds in effect and the residual of a point."""
+"""A boxed LCP: checks of its inputs; the bounds in effect and the residual of a point."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from featherlane.errors import FeatherlaneError
 from featherlane.model.assignment import converted
 from featherlane.solver.lcp.status import LARGEST
 
-ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
+ASYMMETRY = 1e-10  # relative to the largest entry: products of matrices are symmetric to rounding
 
 
 class ProblemError(FeatherlaneError, ValueError):
-    """Numbers that are no boxed LCP; the message names the row, what was given and what is allowed.
+    """Raised for inputs that are not a boxed LCP; the message names the row, the given value and the allowed ones.
 
     See docs/errors.md#problemerror.
     """
@@ -24,11 +24,11 @@ class ProblemError(FeatherlaneError, ValueError):
 
 @dataclass(frozen=True)
 class Product:
-    """A = J Minv J^T + diag(cfm), not formed.
+    """The matrix A = J Minv J^T + diag(cfm), not formed.
 
     Attributes:
         J: (n, nv).
-        Minv: (nv, nv), or (nv,) where it is diagonal.
+        Minv: (nv, nv), or (nv,) if it is diagonal.
         cfm: (n,).
     """
 
@@ -37,42 +37,42 @@ class Product:
     cfm: np.ndarray
 
     def half(self) -> np.ndarray:
-        """J Minv (n, nv)."""
+        """Returns J Minv (n, nv)."""
         return self.J * self.Minv if self.Minv.ndim == 1 else self.J @ self.Minv
 
     def dense(self) -> np.ndarray:
-        """A (n, n), symmetric to the last bit."""
+        """Returns A (n, n), bitwise symmetric."""
         A = self.half() @ self.J.T
         return 0.5 * (A + A.T) + np.diag(self.cfm)
 
     def multiply(self, x: np.ndarray) -> np.ndarray:
-        """A x (n,)."""
+        """Returns A x (n,)."""
         v = self.J.T @ x
         return self.J @ (self.Minv * v if self.Minv.ndim == 1 else self.Minv @ v) + self.cfm * x
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal of A (n,)."""
+        """Returns the diagonal of A (n,)."""
         return np.einsum("ij,ij->i", self.half(), self.J) + self.cfm
 
 
 class Problem:
     """A x = b + w with lower <= x <= upper; w >= 0 at the lower bound, w <= 0 at the upper one, w = 0 between.
 
-    The bounds are `lo` and `hi`; where `findex[i] >= 0` they are -+(hi[i] |x[findex[i]]| + add[i]): then `hi` is a
-    coefficient of friction, and `lo` is not read.
+    The bounds are `lo` and `hi`.  For a friction row, `findex[i] >= 0`, they are -+(hi[i] |x[findex[i]]| + add[i]):
+    then `hi` is the friction coefficient, and `lo` is ignored.
 
     Args:
-        A: (n, n), symmetric; `from_jacobian` gives it as a product.
+        A: (n, n), symmetric; use `from_jacobian` for A as a product.
         b: (n,).
         lo: (n,) or a number, <= 0; -inf for none.
         hi: (n,) or a number, >= 0; inf for none.
-        findex: (n,) rows whose solutions scale the bounds, -1 for none; such a row has no findex itself.
-        add: (n,) or a number, >= 0: added to hi |x[findex]|, and not read where findex < 0.
-        symmetric: False for an A that is not, which only some methods take.
+        findex: (n,) rows whose solutions scale the bounds, -1 for none; such a row must have no findex itself.
+        add: (n,) or a number, >= 0: added to hi |x[findex]|; ignored if findex < 0.
+        symmetric: False for an asymmetric A, which only some methods accept.
 
     Raises:
-        ProblemError: shapes that do not fit, NaN, lo > 0 or hi < 0, an asymmetric A, a findex out of range, to its own
-            row or to a row that has one.
+        ProblemError: mismatched shapes, NaN, lo > 0 or hi < 0, an asymmetric A, a findex out of range, to its own row
+            or to a row that has one.
 
     Source: the problem of ODE's dSolveLCP; Cottle, Pang and Stone, The Linear Complementarity Problem (1992).
     """
@@ -110,7 +110,7 @@ class Problem:
         findex: ArrayLike | None = None,
         add: ArrayLike | None = None,
     ) -> Problem:
-        """The problem with A = J Minv J^T + diag(cfm), which is formed only where a method needs it dense.
+        """Creates the problem with A = J Minv J^T + diag(cfm), which is formed only for methods that need it dense.
 
         Args:
             J: (n, nv), rows of a Jacobian.
@@ -154,7 +154,7 @@ class Problem:
     # ---- A -----------------------------------------------------------------------------------------------------------
     @property
     def matrix(self) -> np.ndarray:
-        """A (n, n), formed at the first call where it was given as a product."""
+        """A (n, n); a product is formed at the first call."""
         if self.product is None:
             assert self._matrix is not None
             return self._matrix
@@ -163,17 +163,17 @@ class Problem:
         return self._matrix
 
     def multiply(self, x: ArrayLike) -> np.ndarray:
-        """A x (n,), without forming A where it was given as a product."""
+        """Returns A x (n,), without forming A if it is a product."""
         x = self._point(x)
         return self.matrix @ x if self.product is None else self.product.multiply(x)
 
     def diagonal(self) -> np.ndarray:
-        """The diagonal of A (n,)."""
+        """Returns the diagonal of A (n,)."""
         return np.diagonal(self.matrix) if self.product is None else self.product.diagonal()
 
     # ---- a point -----------------------------------------------------------------------------------------------------
     def bounds(self, x: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper), each (n,): the bounds in effect at x; no friction without a force, whatever mu."""
+        """Returns (lower, upper), each (n,): the bounds in effect at x; no friction without a force, for any mu."""
         x = self._point(x)
         lower, upper = self.lo.copy(), self.hi.copy()
         rows = np.flatnonzero(self.findex >= 0)
@@ -183,16 +183,16 @@ class Problem:
         return lower, upper
 
     def residual(self, x: ArrayLike, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> float:
-        """How far x is from a solution; 0 at one, and nowhere else.
+        """Returns the distance of x from a solution; 0 at solutions only.
 
         max |x - clip(x - w / a, lower, upper)| / max(|x|, |b| / a) with w = A x - b and a = max A_ii.
 
         Args:
             x: (n,).
-            bounds: (lower, upper) in place of those in effect at x, for friction limits that are frozen.
+            bounds: (lower, upper) instead of those in effect at x, for frozen friction limits.
 
         Returns:
-            The residual, infinite where x is not finite.
+            The residual, infinite if x is not finite.
         """
         x = self._point(x)
         lower, upper = self.bounds(x) if bounds is None else self._given_bounds(bounds)
@@ -205,7 +205,7 @@ class Problem:
         return float(error / size if size else error) if error < np.inf else float("inf")
 
     def valid(self, x: ArrayLike, tol: float = 1e-10, bounds: tuple[ArrayLike, ArrayLike] | None = None) -> bool:
-        """Is the residual at x, under the bounds in effect or those given, at most `tol`?"""
+        """Returns whether the residual at x, under the bounds in effect or the given ones, is at most `tol`."""
         limit = _numbers("tol", tol)
         if limit.ndim or not limit >= 0.0:
             raise ProblemError(f"tol is {tol!r}, allowed is a number >= 0")

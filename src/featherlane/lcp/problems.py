@@ -1,4 +1,4 @@
-"""The problems of a batch: checked, dense matrices on their way into lanes, and kept as they were given."""
+"""The problems of a batch: vectors are checked here, dense matrices while they are copied into lanes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Problems:
     """N problems of one structure; see `solve_batch`.
 
     Attributes:
-        structure: what they have in common.
-        fields: fields of a record -> (N, rows): A or its factors, its diagonal, b, lo, hi, add, and x where to begin.
+        structure: common structure of the problems.
+        fields: fields of a record -> (N, rows): A or its factors, its diagonal, b, lo, hi, add, and the initial x.
         findex: (n,).
     """
 
@@ -63,7 +63,7 @@ class Problems:
         return 0
 
     def check_matrices(self, which) -> None:
-        """Refuse a dense A that is not finite or not symmetric, of those problems."""
+        """Raises an error for a dense A, of the problems `which`, that is not finite or not symmetric."""
         n = self.structure.n
         numbers, A = np.arange(len(self.b))[which], self.fields["lcp.A"][which].reshape(-1, n, n)
         for k, M in zip(numbers, A, strict=True):
@@ -76,7 +76,7 @@ class Problems:
                 raise ProblemError(f"A[{k}] is not symmetric: {sides}")
 
     def _take_factors(self, J, Minv, cfm) -> int:
-        """Y = J L with Minv = L L^T."""
+        """Computes the factor Y = J L with Minv = L L^T."""
         N, n = self.b.shape
         J = _reals("J", J)
         if J.ndim != 3 or J.shape[:2] != (N, n) or not J.shape[2]:
@@ -109,7 +109,7 @@ def _reals(name, value) -> np.ndarray:
 
 
 def _numbers(name, value, shape, infinite=False, whole=False) -> np.ndarray:
-    """An array of that shape, or, unless it has to be `whole`, what is the same for all problems."""
+    """Returns an array of that shape, or, unless it must be `whole`, one that all problems share."""
     given = _reals(name, value)
     allowed = [shape] if whole or len(shape) < 2 else [shape, shape[1:], ()]
     if given.shape not in allowed:

@@ -1,4 +1,4 @@
-"""LCPs solved by the name of a method: one at a time, or many through room that is taken once."""
+"""Solves LCPs by the name of a method: single problems, or many with memory that is allocated once."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Method, OptionError
 from featherlane.solver.lcp.status import Status
 
-KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` keeps in each thread, and their most rows
-MOST_ROWS = 1 << 15  # of a solver: a dense A of 8 GiB
-TOLERANCE = 1e-10  # residual of a solution by way of a standard form
+KEPT, KEPT_ROWS = 8, 256  # solvers that `solve` caches in each thread, and their most rows
+MOST_ROWS = 1 << 15  # most rows of a solver: a dense A of 8 GiB
+TOLERANCE = 1e-10  # residual of a solution by a standard form
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found.
+    """Result of a solver.
 
     Attributes:
-        x: (n,) the solution, finite in every case.
+        x: (n,) solution, always finite.
         w: (n,) A x - b.
-        status: how the solver ended.
+        status: status code of the solver.
         iterations: iterations or pivots.
-        residual: that of complementarity, under the bounds in effect; see `Problem.residual`.
+        residual: complementarity residual under the bounds in effect; see `Problem.residual`.
         lower: (n,) lower bounds in effect.
         upper: (n,) upper bounds in effect.
     """
@@ -54,7 +54,7 @@ class Solution:
 
 @functools.cache
 def methods() -> dict[str, Method]:
-    """All methods by their names: those that the files of featherlane/solver/lcp declare."""
+    """Returns all methods by name: those declared in the files of featherlane/solver/lcp."""
     found: dict[str, Method] = {}
     for info in pkgutil.walk_packages(lcp.__path__, "featherlane.solver.lcp."):
         module = importlib.import_module(info.name)
@@ -65,32 +65,32 @@ def methods() -> dict[str, Method]:
 
 
 def find_method(name: str) -> Method:
-    """The method of this name.
+    """Returns the method of this name.
 
     Raises:
-        OptionError: there is none.
+        OptionError: unknown name.
     """
     found = methods()
     return found[one_of("method", name, found, OptionError)]
 
 
 class Solver:
-    """A method with its options, and room for problems of up to n rows: what many problems one by one need.
+    """A method with its options, and memory for problems of up to n rows, for solving many problems one by one.
 
     Args:
         n: most rows.
-        method: its name.
-        **options: the method's own.
+        method: name of the method.
+        **options: options of the method.
 
     Attributes:
         method: the method.
         n: most rows.
         numbers: arguments of `run`, from the options.
-        arrays: the fields of the record, see featherlane/solver/lcp/fields.py, for those who fill them themselves.
+        arrays: the fields of the record, see featherlane/solver/lcp/fields.py, for callers that fill them themselves.
         run: the compiled stage on them; `run(*numbers)` takes a few microseconds for a dozen rows.
 
     Raises:
-        OptionError: an unknown method or option, or a value that an option does not take.
+        OptionError: an unknown method or option, or an invalid value of an option.
     """
 
     def __init__(self, n: int, method: str = "dantzig", **options: Any):
@@ -101,14 +101,14 @@ class Solver:
         self.arrays["lcp.parameter"][: len(parameters), 0] = parameters
 
     def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
-        """Solve one problem.
+        """Solves one problem.
 
         Args:
             problem: of at most `n` rows.
-            x: (n,) where iterative methods begin, 0 without it; pivoting ones do not read it.
+            x: (n,) initial guess of iterative methods, 0 by default; pivoting methods ignore it.
 
         Raises:
-            ProblemError: more rows than there is room for, a problem that the method does not take, or an x that is not
+            ProblemError: more than `n` rows, a problem that the method does not support, or an x that is not
                 finite.
         """
         self._check(problem)
@@ -133,7 +133,7 @@ class Solver:
             raise ProblemError(f"method {name!r} needs a symmetric A")
 
     def _solve_standard(self, problem: Problem) -> Solution:
-        """By the standard form of the problem."""
+        """Solves the problem by its standard form."""
         form = StandardForm(problem)
         _load_one(self.arrays, form.problem)
         self.run(*self.numbers)
@@ -160,24 +160,24 @@ def solve(
     method: str = "dantzig",
     **options: Any,
 ) -> Solution:
-    """Solve a boxed LCP: A x = b + w, lo <= x <= hi.
+    """Solves a boxed LCP: A x = b + w, lo <= x <= hi.
 
     Args:
-        A: (n, n), or a `Problem`, with nothing else beside the method then.
+        A: (n, n), or a `Problem`; with a `Problem`, only method and options may be given.
         b: (n,).
         lo, hi, findex, add: as `Problem` takes them.
         method: name of the solver, see `methods`.
-        **options: the method's own.  `dantzig` has `friction`, "frozen" (limits set once from the normals without
-            friction, as in ODE) or "consistent" (limits that follow from the solution), and `iterations`, the most
-            passes towards consistent limits.
+        **options: options of the method.  `dantzig` has `friction`, "frozen" (limits are computed once from the
+            normals without friction, as in ODE) or "consistent" (limits follow from the solution), and `iterations`,
+            the most passes towards consistent limits.
 
     Returns:
-        x, w = A x - b, status, iterations, residual and the bounds in effect.  There is always a finite x; `status`
-        and `residual` say what it is worth.
+        x, w = A x - b, status, iterations, residual and the bounds in effect.  x is always finite; check `status`
+        and `residual` for its accuracy.
 
     Raises:
-        ProblemError: see `Problem`; a problem that the method does not take.
-        OptionError: an unknown method or option, or a value that an option does not take.
+        ProblemError: see `Problem`; a problem that the method does not support.
+        OptionError: an unknown method or option, or an invalid value of an option.
     """
     if not isinstance(A, Problem):
         if b is None:
@@ -192,14 +192,14 @@ def solve(
     return _kept_solver(problem.n, method, options).solve(problem)
 
 
-_kept = threading.local()  # solvers of this thread, by their method and options
+_kept = threading.local()  # cached solvers of this thread, by method and options
 
 
 def _kept_solver(n: int, method: str, options: dict[str, Any]) -> Solver:
-    """A solver with room for n rows, kept from call to call if that is little: to make one takes a millisecond."""
+    """Returns a solver for n rows, cached between calls if it is small: creating one takes a millisecond."""
     if n > KEPT_ROWS:
         return Solver(n, method, **options)
-    find_method(method).settings(options)  # refuses what could be no key
+    find_method(method).settings(options)  # rejects options that are not hashable
     solvers = vars(_kept).setdefault("solvers", {})
     key = method, *sorted(options.items())
     if key not in solvers or solvers[key].n < n:
@@ -214,14 +214,14 @@ def _is_default(value, default: float) -> bool:
 
 
 def _is_standard(problem: Problem) -> bool:
-    """Is every row bounded by 0 and infinity, and by nothing else?"""
+    """Returns whether every row has the bounds 0 and infinity, and no friction."""
     return bool((problem.findex < 0).all() and (problem.lo == 0.0).all() and np.isposinf(problem.hi).all())
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------
 def _room(method: Method, n: int):
-    """(arrays, the bound stage) for problems of one world of up to n rows."""
-    one = (n // 8 + 1) * 8  # a row more than there are, for methods with another variable
+    """Returns (arrays, the bound stage) for problems of one world of up to n rows."""
+    one = (n // 8 + 1) * 8  # one more row than n, for methods with an extra variable
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}
     if method.form == ONE:
         sizes |= {"nlcpone": one, "nlcppair": one * one}
@@ -240,7 +240,7 @@ def _load_one(arrays, problem: Problem) -> None:
 
 
 def _finite(problem: Problem, found: Solution) -> Solution:
-    """What was found; x = 0 where numbers grew beyond all bounds, as with an indefinite A they may."""
+    """Returns the solution, with x = 0 if it is not finite, which an indefinite A can cause."""
     with np.errstate(over="ignore", invalid="ignore"):
         if math.isfinite(found.x.dot(found.w)) and math.isfinite(found.residual):
             return found
@@ -261,7 +261,7 @@ def _unload_one(arrays, problem: Problem) -> Solution:
 
 
 def _start(problem: Problem, x: ArrayLike) -> np.ndarray:
-    """Where an iterative method begins, checked."""
+    """Checks and returns the initial guess of an iterative method."""
     point = problem._point(x)
     for i in np.flatnonzero(~np.isfinite(point))[:1]:
         raise ProblemError(f"x[{i}] is {point[i]}, allowed: finite numbers")

@@ -1,4 +1,4 @@
-"""Boxed problems with friction pyramids as standard LCPs: w = M z - b, w, z >= 0, w^T z = 0."""
+"""Transforms boxed problems with friction pyramids to standard LCPs: w = M z - b, w, z >= 0, w^T z = 0."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import numpy as np
 
 from featherlane.lcp.problem import Problem, ProblemError
 
-ROUNDING = 1e-13  # of the largest number in a difference: less is 0
+ROUNDING = 1e-13  # relative to the largest number in a difference: smaller results become 0
 
 
 class StandardForm:
-    """A standard LCP whose solution gives that of a boxed one.
+    """A standard LCP whose solution gives the solution of a boxed one.
 
-    Rows without bounds are eliminated, rows with lo = hi = 0 left out.  Any other row is measured from a bound,
-    x_i = lo_i + z_i, or hi_i - z_i where lo_i is infinite; friction from its limit, x_i = z_i - (mu x_k + add).  Where
-    the opposite bound is finite, too, its multiplier and the room up to it are a pair beside.  Limits of friction so
-    follow the normals: they are consistent.
+    Rows without bounds are eliminated; rows with lo = hi = 0 are removed.  Any other row is shifted to a bound,
+    x_i = lo_i + z_i, or hi_i - z_i if lo_i is infinite; a friction row to its limit, x_i = z_i - (mu x_k + add).  If
+    the opposite bound is also finite, its multiplier and its slack are an extra complementary pair.  Friction limits
+    therefore follow the normals: they are consistent.
 
     Args:
-        problem: with finite mu, and friction on rows with lo = 0 alone.
+        problem: with finite mu, and friction only on rows with lo = 0.
 
     Attributes:
-        problem: the standard LCP, its A asymmetric; rows are scaled by powers of two.
+        problem: the standard LCP, with an asymmetric A; rows are scaled by powers of two.
 
     Raises:
-        ProblemError: an infinite mu, friction on a row that may be negative, or numbers too large to be measured from a
-            bound.
+        ProblemError: an infinite mu, friction on a row that may be negative, or numbers that overflow in the shift to
+            a bound.
 
     Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 1.2; for friction Stewart and Trinkle,
         Int. J. Num. Meth. Eng. 39 (1996).
@@ -46,13 +46,13 @@ class StandardForm:
         A, b, rows = problem.matrix, problem.b, self._rows
         M, q = sign[:, None] * (A[rows] @ self._back), sign * (A[rows] @ self._start - b[rows])
         _check_numbers(M, q)
-        M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # what depends on rows without bounds moves nothing
+        M[np.abs(M) <= ROUNDING * np.abs(A).max(initial=0.0)] = 0.0  # rounding: rows that depend on unbounded rows
         q[np.abs(q) <= ROUNDING * (np.abs(b).max(initial=0.0) + np.abs(A @ self._start).max(initial=0.0))] = 0.0
         two = np.flatnonzero(np.isfinite(lo[rows]) & np.isfinite(hi[rows]))
         self._join(M, q, two, *self._opposite(two))
 
     def _measure(self, lo, hi, sign) -> None:
-        """x = back z + start."""
+        """Computes x = back z + start."""
         problem, rows, free = self.boxed, self._rows, self._free
         back, start = np.zeros((problem.n, len(rows))), np.zeros(problem.n)
         back[rows, np.arange(len(rows))] = sign
@@ -70,7 +70,7 @@ class StandardForm:
         self._back, self._start = back, start
 
     def _opposite(self, two):
-        """Room up to the opposite bound: width + slope z."""
+        """Returns the slack to the opposite bound: width + slope z."""
         problem, rows = self.boxed, self._rows[two]
         slope = np.zeros((len(two), len(self._rows)))
         slope[np.arange(len(two)), two] = -1.0
@@ -95,14 +95,14 @@ class StandardForm:
         self._back = np.hstack([self._back, np.zeros((self.boxed.n, len(two)))])
 
     def solution_of(self, z) -> np.ndarray:
-        """x (n,) of the boxed problem, within its bounds, from the z of the standard one."""
+        """Returns x (n,) of the boxed problem, clipped to its bounds, from the z of the standard one."""
         x = self._back @ (self._scale * z) + self._start
         lower, upper = self.boxed.bounds(x)
         return np.clip(x, lower, upper)
 
 
 def _fixed_bounds(problem):
-    """Bounds that say what kind a row is: friction has two finite ones, or none to speak of."""
+    """Returns bounds that show the type of a row: finite for friction, both 0 if mu and add are 0."""
     rough = problem.findex >= 0
     smooth = rough & (problem.hi == 0.0) & (problem.add == 0.0)
     lo = np.where(rough, np.where(smooth, 0.0, -1.0), problem.lo)

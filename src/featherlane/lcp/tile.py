@@ -1,4 +1,4 @@
-"""W problems of one structure in the lanes of one record: its memory, filled from a batch and read back."""
+"""W problems of one structure in the lanes of one record: its memory, loaded from a batch and stored to it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Structure:
-    """What the problems of a batch have in common.
+    """Common structure of the problems of a batch.
 
     Attributes:
         n: rows.
         findex: (n,) row whose solution scales a row's bounds, -1: none.
-        columns: columns of Y where A = Y Y^T + diag(cfm); 0: A is dense.
+        columns: columns of Y if A = Y Y^T + diag(cfm); 0: A is dense.
     """
 
     n: int
@@ -34,7 +34,7 @@ class Structure:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Capacities of a record."""
+        """The capacities of a record."""
         n, m, one = self.n, self.columns, (self.n // 8 + 1) * 8
         sizes = {"nlcp": n, "nlcpcol": m, "nlcpY": n * m, "nlcpz": m, "nlcpA": 0 if m else n * n}
         sizes |= {"nrecord": 0, "want_history": 0}
@@ -42,14 +42,14 @@ class Structure:
 
 
 class Tile:
-    """A record for W problems, which it copies from a batch and back.
+    """A record for W problems, with copies from and to a batch.
 
     Args:
-        structure: what the problems have in common.
+        structure: common structure of the problems.
         width: W.
 
     Attributes:
-        load: function of the first problem and how many.
+        load: function of the index of the first problem and the number of problems.
         store: likewise.
     """
 
@@ -66,11 +66,11 @@ class Tile:
         self.load, self.store = self.bind(load_lanes), self.bind(store_lanes)
 
     def serve(self, given: Arrays, results: Arrays, parameters: Sequence[float]) -> None:
-        """Work for this batch from now on; who calls keeps its memory alive.
+        """Selects the batch to work on; the caller keeps its memory alive.
 
         Args:
-            given: field -> (N, rows) numbers of all problems, float64; all problems may have the same memory.
-            results: field -> (N, rows) memory for what is found.
+            given: field -> (N, rows) numbers of all problems, float64; problems may share memory.
+            results: field -> (N, rows) memory for the results.
             parameters: rows of lcp.parameter.
         """
         self.arrays["lcp_memory"][:] = 0
@@ -79,7 +79,7 @@ class Tile:
         self.arrays["lcp.parameter"][: len(parameters)] = np.reshape(parameters, (-1, 1))
 
     def _list(self, at: int, batch: Arrays) -> None:
-        """Write a list of copies."""
+        """Writes a list of copies."""
         for name, array in batch.items():
             if array.size == 0:
                 continue
@@ -91,15 +91,15 @@ class Tile:
 
     @property
     def doubtful(self) -> bool:
-        """Is there a matrix among those loaded that is not finite, or not symmetric?"""
+        """Whether a loaded matrix is not finite, or not symmetric."""
         return bool(self.arrays["lcp_memory"][DOUBT])
 
     def bind(self, stage: Stage) -> Callable[..., None]:
-        """The stage as a function of its whole numbers, on this tile."""
+        """Returns the stage as a function of its integers, on this tile."""
         return library().bind(stage, self.record)
 
 
 @functools.lru_cache(maxsize=8)
 def tile_of_thread(structure: Structure, width: int, mode: str, thread: int) -> Tile:
-    """A tile of this thread's own, kept from call to call: it takes a millisecond to make."""
+    """Returns a tile for this thread, cached between calls: creating one takes a millisecond."""
     return Tile(structure, width)

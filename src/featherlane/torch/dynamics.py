@@ -1,4 +1,4 @@
-"""`Dynamics`: autograd functions around rollouts and their adjoint."""
+"""`Dynamics`: autograd functions for rollouts and their adjoint."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dynamics(Bridge):
 
 
 class _Rollout(torch.autograd.Function):
-    """(qpos, qvel, act, control, fields) -> the states after each step."""
+    """Computes (qpos, qvel, act, control, fields) -> the states after each step."""
 
     @staticmethod
     def forward(ctx: Any, worlds: dynamics.Dynamics, names: tuple[str, ...], *tensors):
@@ -49,7 +49,7 @@ class _Rollout(torch.autograd.Function):
 
 
 class _Adjoint(torch.autograd.Function):
-    """Cotangents of the states after each step -> gradients by what the rollout was given."""
+    """Computes cotangents of the states after each step -> gradients by the inputs of the rollout."""
 
     @staticmethod
     def forward(ctx: Any, worlds: dynamics.Dynamics, run: dynamics.Run, dtype, *cotangents):
@@ -63,7 +63,7 @@ class _Adjoint(torch.autograd.Function):
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Tensors of one precision, on the CPU."""
+    """Checks for tensors of one precision on the CPU."""
     for name, value in given.items():
         instance(name, value, torch.Tensor, "a torch.Tensor")
         if value.dtype not in (torch.float64, torch.float32) or value.layout != torch.strided:

@@ -1,7 +1,7 @@
 """Branch-induced sparsity: factors, products and costs for any matrix with the pattern of a kinematic tree.
 
-NumPy only, and independent of models: a tree is a *parent array*, `parents[i] < i`, with -1 for a freedom attached to
-the base (0-based, as MuJoCo's `dof_parentid`); `from_book` reads the 1-based arrays of the literature. Matrices are
+NumPy only, and independent of models: a tree is a *parent array*, `parents[i] < i`, with -1 for a DoF attached to the
+base (0-based, as MuJoCo's `dof_parentid`); `from_book` converts the 1-based arrays of the literature.  Matrices are
 dense `(..., n, n)` arrays, of which only the tree's pattern on and below the diagonal is read or written.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.4-6.5, tables 6.3-6.6, and sec. 10.3.

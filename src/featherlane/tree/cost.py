@@ -1,4 +1,4 @@
-"""What the tree's shape costs: D0, D1, D2, and operation counts for factors, products and forward dynamics.
+"""Cost by the tree's shape: D0, D1, D2, and operation counts for factors, products and forward dynamics.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.6; sec. 10.3, table 10.1; and Featherstone,
 "Efficient factorization of the joint-space inertia matrix for branched kinematic trees", IJRR 24(6), 2005.
@@ -17,7 +17,7 @@ from featherlane.tree.parent import check_parents, depth
 
 @dataclass(frozen=True)
 class Cost:
-    """Numbers of operations: square roots, divisions, multiplications, and additions or subtractions."""
+    """Counts of operations: square roots, divisions, multiplications, and additions or subtractions."""
 
     sqrt: int = 0
     div: int = 0
@@ -26,7 +26,7 @@ class Cost:
 
     @property
     def flops(self) -> int:
-        """All operations, each counted once."""
+        """Total number of operations, each counted once."""
         return self.sqrt + self.div + self.mul + self.add
 
     def __add__(self, other: Cost) -> Cost:
@@ -42,9 +42,9 @@ MULADD = MUL + ADD
 
 @dataclass(frozen=True)
 class BranchCounts:
-    """Numbers in which all costs are written, with d_i the depth of freedom i (1 at the base).
+    """The numbers that determine all costs, with d_i the depth of DoF i (1 at the base).
 
-    n: freedoms; D0: those not at the base, sum of min(1, d_i - 1); D1 = sum of (d_i - 1), the entries of H below the
+    n: DoFs; D0: DoFs not at the base, sum of min(1, d_i - 1); D1 = sum of (d_i - 1), the entries of H below the
     diagonal; D2 = sum of d_i (d_i - 1) / 2, the updates of a factorisation.
     """
 
@@ -56,9 +56,9 @@ class BranchCounts:
 
 @dataclass(frozen=True)
 class ForwardCosts:
-    """Predicted operations of forward dynamics, both ways (`compare_costs`).
+    """Predicted operations of two methods of forward dynamics (`compare_costs`).
 
-    rne, crb, ltdl, solve: the parts of `crb_total`, the way over H in O(n d^2); aba: the articulated-body way in O(n).
+    rne, crb, ltdl, solve: the parts of `crb_total`, the O(n d^2) method with H; aba: the O(n) articulated-body method.
     """
 
     rne: Cost
@@ -69,20 +69,20 @@ class ForwardCosts:
 
     @property
     def crb_total(self) -> Cost:
-        """Newton-Euler bias, composite inertias, factorisation and substitution together."""
+        """Sum of Newton-Euler bias, composite inertias, factorisation and substitution."""
         return self.rne + self.crb + self.ltdl + self.solve
 
     @property
     def ratio(self) -> float:
-        """Operations of the O(n d^2) way over those of the O(n) way; below 1 the former is cheaper (1 if n = 0)."""
+        """Operations of the O(n d^2) method over those of the O(n) one; below 1 the former is cheaper; 1 if n = 0."""
         return self.crb_total.flops / self.aba.flops if self.aba.flops else 1.0
 
 
 def branch_counts(parents: ArrayLike) -> BranchCounts:
-    """Count n, D0, D1 and D2 of a parent array (n,). Source: Featherstone, sec. 6.5 and 10.3.
+    """Computes n, D0, D1 and D2 of a parent array (n,). Source: Featherstone, sec. 6.5 and 10.3.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     return _counts_from_depths(depth(parents))
 
@@ -98,7 +98,7 @@ def _counts_from_depths(depths: np.ndarray) -> BranchCounts:
 
 
 def cost_table(parents: ArrayLike) -> dict[str, Cost]:
-    """Operations of each function of this module on one matrix and one right-hand side.
+    """Returns the operations of each function of this module on one matrix and one right-hand side.
 
     Args:
         parents: (n,) parent array.
@@ -110,7 +110,7 @@ def cost_table(parents: ArrayLike) -> dict[str, Cost]:
         "back_cholesky".
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
 
     Source: Featherstone, table 6.6. A dense matrix costs what the unbranched tree costs: D1 = (n^2 - n)/2,
     D2 = (n^3 - n)/6.
@@ -142,25 +142,25 @@ def _back_ltl(counts: BranchCounts) -> Cost:
 
 
 def compare_costs(parents: ArrayLike) -> ForwardCosts:
-    """Predict forward dynamics by RNE + CRB + LTDL against the articulated-body algorithm.
+    """Predicts the costs of forward dynamics by RNE + CRB + LTDL and by the articulated-body algorithm.
 
     Args:
         parents: (n,) expanded parent array.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
 
-    Source: Featherstone, sec. 10.3, table 10.1, for each kinematic tree of n freedoms, with revolute joints and
+    Source: Featherstone, sec. 10.3, table 10.1, for each kinematic tree of n DoFs, with revolute joints and
     optimised code in link coordinates:
         RNE   (93 n - 69) mul + (81 n - 65) add
         CRB   D0 (32 mul + 43 add) + D1 (20 mul + 12 add), on a chain (10 n^2 + 22 n - 32) mul + (6 n^2 + 37 n - 43) add
         ABA   (224 n - 259) mul + (205 n - 248) add
     They give the ratio 2.6 that the 2005 paper states for a chain of 30 links.
-    Differs: summed over separate trees; a tree of one freedom costs RNE and one division both ways, as the ABA row
-    turns negative there.
+    Differs: summed over separate trees; a tree of one DoF costs RNE and one division in both methods, as the ABA row
+    is negative there.
 
-    Note: each freedom counts as a link with a one-freedom joint. This overrates joints of several freedoms, and code in
-    world axes at one origin, which needs no transforms, has lower counts in all rows: a prediction, not a timing.
+    Note: each DoF counts as a link with a one-DoF joint. This overestimates joints of several DoFs, and code in world
+    axes at one origin, which needs no transforms, has lower counts in all rows: a prediction, not a timing.
     """
     parents = check_parents(parents)
     tree, table = branch_counts(parents), cost_table(parents)
@@ -174,7 +174,7 @@ def compare_costs(parents: ArrayLike) -> ForwardCosts:
 
 
 def _tree_sizes(parents: np.ndarray) -> list[int]:
-    """Number of freedoms of each separate tree, that is, of each freedom at the base and what lies beyond it."""
+    """Returns the number of DoFs of each separate tree: a DoF at the base and its descendants."""
     root = np.arange(parents.size)
     for i, parent in enumerate(parents):
         if parent >= 0:
@@ -183,13 +183,13 @@ def _tree_sizes(parents: np.ndarray) -> list[int]:
 
 
 def choose_forward_dynamics(parents: ArrayLike) -> Literal["crb", "aba"]:
-    """The cheaper forward dynamics by `compare_costs`: "crb" (RNE + CRB + LTDL) or "aba"; on equal counts "crb".
+    """Returns the cheaper forward dynamics by `compare_costs`: "crb" (RNE + CRB + LTDL) or "aba"; on equality "crb".
 
     Args:
         parents: (n,) expanded parent array.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     costs = compare_costs(parents)
     return "crb" if costs.crb_total.flops <= costs.aba.flops else "aba"

@@ -1,7 +1,7 @@
 """The factorisations H = L^T L and H = L^T D L, without fill-in.
 
-A reordered Cholesky factorisation: it starts at the leaves, so that eliminating freedom k changes only the entries
-between ancestors of k, and these are in the pattern already. L has the pattern of H's lower triangle.
+This is a reordered Cholesky factorisation: it starts at the leaves, so eliminating DoF k changes only the entries
+between ancestors of k, and these are already in the pattern. L has the pattern of H's lower triangle.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.3.
 """
 
@@ -15,19 +15,19 @@ from featherlane.tree.parent import IntArray, ancestors, check_parents, sparsity
 
 
 def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray:
-    """Factor H = L^T L, L lower triangular with a positive diagonal.
+    """Factors H = L^T L, L lower triangular with a positive diagonal.
 
     Args:
         H: (..., n, n) symmetric positive definite, with the tree's pattern; only that pattern's lower triangle is read.
         parents: (n,) parent array.
-        overwrite: work in the memory of H, a writable float array; what lies off the pattern's lower triangle stays.
+        overwrite: work in the memory of H, a writable float array; entries off the pattern's lower triangle stay.
 
     Returns:
         L, (..., n, n): a new array, zero off the pattern; or, with `overwrite`, H itself.
 
     Raises:
         ValueError: a wrong shape or parent.
-        numpy.linalg.LinAlgError: H is not positive definite; names the freedom.
+        numpy.linalg.LinAlgError: H is not positive definite; names the DoF.
 
     Source: Featherstone, table 6.3 (left).                       Cost: n sqrt, D1 div, D2 (mul + add).
     """
@@ -46,12 +46,12 @@ def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray
 
 
 def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[NDArray, NDArray]:
-    """Factor H = L^T D L, L unit lower triangular, D diagonal.
+    """Factors H = L^T D L, L unit lower triangular, D diagonal.
 
     Args:
         H: (..., n, n) symmetric, with the tree's pattern; only that pattern's lower triangle is read.
         parents: (n,) parent array.
-        overwrite: work in the memory of H, a writable float array; what lies off the pattern's lower triangle stays.
+        overwrite: work in the memory of H, a writable float array; entries off the pattern's lower triangle stay.
 
     Returns:
         L, (..., n, n), and D, (..., n): new arrays, L with its unit diagonal, zero off the pattern. With `overwrite`,
@@ -59,9 +59,9 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
 
     Raises:
         ValueError: a wrong shape or parent.
-        numpy.linalg.LinAlgError: a pivot is zero or not a number; names the freedom.
+        numpy.linalg.LinAlgError: a pivot is zero or NaN; names the DoF.
 
-    Source: Featherstone, table 6.3 (right). Differs: an indefinite H passes as long as no pivot is zero; H is positive
+    Source: Featherstone, table 6.3 (right). Differs: an indefinite H is accepted if no pivot is zero; H is positive
     definite if and only if D > 0.                                Cost: D1 div, D2 (mul + add).
     """
     parents = check_parents(parents)
@@ -82,13 +82,13 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
 
 
 def _eliminate(L: NDArray, path: IntArray, left: NDArray, right: NDArray) -> None:
-    """H_ij -= left_i right_j for each ancestor i and each j at or above i."""
+    """Computes H_ij -= left_i right_j for each ancestor i and each j at or above i."""
     i, j = np.triu_indices(path.size)
     L[..., path[i], path[j]] -= left[..., i] * right[..., j]
 
 
 def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> NDArray:
-    """The array to factor in: H itself, or the lower triangle of its pattern in a new array."""
+    """Returns the array to factor in: H itself, or the lower triangle of its pattern in a new array."""
     array = square_array(H, parents.size, "H")
     if overwrite:
         if array is not H or not array.flags.writeable:

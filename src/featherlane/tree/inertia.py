@@ -15,13 +15,13 @@ from featherlane.model.arguments import count
 
 
 def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
-    """H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
+    """Computes H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
 
     Args:
         inverse_dynamics: maps accelerations (n,) to joint forces (n,), or (..., n) for many worlds, at a fixed position
-            and velocity. The difference cancels what does not depend on the acceleration (gravity, velocity, springs),
-            most exactly where these are zero.
-        n: number of freedoms, 0 or more.
+            and velocity. The difference cancels terms that do not depend on the acceleration (gravity, velocity,
+            springs), most exactly if these are zero.
+        n: number of DoFs, 0 or more.
 
     Returns:
         H, (..., n, n) [kg, kg m, kg m^2], not symmetrised: its asymmetry shows the rounding of the inverse dynamics.
@@ -48,7 +48,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
 
 
 def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> NDArray:
-    """Joint forces for an acceleration, copied: the callable may reuse its result."""
+    """Returns a copy of the joint forces for an acceleration: the callable may reuse its result."""
     forces = np.array(inverse_dynamics(qacc))
     if forces.dtype.kind in "biu":
         forces = forces.astype(np.float64)

@@ -1,11 +1,11 @@
 """Products and substitutions with H and with its factors, along the paths of the tree.
 
-Vectors and matrices: an operand with fewer axes than the matrix holds vectors, (..., n); one with as many or more holds
-columns, (..., n, k). Leading axes broadcast. So (n, n) meets (n,) or (n, k), and (batch, n, n) meets (batch, n), (n,)
-or (batch, n, k).
+An operand with fewer axes than the matrix holds vectors, (..., n); one with as many or more holds columns, (..., n, k).
+Leading axes broadcast. So (n, n) combines with (n,) or (n, k), and (batch, n, n) with (batch, n), (n,) or
+(batch, n, k).
 
-`unit=True` takes the diagonal of L as one without reading it: a factor from `ltdl`. It is needed where `ltdl` overwrote
-H, and saves n multiplications or divisions elsewhere.
+`unit=True` takes the diagonal of L as one without reading it, for a factor from `ltdl`. It is required if `ltdl`
+overwrote H, and otherwise saves n multiplications or divisions.
 
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.5. Differs: results are new arrays; the book's
 in-place order of rows is kept in the substitutions only.
@@ -24,7 +24,7 @@ from featherlane.tree.parent import IntArray, ancestors, check_parents, real_arr
 
 
 def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
-    """x = L y, where x_i = L_ii y_i + sum over ancestors j of L_ij y_j.
+    """Computes x = L y, where x_i = L_ii y_i + sum over ancestors j of L_ij y_j.
 
     Args:
         L: (..., n, n) factor from `ltl` or `ltdl`.
@@ -43,12 +43,12 @@ def mul_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False)
 
 
 def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
-    """x = L^T y: row i adds L_ij y_i to x_j for each ancestor j.
+    """Computes x = L^T y: row i adds L_ij y_i to x_j for each ancestor j.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
     """
     L, paths, y, x, vector = _operands(L, parents, y, "L", "y")
-    # children come after parents, so that x_i holds its own term before they add to it
+    # children come after parents, so x_i has its own term before they add to it
     for i, path in enumerate(paths):
         x[..., i, :] = y[..., i, :] if unit else L[..., i, i, None] * y[..., i, :]
         x[..., path, :] += _column(L, i, path, y)
@@ -56,7 +56,7 @@ def mul_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False
 
 
 def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
-    """y = H x, from the pattern's lower triangle of H: row i serves y_i, and y_j of each ancestor j by symmetry.
+    """Computes y = H x, from the pattern's lower triangle: row i adds to y_i, and by symmetry to y_j of its ancestors.
 
     Args:
         H: (..., n, n) symmetric matrix with the tree's pattern.
@@ -77,7 +77,7 @@ def mul_h(H: ArrayLike, parents: ArrayLike, x: ArrayLike) -> NDArray:
 
 
 def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
-    """x = L^-1 y, from the base outwards: x_i = (y_i - sum over ancestors j of L_ij x_j) / L_ii.
+    """Computes x = L^-1 y, from the base outwards: x_i = (y_i - sum over ancestors j of L_ij x_j) / L_ii.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
     """
@@ -89,7 +89,7 @@ def solve_l(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = Fals
 
 
 def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = False) -> NDArray:
-    """x = L^-T y, from the leaves inwards: x_i = x_i / L_ii, then x_j -= L_ij x_i for each ancestor j.
+    """Computes x = L^-T y, from the leaves inwards: x_i = x_i / L_ii, then x_j -= L_ij x_i for each ancestor j.
 
     Arguments, shapes (..., n) and errors as in `mul_l`.
     """
@@ -103,7 +103,7 @@ def solve_lt(L: ArrayLike, parents: ArrayLike, y: ArrayLike, *, unit: bool = Fal
 
 
 def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Literal["ltl", "ltdl"] = "ltdl") -> NDArray:
-    """x = H^-1 b: factor H, then substitute inwards and outwards.
+    """Computes x = H^-1 b: factors H, then substitutes inwards and outwards.
 
     Args:
         H: (..., n, n) symmetric positive definite, with the tree's pattern.
@@ -115,7 +115,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
         ValueError: a wrong shape, parent or factorization.
         numpy.linalg.LinAlgError: H cannot be factored.
 
-    Source: Featherstone, sec. 6.5. For several right-hand sides over time keep the factor and call the substitutions.
+    Source: Featherstone, sec. 6.5. For several right-hand sides over time, keep the factor and call the substitutions.
     """
     _operands(H, parents, b, "H", "b")
     if factorization == "ltl":
@@ -131,7 +131,7 @@ def solve(H: ArrayLike, parents: ArrayLike, b: ArrayLike, *, factorization: Lite
 def _operands(
     matrix: ArrayLike, parents: ArrayLike, operand: ArrayLike, matrix_name: str, operand_name: str
 ) -> tuple[NDArray, list[IntArray], NDArray, NDArray, bool]:
-    """The matrix, the ancestors, the operand as columns, an array for the result, and whether these are vectors."""
+    """Returns the matrix, the ancestors, the operand as columns, an array for the result, and `vector`."""
     parents = check_parents(parents)
     n = parents.size
     matrix, columns = square_array(matrix, n, matrix_name), real_array(operand, operand_name)
@@ -153,10 +153,10 @@ def _operands(
 
 
 def _row(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
-    """Sum over ancestors j of matrix_ij columns_j."""
+    """Returns the sum over ancestors j of matrix_ij columns_j."""
     return np.sum(matrix[..., i, path, None] * columns[..., path, :], axis=-2)
 
 
 def _column(matrix: NDArray, i: int, path: IntArray, columns: NDArray) -> NDArray:
-    """matrix_ij columns_i for each ancestor j."""
+    """Returns matrix_ij columns_i for each ancestor j."""
     return matrix[..., i, path, None] * columns[..., i, None, :]

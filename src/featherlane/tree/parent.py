@@ -1,4 +1,4 @@
-"""Parent arrays: conventions, expansion to freedoms, and the sets and the pattern they define.
+"""Parent arrays: conventions, expansion to DoFs, and the sets and the pattern that they define.
 
 Convention: 0-based, root = -1, every parent before its children (Featherstone's regular numbering, shifted by one).
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 4.1 (connectivity), sec. 6.4-6.5, table 6.4 (expansion).
@@ -15,7 +15,7 @@ IntArray = NDArray[np.intp]
 
 
 def _integers(values: ArrayLike, name: str) -> IntArray:
-    """A one-dimensional integer array, or a ValueError that names the argument."""
+    """Returns a one-dimensional integer array, or raises a ValueError that names the argument."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -28,7 +28,7 @@ def _integers(values: ArrayLike, name: str) -> IntArray:
 
 
 def check_parents(parents: ArrayLike) -> IntArray:
-    """Check a parent array and return it as a new integer array.
+    """Checks a parent array and returns it as a new integer array.
 
     Args:
         parents: (n,) integers, parents[i] in -1 ... i - 1; -1 is the root (the fixed base).
@@ -49,7 +49,7 @@ def check_parents(parents: ArrayLike) -> IntArray:
 
 
 def from_book(parents: ArrayLike) -> IntArray:
-    """Parent array (n,) in this module's convention from a 1-based one (root = 0), as printed in the book.
+    """Converts a 1-based parent array (root = 0), as printed in the book, to this module's convention, (n,).
 
     Raises:
         ValueError: an entry outside 0 ... i - 1, counted from 1 as in the book.
@@ -63,29 +63,29 @@ def from_book(parents: ArrayLike) -> IntArray:
 
 
 def to_book(parents: ArrayLike) -> IntArray:
-    """The inverse of `from_book`: 1-based parents (n,) with root 0.
+    """Converts a parent array to the book's convention, the inverse of `from_book`: 1-based (n,) with root 0.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     return check_parents(parents) + 1
 
 
 def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
-    """Parent array of the freedoms: a joint of n_i freedoms becomes a chain of n_i.
+    """Returns the parent array of the DoFs: a joint of n_i DoFs becomes a chain of n_i.
 
     Args:
         parents: (nbody,) parent array of the bodies, the base left out. From a MuJoCo model: `body_parentid[1:] - 1`.
-        dofs: (nbody,) number of freedoms n_i of each body's joint. From a MuJoCo model: `body_dofnum[1:]`.
+        dofs: (nbody,) number of DoFs n_i of each body's joint. From a MuJoCo model: `body_dofnum[1:]`.
 
     Returns:
         (sum of dofs,) expanded parent array; for a MuJoCo model its `dof_parentid`.
 
     Raises:
-        ValueError: lengths that differ, a negative number of freedoms, or a bad parent.
+        ValueError: different lengths, a negative number of DoFs, or an invalid parent.
 
-    Source: Featherstone, sec. 6.5, table 6.4. Differs: n_i = 0 (a welded body) is allowed; its children hang on the
-    last freedom above it.
+    Source: Featherstone, sec. 6.5, table 6.4. Differs: n_i = 0 (a welded body) is allowed; its children attach to the
+    last DoF above it.
     """
     parents, counts = check_parents(parents), _integers(dofs, "dofs")
     if counts.size != parents.size:
@@ -96,7 +96,7 @@ def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
         i = int(np.argmax(counts < 0))
         raise ArgumentError(f"dofs[{i}] = {counts[i]}: 0 or more is allowed")
     expanded = np.arange(-1, counts.sum() - 1, dtype=np.intp)
-    # last[i]: the last freedom on the path from the base to body i; last[-1] serves the base
+    # last[i]: the last DoF on the path from the base to body i; last[-1] is the base
     last = np.full(parents.size + 1, -1, dtype=np.intp)
     first = 0
     for i, (parent, count) in enumerate(zip(parents, counts, strict=True)):
@@ -109,7 +109,7 @@ def expand_parents(parents: ArrayLike, dofs: ArrayLike) -> IntArray:
 
 
 def ancestors(parents: IntArray) -> list[IntArray]:
-    """For each freedom its proper ancestors, nearest first: lambda(i), lambda(lambda(i)), ... Trusts `parents`."""
+    """Returns each DoF's proper ancestors, nearest first: lambda(i), lambda(lambda(i)), ...; trusts `parents`."""
     paths: list[IntArray] = []
     for parent in parents:
         above = paths[parent] if parent >= 0 else parents[:0]
@@ -118,49 +118,49 @@ def ancestors(parents: IntArray) -> list[IntArray]:
 
 
 def depth(parents: ArrayLike) -> IntArray:
-    """Depths d_i, (n,): the number of freedoms on the path from the base to i, i counted; 1 at the base.
+    """Returns depths d_i, (n,): the number of DoFs on the path from the base to i, including i; 1 at the base.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     parents = check_parents(parents)
     depths = np.zeros(parents.size + 1, dtype=np.intp)
-    # depths[-1] = 0 serves the base
+    # depths[-1] = 0 is the base
     for i, parent in enumerate(parents):
         depths[i] = depths[parent] + 1
     return depths[:-1]
 
 
 def support(parents: ArrayLike) -> list[IntArray]:
-    """Supports kappa(i), n arrays (d_i,): the freedoms on the path from the base to i, in ascending order, i last.
+    """Returns supports kappa(i), n arrays (d_i,): the DoFs on the path from the base to i, in ascending order, i last.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     return [np.append(path[::-1], i) for i, path in enumerate(ancestors(check_parents(parents)))]
 
 
 def subtree(parents: ArrayLike) -> list[IntArray]:
-    """Subtrees nu(i), n arrays (size,): i and all freedoms beyond it, in ascending order.
+    """Returns subtrees nu(i), n arrays (size,): i and all its descendants, in ascending order.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
     """
     pattern = np.tril(sparsity(parents))
     return [np.flatnonzero(column) for column in pattern.T]
 
 
 def sparsity(parents: ArrayLike) -> NDArray[np.bool_]:
-    """Pattern (n, n) of branch-induced sparsity: True where i supports j or j supports i, or i = j.
+    """Returns the pattern (n, n) of branch-induced sparsity: True if i supports j, j supports i, or i = j.
 
     Raises:
-        ValueError: a wrong parent.
+        ValueError: an invalid parent.
 
     Source: Featherstone, sec. 6.4: H_ij = 0 whenever i and j lie on different branches.
     """
     parents = check_parents(parents)
     pattern = np.eye(parents.size, dtype=bool)
-    # a row is its parent's row and its own diagonal
+    # a row is its parent's row plus its diagonal entry
     for i, parent in enumerate(parents):
         if parent >= 0:
             pattern[i, :i] = pattern[parent, :i]
@@ -168,12 +168,12 @@ def sparsity(parents: ArrayLike) -> NDArray[np.bool_]:
 
 
 def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -> None:
-    """Check that a matrix is symmetric and has the tree's pattern; the other functions trust their caller in this.
+    """Checks that a matrix is symmetric and has the tree's pattern; the other functions do not check this.
 
     Args:
         H: (..., n, n) matrix.
         parents: (n,) parent array.
-        tolerance: what counts as zero, relative to the largest entry of H.
+        tolerance: threshold for zero, relative to the largest entry of H.
 
     Raises:
         ValueError: a wrong shape, an entry off the pattern or an asymmetry; names the entry.
@@ -191,7 +191,7 @@ def check_sparsity(H: ArrayLike, parents: ArrayLike, tolerance: float = 1e-12) -
 
 
 def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
-    """A real array (..., n, n); integers become float64, other real types (also `object`) stay."""
+    """Returns a real array (..., n, n); integers become float64, other real types (also `object`) stay."""
     array = real_array(H, name)
     if array.ndim < 2 or array.shape[-2:] != (n, n):
         raise ArgumentError(f"{name} has shape {array.shape}: (..., {n}, {n}), as parents has {n} entries, is allowed")
@@ -199,7 +199,7 @@ def square_array(H: ArrayLike, n: int, name: str) -> NDArray:
 
 
 def real_array(values: ArrayLike, name: str) -> NDArray:
-    """A real array; integers and booleans become float64."""
+    """Returns a real array; integers and booleans become float64."""
     try:
         array = np.asarray(values)
     except ValueError:

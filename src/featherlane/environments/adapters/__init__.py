@@ -1,14 +1,14 @@
-"""Doors: worlds of a task in the habits of the libraries that learn.
+"""Adapters from `TaskEnv` to the environment interfaces of reinforcement learning libraries.
 
-    tensors.py            `TensorEnv`: PyTorch's tensors on the memory of the observations
+    tensors.py            `TensorEnv`: PyTorch tensors that share the memory of the observations
     stable_baselines3.py  a `VecEnv`
     rsl_rl.py             a `VecEnv` on tensors
     skrl.py               a `Wrapper`
     torchrl.py            an `EnvBase` of batch size [n]
     rllib.py              names for RLlib's environment runners
-    opening.py            what they have in common
+    opening.py            code shared by the adapters
 
-Each is thin, and imports its library when it is imported itself.  Its `make(task, num_envs, ...)` takes a task or a
-name, and the keyword arguments of both the task and `TaskEnv`; its class goes around a `TaskEnv` that is there.
-Gymnasium's own habit needs no door: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
+Each adapter is thin and imports its library on import.  `make(task, num_envs, ...)` takes a task or a task name, and
+the keyword arguments of the task and of `TaskEnv`; the adapter's class wraps an existing `TaskEnv`.
+Gymnasium itself needs no adapter: `gymnasium.make_vec("featherlane/Ant-v5", num_envs=4096)`.
 """

@@ -1,4 +1,4 @@
-"""What doors have in common: the environment behind them, made as a library wants it or checked."""
+"""Shared code of the adapters: creates or checks the `TaskEnv` that an adapter wraps."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from featherlane.model.arguments import instance
 
 
 def missing(library: str, extra: str, error: ImportError) -> InstallationError:
-    """What is raised where a library is not installed."""
+    """Returns the error to raise if a library is not installed."""
     return InstallationError(f"this door needs {library}: pip install 'featherlane[{extra}]' ({error})")
 
 
 def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted: Any) -> TaskEnv:
-    """An environment of a task.
+    """Creates an environment of a task.
 
     Args:
         task: a task, or the name of a registered one.
         num_envs: worlds.
-        settings: keyword arguments of `TaskEnv`, and those of the task where it has a name.
-        wanted: what a library wants where `settings` do not say it.
+        settings: keyword arguments of `TaskEnv`, and of the task if it is given by name.
+        wanted: defaults of the library for keyword arguments that are not in `settings`.
 
     Raises:
-        ModelError: no such task or keyword argument, or one out of range.
+        ModelError: unknown task or keyword argument, or one out of range.
     """
     settings = {**wanted, **settings}
     if isinstance(task, Task):
@@ -37,15 +37,15 @@ def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted
 
 
 def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode), copy: bool = False) -> TaskEnv:
-    """The environment itself, where it suits a library.
+    """Returns the environment after checking that it suits a library.
 
     Args:
         env: the environment.
-        modes: which ways to start worlds anew the library knows.
-        copy: whether it keeps arrays for longer than a step.
+        modes: autoreset modes that the library supports.
+        copy: whether the library keeps arrays for longer than a step.
 
     Raises:
-        ModelError: it is none of ours, or made for others.
+        ModelError: not a `TaskEnv`, or one with unsuitable settings.
     """
     instance("env", env, TaskEnv, "a featherlane.environments.TaskEnv, not wrapped")
     if env.autoreset_mode not in modes:

@@ -1,7 +1,7 @@
-"""rsl_rl: n worlds of a task as its `VecEnv` on tensors.
+"""rsl_rl: n worlds of a task as a `VecEnv` on tensors.
 
-Observations are a TensorDict with one group, "policy".  A world that ends starts at once; `extras["time_outs"]` tells
-ends by the clock, `extras["log"]` the means of the reward's terms.
+Observations are a TensorDict with one group, "policy".  The step that ends an episode also resets its
+world.  `extras["time_outs"]` marks truncations; `extras["log"]` holds the mean of each reward term.
 Source: rsl_rl/env/vec_env.py.
 """
 
@@ -29,19 +29,19 @@ UNLIMITED = int(np.iinfo(np.int64).max)
 
 
 class TaskVecEnv(VecEnv):
-    """A `TaskEnv` as a `VecEnv` on tensors; it starts its worlds when it is made.
+    """Wraps a `TaskEnv` as a `VecEnv` on tensors; the constructor resets all worlds.
 
     Args:
         env: an environment with `autoreset_mode="SameStep"`.
-        device: where tensors lie.
-        seed: of the first world.
+        device: device of the tensors.
+        seed: seed of the first world.
 
     Attributes:
         env: the environment.
-        num_envs, num_actions, max_episode_length, device, cfg: as the library wants them.
+        num_envs, num_actions, max_episode_length, device, cfg: as rsl_rl defines them.
 
     Raises:
-        ModelError: an environment that is none of ours, or starts worlds in another way.
+        ModelError: not a `TaskEnv`, or another autoreset mode.
     """
 
     def __init__(self, env: TaskEnv, device="cpu", seed: int | None = None):
@@ -55,7 +55,7 @@ class TaskVecEnv(VecEnv):
 
     @property
     def episode_length_buf(self):
-        """Actions since each world's start, (n,) int64: the environment's own memory on the CPU."""
+        """Actions since each world's reset, (n,) int64; on the CPU, it shares the environment's memory."""
         return torch.from_numpy(self.env.elapsed).to(self.device)
 
     @episode_length_buf.setter
@@ -63,17 +63,17 @@ class TaskVecEnv(VecEnv):
         self.env.elapsed[:] = lengths.cpu().numpy()
 
     def get_observations(self):
-        """The last observations, {"policy": (n, k)}."""
+        """Returns the last observations, {"policy": (n, k)}."""
         return TensorDict({"policy": self._tensors.observations}, batch_size=[self.num_envs])
 
     def step(self, actions):
-        """One action (n, num_actions) in every world.
+        """Applies one action (n, num_actions) in every world.
 
         Returns:
-            Observations as above, rewards (n,), ends (n,), and extras.
+            Observations as above, rewards (n,), dones (n,), and extras.
 
         Raises:
-            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+            ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
         _, rewards, terminated, truncated, _ = self._tensors.step(actions)
         log = {f"Reward/{name}": value for name, value in self._tensors.mean_terms().items()}
@@ -81,11 +81,11 @@ class TaskVecEnv(VecEnv):
         return self.get_observations(), rewards, terminated | truncated, extras
 
     def close(self) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.env.close()
 
 
 def make(task: Task | str, num_envs: int, device="cpu", seed: int | None = None, **settings: Any) -> TaskVecEnv:
-    """A `VecEnv` of a task with two buffers; settings are those of the task and of `TaskEnv`."""
+    """Creates a `VecEnv` of a task with two observation buffers; settings are those of the task and of `TaskEnv`."""
     env = task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.SAME_STEP, copy=False)
     return TaskVecEnv(env, device, seed)

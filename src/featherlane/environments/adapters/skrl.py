@@ -1,12 +1,12 @@
-"""skrl: n worlds of a task as its `Wrapper` for PyTorch.
+"""skrl: n worlds of a task as a `Wrapper` for PyTorch.
 
-A world that ends starts at once.  `infos["episode"]` holds the means of the reward's terms, which trainers log.
+The step that ends an episode also resets its world.  Trainers log `infos["episode"]`, the mean of each reward term.
 Source: skrl/envs/wrappers/torch/base.py.
 
 Note:
-    Agents with `time_limit_bootstrap` read the value of the next observation, which is that of the new episode here.
-    An environment with `autoreset_mode="NextStep"` hands them the last one, at the price of one transition in each
-    episode that no physics made: from its end to the next start.
+    Agents with `time_limit_bootstrap` use the value of the next observation, which here is that of the new episode.
+    With `autoreset_mode="NextStep"` it is the last observation of the old episode.  Then each episode adds one
+    transition without physics, from its last state to the next reset.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from featherlane.environments.adapters.tensors import TensorEnv
 
 
 class TaskWrapper(Wrapper):
-    """A `TaskEnv` as skrl wraps environments.
+    """Wraps a `TaskEnv` for skrl.
 
     Args:
         env: an environment with `autoreset_mode="SameStep"`, or "NextStep".
-        device: where tensors lie.
+        device: device of the tensors.
 
     Attributes:
         env: the environment.
 
-    The first `reset` starts all worlds, from the seed of `skrl.utils.set_seed` if it was called; later ones return what
-    was seen last, for worlds start by themselves.
+    The first `reset` resets all worlds, with the seed of `skrl.utils.set_seed` if it was called.  Later calls return
+    the last observations, because worlds are reset automatically.
 
     Raises:
-        ModelError: an environment that is none of ours, or one without autoreset.
+        ModelError: not a `TaskEnv`, or one without autoreset.
     """
 
     def __init__(self, env: TaskEnv, device="cpu"):
@@ -54,16 +54,16 @@ class TaskWrapper(Wrapper):
 
     @property
     def observation_space(self):
-        """Of one world."""
+        """The observation space of one world."""
         return self.env.single_observation_space
 
     @property
     def action_space(self):
-        """Of one world."""
+        """The action space of one world."""
         return self.env.single_action_space
 
     def reset(self):
-        """Observations (n, k), and infos."""
+        """Returns observations (n, k), and infos."""
         infos: dict[str, Any] = {}
         if not self._started:
             _, infos = self._tensors.reset(config.torch.key)
@@ -71,31 +71,31 @@ class TaskWrapper(Wrapper):
         return self._tensors.observations, infos
 
     def step(self, actions):
-        """One action (n, nu) in every world.
+        """Applies one action (n, nu) in every world.
 
         Returns:
             observations (n, k), rewards (n, 1), terminations (n, 1), truncations (n, 1), infos.
 
         Raises:
-            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+            ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
         seen, *results, infos = self._tensors.step(actions)
         terms = {f"Reward / {name}": torch.tensor(value) for name, value in self._tensors.mean_terms().items()}
         return seen, *(result[:, None] for result in results), {**infos, "episode": terms}
 
     def state(self) -> None:
-        """None: agents see what there is to see."""
+        """Returns None: there is no state beyond the observations."""
 
     def render(self, *args, **kwargs):
-        """A picture of each world, with `render_mode="rgb_array"`; else None."""
+        """Returns a picture of each world with `render_mode="rgb_array"`, else None."""
         return self.env.render()
 
     def close(self) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.env.close()
 
 
 def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TaskWrapper:
-    """A `Wrapper` of a task with two buffers; settings are those of the task and of `TaskEnv`."""
+    """Creates a `Wrapper` of a task with two observation buffers; settings are those of the task and of `TaskEnv`."""
     env = task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.SAME_STEP, copy=False)
     return TaskWrapper(env, device)

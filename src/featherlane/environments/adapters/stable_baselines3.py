@@ -1,7 +1,7 @@
-"""Stable-Baselines3: n worlds of a task as its `VecEnv`.
+"""Stable-Baselines3: n worlds of a task as a `VecEnv`.
 
-A world that ends starts at once, as a `VecEnv`'s do; its last observation is `infos[i]["terminal_observation"]`, and
-`infos[i]["TimeLimit.truncated"]` tells an end by the clock, after which the library counts on from the value.
+The step that ends an episode also resets its world; the last observation is `infos[i]["terminal_observation"]`.
+`infos[i]["TimeLimit.truncated"]` marks a truncation; the library then bootstraps from the value function.
 Source: stable_baselines3/common/vec_env/base_vec_env.py and dummy_vec_env.py.
 """
 
@@ -25,7 +25,7 @@ except ImportError as error:
 
 
 class TaskVecEnv(VecEnv):
-    """A `TaskEnv` as a `VecEnv`.
+    """Wraps a `TaskEnv` as a `VecEnv`.
 
     Args:
         env: an environment with `autoreset_mode="SameStep"`.
@@ -33,11 +33,11 @@ class TaskVecEnv(VecEnv):
     Attributes:
         env: the environment.
 
-    Attributes and methods that the library asks for are those of the environment, else of its task; all worlds share
-    them, so what differs by world is a field that `env.batch.expand` gives each its own.
+    The library's attribute and method calls go to the environment, else to its task.  All worlds share these; use
+    `env.batch.expand` for a model field that differs by world.
 
     Raises:
-        ModelError: an environment that is none of ours, or starts worlds in another way.
+        ModelError: not a `TaskEnv`, or another autoreset mode.
     """
 
     def __init__(self, env: TaskEnv):
@@ -46,7 +46,7 @@ class TaskVecEnv(VecEnv):
         self._actions: Any = None
 
     def reset(self) -> np.ndarray:
-        """Start all worlds anew, from the seeds of `seed` if it was called.
+        """Resets all worlds, with the seeds of `seed` if it was called.
 
         Returns:
             Observations (n, k).
@@ -59,17 +59,17 @@ class TaskVecEnv(VecEnv):
         return seen
 
     def step_async(self, actions: np.ndarray) -> None:
-        """Take the actions (n, nu) of the step that `step_wait` does."""
+        """Stores the actions (n, nu) for `step_wait`."""
         self._actions = actions
 
     def step_wait(self):
-        """The step.
+        """Applies the stored actions.
 
         Returns:
-            observations (n, k), rewards (n,) float32, ends (n,), and a dict for each world.
+            observations (n, k), rewards (n,) float32, dones (n,), and a dict for each world.
 
         Raises:
-            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+            ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
         seen, rewards, terminated, truncated, infos = self.env.step(self._actions)
         ended = terminated | truncated
@@ -84,7 +84,7 @@ class TaskVecEnv(VecEnv):
         return seen, rewards.astype(np.float32), ended, each
 
     def _each(self, infos: dict[str, Any]) -> list[dict[str, Any]]:
-        """Infos as a dict for each world."""
+        """Converts infos to one dict for each world."""
         each: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for name, values in infos.items():
             if name[:1] != "_" and f"_{name}" in infos:
@@ -93,15 +93,15 @@ class TaskVecEnv(VecEnv):
         return each
 
     def close(self) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.env.close()
 
     def get_images(self):
-        """A picture of each world, or None for each without a render mode."""
+        """Returns a picture of each world, or None for each without a render mode."""
         return self.env.render() or [None] * self.num_envs
 
     def get_attr(self, attr_name: str, indices=None) -> list[Any]:
-        """The value, once for each world asked for.
+        """Returns the attribute's value, once for each world in `indices`.
 
         Raises:
             AttributeError: neither the environment nor its task has it.
@@ -109,7 +109,7 @@ class TaskVecEnv(VecEnv):
         return [getattr(self._owner(attr_name), attr_name)] * len(self._some(indices))
 
     def set_attr(self, attr_name: str, value: Any, indices=None) -> None:
-        """Set it for all worlds.
+        """Sets the attribute for all worlds.
 
         Raises:
             AttributeError: neither the environment nor its task has it.
@@ -119,7 +119,7 @@ class TaskVecEnv(VecEnv):
         setattr(self._owner(attr_name), attr_name, value)
 
     def env_method(self, method_name: str, *method_args, indices=None, **method_kwargs) -> list[Any]:
-        """Call it, once for all worlds.
+        """Calls the method once for all worlds.
 
         Returns:
             The result, once for each world.
@@ -132,7 +132,7 @@ class TaskVecEnv(VecEnv):
         return [getattr(self._owner(method_name), method_name)(*method_args, **method_kwargs)] * self.num_envs
 
     def env_is_wrapped(self, wrapper_class, indices=None) -> list[bool]:
-        """False for each world: nothing wraps one of them."""
+        """Returns False for each world: single worlds cannot be wrapped."""
         return [False] * len(self._some(indices))
 
     def _owner(self, name: str):
@@ -152,5 +152,5 @@ class TaskVecEnv(VecEnv):
 
 
 def make(task: Task | str, num_envs: int, **settings: Any) -> TaskVecEnv:
-    """A `VecEnv` of a task; settings are those of the task and of `TaskEnv`."""
+    """Creates a `VecEnv` of a task; settings are those of the task and of `TaskEnv`."""
     return TaskVecEnv(task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.SAME_STEP))

@@ -1,9 +1,8 @@
-"""`TensorEnv`: worlds of a task in PyTorch's tensors, on the memory that the environment writes.
+"""`TensorEnv`: worlds of a task in PyTorch tensors that share the environment's memory.
 
-With `copy=False` an environment has two buffers of observations in turn: what a policy acted on is there until the
-action after that.  A tensor of the buffer's own kind on the CPU is the buffer, and nothing is copied; what is of
-another kind, or on another device, is converted in one pass.  For libraries other than PyTorch, arrays have
-`__dlpack__`.
+With `copy=False` an environment alternates between two observation buffers, so an observation stays valid until the
+second step after it.  A CPU tensor of the buffer's dtype shares the buffer's memory without a copy; other dtypes and
+devices are converted in one pass.  For libraries other than PyTorch, arrays have `__dlpack__`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ except ImportError as error:
 
 
 class TensorEnv:
-    """A `TaskEnv` whose `reset` and `step` take and return tensors; infos stay as they are.
+    """Wraps a `TaskEnv`: `reset` and `step` take and return tensors; infos are unchanged.
 
     Args:
-        env: the environment, in any of its modes.
-        device: where tensors lie.
-        dtype: of observations and rewards; None: as the environment has them.
+        env: the environment, in any autoreset mode.
+        device: device of the tensors.
+        dtype: dtype of observations and rewards; None: that of the environment.
 
     Attributes:
         env: the environment.
         num_envs, device, dtype: as above.
-        observations: those of the last reset or step, (n, k).
+        observations: observations of the last reset or step, (n, k).
 
     Raises:
-        ModelError: an environment that is none of ours.
+        ModelError: not a `TaskEnv`.
     """
 
     def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
@@ -45,7 +44,7 @@ class TensorEnv:
         self.observations = torch.empty(0)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None):
-        """Start worlds anew, as `TaskEnv.reset` does.
+        """Resets worlds as `TaskEnv.reset` does.
 
         Returns:
             Observations (n, k), and infos.
@@ -55,13 +54,13 @@ class TensorEnv:
         return self.observations, infos
 
     def step(self, actions):
-        """One action (n, nu) in every world.
+        """Applies one action (n, nu) in every world.
 
         Returns:
             Tensors: observations (n, k), rewards (n,), terminations (n,), truncations (n,); and infos.
 
         Raises:
-            ModelError: actions of another shape or kind, or NaN; no world has moved then.
+            ModelError: actions of another shape or type, or NaN; then no world has moved.
         """
         seen, rewards, terminated, truncated, infos = self.env.step(array(actions))
         self.observations = self.tensor(seen)
@@ -69,20 +68,20 @@ class TensorEnv:
         return self.observations, self.tensor(rewards), terminated, truncated, infos
 
     def tensor(self, values: np.ndarray):
-        """A tensor of numbers: their own memory where kind and device are theirs."""
+        """Returns an array as a tensor, without a copy if dtype and device match."""
         return torch.from_numpy(values).to(self.device, self.dtype)
 
     def mean_terms(self) -> dict[str, float]:
-        """Means over all worlds of the terms of the last rewards, by name."""
+        """Returns the mean over all worlds of each term of the last rewards, by name."""
         return {name: float(np.mean(values)) for name, values in self.env.terms.items()}
 
     def close(self) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.env.close()
 
 
 def array(actions):
-    """Actions as an array; a tensor's own memory where it lies on the CPU."""
+    """Returns actions as an array; a CPU tensor is not copied."""
     if not isinstance(actions, torch.Tensor):
         return actions
     actions = actions.detach().cpu()
@@ -90,5 +89,5 @@ def array(actions):
 
 
 def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TensorEnv:
-    """A `TensorEnv` of a task in float32, with two buffers; settings are those of the task and of `TaskEnv`."""
+    """Creates a `TensorEnv` in float32 with two buffers; settings are those of the task and of `TaskEnv`."""
     return TensorEnv(task_env(task, num_envs, settings, copy=False), device)

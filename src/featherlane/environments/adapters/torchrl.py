@@ -1,7 +1,7 @@
 """TorchRL: n worlds of a task as an `EnvBase` of batch size [n].
 
-TorchRL starts worlds itself, by a mask `_reset`, so the environment behind has no autoreset; and it keeps the tensors
-of a rollout until its end, so each observation is an array of its own, whose memory the tensor shares.
+TorchRL resets worlds itself with a mask `_reset`, so the wrapped environment has no autoreset.  TorchRL also keeps the
+tensors of a rollout until its end, so each observation is a new array, and the tensor shares its memory.
 Source: torchrl/envs/common.py.
 """
 
@@ -29,20 +29,20 @@ ENDS = "done", "terminated", "truncated"
 
 
 class TaskEnvBase(EnvBase):
-    """A `TaskEnv` as an `EnvBase`: keys "observation" (n, k), "action" (n, nu), "reward" (n, 1), and the ends (n, 1).
+    """Wraps a `TaskEnv`: keys "observation" (n, k), "action" (n, nu), "reward" (n, 1) and the done flags (n, 1).
 
     Args:
         env: an environment with `autoreset_mode="Disabled"` and `copy=True`.
-        device: where tensors lie.
-        dtype: of observations and rewards.
+        device: device of the tensors.
+        dtype: dtype of observations and rewards.
 
     Attributes:
         env: the environment.
 
-    A world that has ended and is not started goes on, as a rollout wants that breaks when all are done.
+    A world that is done continues until it is reset; rollouts that stop when all worlds are done need this.
 
     Raises:
-        ModelError: an environment that is none of ours, starts worlds by itself, or writes over what it returned.
+        ModelError: not a `TaskEnv`, or one with autoreset or with `copy=False`.
     """
 
     def __init__(self, env: TaskEnv, device="cpu", dtype=torch.float32):
@@ -81,11 +81,11 @@ class TaskEnvBase(EnvBase):
         return TensorDict(values, batch_size=self.batch_size, device=self.device)
 
     def close(self, *, raise_if_closed: bool = True) -> None:
-        """Free what drew pictures."""
+        """Frees the renderer."""
         self.env.close()
         super().close(raise_if_closed=raise_if_closed)
 
 
 def make(task: Task | str, num_envs: int, device="cpu", **settings: Any) -> TaskEnvBase:
-    """An `EnvBase` of a task in float32; settings are those of the task and of `TaskEnv`."""
+    """Creates an `EnvBase` of a task in float32; settings are those of the task and of `TaskEnv`."""
     return TaskEnvBase(task_env(task, num_envs, settings, autoreset_mode=AutoresetMode.DISABLED), device)

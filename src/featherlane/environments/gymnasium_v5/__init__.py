@@ -1,7 +1,7 @@
-"""Gymnasium's MuJoCo tasks, version 5: the same models, keyword arguments, spaces, rewards, ends and starts.
+"""Gymnasium's MuJoCo tasks, version 5: same models, arguments, spaces, rewards, terminations and initial states.
 
-One file each.  The models are read from the installed Gymnasium; the numbers of the rewards are its defaults.
-Source: Gymnasium, envs/mujoco/*_v5.py, whose results each task repeats to rounding (tests/environments).
+Each task has one file.  Models are read from the installed Gymnasium; reward weights are its defaults.
+Source: Gymnasium, envs/mujoco/*_v5.py; each task's results match to rounding (tests/environments).
 """
 
 from featherlane.environments.gymnasium_v5.ant import Ant

@@ -1,4 +1,4 @@
-"""Ant-v5: four legs that run along x."""
+"""Ant-v5: a four-legged robot runs along x."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, finit
 
 @dataclass(kw_only=True)
 class Ant(HealthyTask):
-    """Run forward; being at a healthy height is paid, controls and clipped contact forces cost."""
+    """Rewards forward velocity and a healthy height; penalizes controls and clipped contact forces."""
 
     xml_file: str = "ant.xml"
     frame_skip: int = 5
@@ -37,7 +37,7 @@ class Ant(HealthyTask):
         self.main = worlds.model.body(self.main_body).id
 
     def forces(self, worlds) -> np.ndarray:
-        """Contact forces on each body but the world's, clipped, (n, 6 (nbody - 1))."""
+        """Returns the clipped contact forces on each body except the world, (n, 6 (nbody - 1))."""
         return np.clip(self.contact_forces(worlds)[:, 6:], *self.contact_force_range)
 
     def observation(self, worlds):
@@ -49,7 +49,7 @@ class Ant(HealthyTask):
         return worlds.xpos[:, self.main, :2].copy()
 
     def healthy(self, worlds) -> np.ndarray:
-        """Neither down nor in the air, and all numbers finite, (n,) bool."""
+        """Returns which worlds have a torso height within range and finite states, (n,) bool."""
         low, high = self.healthy_z_range
         height = worlds.qpos[:, 2]
         return (low <= height) & (height <= high) & finite(worlds)

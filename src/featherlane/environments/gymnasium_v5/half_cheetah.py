@@ -1,4 +1,4 @@
-"""HalfCheetah-v5: a planar runner that is paid for speed."""
+"""HalfCheetah-v5: a planar robot runs along x."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, square
 
 @dataclass(kw_only=True)
 class HalfCheetah(MujocoTask):
-    """Run forward; controls cost, and nothing is an end."""
+    """Rewards forward velocity and penalizes controls; it never terminates."""
 
     xml_file: str = "half_cheetah.xml"
     frame_skip: int = 5

@@ -1,4 +1,4 @@
-"""Hopper-v5: one leg in a plane that hops without falling."""
+"""Hopper-v5: a planar one-legged robot hops along x."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, si
 
 @dataclass(kw_only=True)
 class Hopper(PlanarWalker):
-    """Hop forward; numbers out of range end an episode, too."""
+    """Rewards hopping forward; state values out of range also terminate the episode."""
 
     xml_file: str = "hopper.xml"
     default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: side_view(3.0))
@@ -26,7 +26,7 @@ class Hopper(PlanarWalker):
     reward_threshold = 3800.0
 
     def healthy(self, worlds) -> np.ndarray:
-        """Upright, high enough, and no number out of range, (n,) bool."""
+        """Returns which worlds are upright, high enough and have all state values in range, (n,) bool."""
         low, high = self.healthy_state_range
         numbers = between(low, worlds.qpos[:, 2:], high).all(axis=1) & between(low, worlds.qvel, high).all(axis=1)
         return super().healthy(worlds) & numbers

@@ -1,4 +1,4 @@
-"""Humanoid-v5: a humanoid that walks along x."""
+"""Humanoid-v5: a humanoid walks along x."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, MujocoTask, between, place, squares
 
-ROOT = 6  # dofs of the free joint, which nothing drives
+ROOT = 6  # DoFs of the free joint, which are not actuated
 
 
 @dataclass(kw_only=True)
 class HumanoidTask(MujocoTask):
-    """What both humanoid tasks see: the state, inertias and velocities of bodies, forces of actuators and contacts.
+    """Defines the observation of both humanoid tasks: state, body inertias and velocities, actuator and contact forces.
 
     Attributes:
-        solver: "newton" goes to the minimum; "model" takes what the file names: PGS, which its 50 sweeps end about 1e-4
-            away from it, in Gymnasium as here, and which takes up to four times as long.
+        solver: "newton" converges to the minimum; "model" uses the file's solver, PGS.  Its 50 iterations stop
+            about 1e-4 away from the minimum, in Gymnasium as here, and take up to four times as long.
     """
 
     frame_skip: int = 5
@@ -55,12 +55,12 @@ class HumanoidTask(MujocoTask):
         seen, skipped = {"qpos": worlds.qpos[:, hidden:], "qvel": worlds.qvel}, {"cinert": 10, "cvel": 6, "cfrc_ext": 6}
         for name in self.seen:
             values = self.contact_forces(worlds) if name == "cfrc_ext" else getattr(worlds, name)
-            # without the world's, without the root's
+            # without the world body's values and without the root's DoFs
             seen[name] = values.reshape(worlds.nworld, -1)[:, skipped.get(name, ROOT) :]
         return seen
 
     def contact_cost(self, worlds, weight: float, least_and_most: tuple[float, float]) -> np.ndarray:
-        """Weighted square of all contact forces, clipped, (n,)."""
+        """Returns the weighted, clipped sum of squares of all contact forces, (n,)."""
         return np.clip(weight * squares(self.contact_forces(worlds)), *least_and_most)
 
     def start(self, worlds, ids, random):
@@ -68,13 +68,13 @@ class HumanoidTask(MujocoTask):
 
 
 def from_the_side(height: float) -> dict[str, Any]:
-    """A camera that follows the torso."""
+    """Returns a camera that follows the torso."""
     return {"trackbodyid": 1, "distance": 4.0, "lookat": np.array((0.0, 0.0, height)), "elevation": -20.0}
 
 
 @dataclass(kw_only=True)
 class Humanoid(HumanoidTask, HealthyTask):
-    """Walk forward; being upright is paid, controls and contact forces cost."""
+    """Rewards forward velocity and an upright posture; penalizes controls and contact forces."""
 
     xml_file: str = "humanoid.xml"
     default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: from_the_side(2.0))
@@ -87,7 +87,7 @@ class Humanoid(HumanoidTask, HealthyTask):
     name = "Humanoid-v5"
 
     def mass_center(self, worlds) -> np.ndarray:
-        """Centre of mass over the floor, (n, 2) [m]."""
+        """Returns the horizontal position of the centre of mass, (n, 2) [m]."""
         mass = worlds.model.body_mass
         return (worlds.xipos[:, :, :2] * mass[:, None]).sum(axis=1) / mass.sum()
 
@@ -95,7 +95,7 @@ class Humanoid(HumanoidTask, HealthyTask):
         return self.mass_center(worlds)
 
     def healthy(self, worlds) -> np.ndarray:
-        """Upright, (n,) bool."""
+        """Returns which worlds are upright, (n,) bool."""
         return between(self.healthy_z_range[0], worlds.qpos[:, 2], self.healthy_z_range[1])
 
     def reward(self, worlds, actions, before):

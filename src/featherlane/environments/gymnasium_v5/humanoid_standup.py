@@ -1,4 +1,4 @@
-"""HumanoidStandup-v5: a humanoid that lies on its back and gets up."""
+"""HumanoidStandup-v5: a humanoid that lies on its back stands up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from featherlane.environments.gymnasium_v5.mujoco_task import squares
 
 @dataclass(kw_only=True)
 class HumanoidStandup(HumanoidTask):
-    """Height of the torso is paid, controls and impacts cost.
+    """Rewards the torso's height; penalizes controls and impacts.
 
     Note:
-        `uph_cost_weight` changes nothing, in Gymnasium as here.
+        `uph_cost_weight` has no effect, in Gymnasium as here.
     """
 
     xml_file: str = "humanoidstandup.xml"
@@ -37,7 +37,7 @@ class HumanoidStandup(HumanoidTask):
         }
 
     def info(self, worlds, terms, before):
-        told = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium does not tell it
+        told = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it
         return super().info(worlds, told, before)
 
     def start_info(self, worlds):

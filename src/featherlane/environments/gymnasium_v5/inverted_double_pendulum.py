@@ -1,4 +1,4 @@
-"""InvertedDoublePendulum-v5: two poles on a cart that are kept upright."""
+"""InvertedDoublePendulum-v5: a cart balances a double pendulum."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask
 
-MOST = 10.0  # velocities and the force of the rail's ends are seen clipped to this
-LOWEST = 1.0  # height of the tip [m]
+MOST = 10.0  # observed velocities and constraint forces are clipped to this
+LOWEST = 1.0  # least height of the tip [m]
 
 
 @dataclass(kw_only=True)
 class InvertedDoublePendulum(MujocoTask):
-    """Each step with the tip up is paid; distance from the middle and velocities cost."""
+    """Rewards each step with the tip up; penalizes distance from the middle and velocities."""
 
     xml_file: str = "inverted_double_pendulum.xml"
     frame_skip: int = 5
@@ -24,7 +24,7 @@ class InvertedDoublePendulum(MujocoTask):
     name = "InvertedDoublePendulum-v5"
     reward_threshold = 9100.0
     fields = ("site_xpos", "qfrc_constraint")
-    forward_at_start = False  # `started` sees to what is seen
+    forward_at_start = False  # `started` computes the derived fields that are observed
 
     def prepare(self, worlds):
         super().prepare(worlds)
@@ -34,7 +34,7 @@ class InvertedDoublePendulum(MujocoTask):
         self.limited = model.jnt_limited.astype(bool)
 
     def started(self, worlds, ids):
-        """The rail's ends push from the start where a cart is there; elsewhere nothing does."""
+        """Computes the constraint forces of the initial state; without a joint at its limit they are zero."""
         super().started(worlds, ids)
         low, high = self.reach
         at = worlds.qpos.take(ids, 0)

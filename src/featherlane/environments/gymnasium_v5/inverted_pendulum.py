@@ -1,4 +1,4 @@
-"""InvertedPendulum-v5: a pole on a cart that is kept upright."""
+"""InvertedPendulum-v5: a cart balances a pole."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, finite
 
-STEEPEST = 0.2  # angle of the pole [rad]
+STEEPEST = 0.2  # greatest angle of the pole [rad]
 
 
 @dataclass(kw_only=True)
 class InvertedPendulum(MujocoTask):
-    """Each step with the pole up is paid."""
+    """Rewards each step with the pole up."""
 
     xml_file: str = "inverted_pendulum.xml"
     frame_skip: int = 2

@@ -1,4 +1,4 @@
-"""What Gymnasium's MuJoCo tasks have in common: where their models are, noise at the start, costs, cameras."""
+"""Base class of Gymnasium's MuJoCo tasks: model files, noise of the initial state, costs, cameras."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ASSETS = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 @dataclass(kw_only=True)
 class MujocoTask(Task):
-    """A task of Gymnasium's; its fields are the keyword arguments there.
+    """A Gymnasium task; its fields are the keyword arguments of Gymnasium's environment.
 
     Attributes:
         xml_file: the model: a file of Gymnasium's assets, or a path that begins with ".", "/" or "~".
-        frame_skip: time steps for each action.
-        default_camera_config, camera_id, camera_name, width, height, max_geom, visual_options: how it is drawn.
-        derived: "gymnasium": as there; "fresh": after one more forward pass, which does away with the lag.
+        frame_skip: time steps per action.
+        default_camera_config, camera_id, camera_name, width, height, max_geom, visual_options: rendering options.
+        derived: "gymnasium": derived fields lag as in Gymnasium; "fresh": one more forward pass removes the lag.
     """
 
     xml_file: str
@@ -41,7 +41,7 @@ class MujocoTask(Task):
     visual_options: Mapping[int, bool] | None = None
     derived: str = "gymnasium"
 
-    # not keyword arguments of the task, but facts of it
+    # attributes of the task, not keyword arguments
     name: ClassVar[str]
     limit: ClassVar[int] = 1000
     reward_threshold: ClassVar[float | None] = None
@@ -54,7 +54,7 @@ class MujocoTask(Task):
     def prepare(self, worlds: Batch) -> None:
         self.init_qpos = np.array(worlds.model.qpos0, np.float64)
         self.unmoved = np.ones(worlds.nworld, bool)
-        self.velocity: Any = None  # what `reward` finds, where it does
+        self.velocity: Any = None  # set by `reward`, if it computes a velocity
 
     def act(self, worlds: Batch, actions: np.ndarray, ids: np.ndarray | None) -> None:
         super().act(worlds, actions, ids)
@@ -64,20 +64,20 @@ class MujocoTask(Task):
         self.unmoved[ids] = True
 
     def contact_forces(self, worlds: Batch) -> np.ndarray:
-        """`cfrc_ext` as rows (n, 6 nbody); Gymnasium computes it in steps only, so that it is zero after a reset."""
+        """Returns `cfrc_ext` as rows (n, 6 nbody); zero after a reset, because Gymnasium computes it only in steps."""
         forces = worlds.cfrc_ext.reshape(worlds.nworld, -1)
         if self.derived == "gymnasium" and self.unmoved.any():
             return np.where(self.unmoved[:, None], 0.0, forces)
         return forces
 
     def info(self, worlds: Batch, terms: Mapping[str, np.ndarray], before: Any) -> dict[str, np.ndarray]:
-        """Where each world is, how fast if `reward` has found that (`velocity`, along x or (n, 2)), and the terms."""
+        """Returns each world's position, its velocity if `reward` computed it (along x or (n, 2)), and the terms."""
         along = () if self.velocity is None else np.atleast_2d(self.velocity.T)
         told = dict(zip(("x_velocity", "y_velocity"), along, strict=False))
         return {**self.start_info(worlds), **told, **super().info(worlds, terms, before)}
 
     def around_start(self, worlds: Batch, ids: np.ndarray, random: RandomStreams, scale: float, normal: bool) -> None:
-        """Positions near the model's, velocities near zero, of the uniform or the normal distribution."""
+        """Samples positions near the model's and velocities near zero, from a uniform or a normal distribution."""
         nq, nv = worlds.qpos.shape[1], worlds.qvel.shape[1]
         if normal:
             moved, velocity = random.uniform(ids, -scale, scale, nq), scale * random.normal(ids, nv)
@@ -90,13 +90,13 @@ class MujocoTask(Task):
 
 @dataclass(kw_only=True)
 class HealthyTask(MujocoTask):
-    """A task in which being healthy is paid, and being otherwise is an end."""
+    """A task that rewards healthy worlds and by default terminates unhealthy ones."""
 
     healthy_reward: float = 1.0
     terminate_when_unhealthy: bool = True
 
     def healthy(self, worlds: Batch) -> np.ndarray:
-        """Which worlds are, (n,) bool."""
+        """Returns which worlds are healthy, (n,) bool."""
         raise MissingMethodError(f"{type(self).__name__} has no healthy")
 
     def terminated(self, worlds: Batch) -> np.ndarray | None:
@@ -104,34 +104,34 @@ class HealthyTask(MujocoTask):
         return ~self.is_healthy if self.terminate_when_unhealthy else None
 
     def survival(self) -> np.ndarray:
-        """What the worlds are paid that `terminated` has found healthy, (n,)."""
+        """Returns the reward of the worlds that `terminated` found healthy, (n,)."""
         return self.is_healthy * self.healthy_reward
 
 
 def place(worlds: Batch) -> dict[str, np.ndarray]:
-    """Where the root is on the floor, for infos [m]."""
+    """Returns the root's horizontal position for infos [m]."""
     x, y = worlds.qpos[:, 0], worlds.qpos[:, 1]
     return {"x_position": x, "y_position": y, "distance_from_origin": norms(worlds.qpos[:, :2])}
 
 
 def squares(values: np.ndarray) -> np.ndarray:
-    """Sum of the squares of each world's numbers, (n,)."""
+    """Returns the sum of squares of each world's values, (n,)."""
     rows = values.reshape(len(values), -1)
     return np.add.reduce(rows * rows, axis=1)
 
 
 def norms(values: np.ndarray) -> np.ndarray:
-    """Euclidean norms of vectors (n, k), (n,)."""
+    """Returns the Euclidean norms of vectors (n, k), (n,)."""
     return np.sqrt(squares(values))
 
 
 def finite(worlds: Batch) -> np.ndarray | bool:
-    """Which worlds have finite numbers only, (n,) bool; True for all, which their sum tells."""
+    """Returns which worlds have only finite states, (n,) bool, or True if the sum of all states is finite."""
     if math.isfinite(np.add.reduce(worlds.qpos, axis=None) + np.add.reduce(worlds.qvel, axis=None)):
         return True
     return np.isfinite(worlds.qpos).all(axis=1) & np.isfinite(worlds.qvel).all(axis=1)
 
 
 def between(low: float, values: np.ndarray, high: float) -> np.ndarray:
-    """Where low < values < high."""
+    """Returns whether low < values < high, elementwise."""
     return (low < values) & (values < high)

@@ -1,9 +1,9 @@
-"""Where bodies are, by MuJoCo's order of operations and the sines of the C library: to the bits of `mj_kinematics`.
+"""Body positions with MuJoCo's order of operations and the C library's sines: bitwise equal to `mj_kinematics`.
 
-The engine's frames differ from MuJoCo's by rounding: it fuses products and sums, its sines are its own (the cosine of
-one angle in four is the C library's neighbour), and next to length 1 it normalises quaternions by a series.  Its bits
-are the same on every machine; these here are those of MuJoCo beside it, for what is seen first of a chain of hinges.
-Source: MuJoCo, `mj_kinematics`; the order of sums of four is that of version 4, found by trial.
+The engine's frames differ from MuJoCo's by rounding: it fuses products and sums, uses its own sine (the cosine of one
+angle in four is one ulp off the C library's), and normalises quaternions near length 1 by a series.  The engine's
+results are the same on every machine.  These here equal MuJoCo's on the same machine, for the first observation of a
+chain of hinges.  Source: MuJoCo, `mj_kinematics`; the order of sums of four in version 4 was found by trial.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from featherlane.model import Model
 from featherlane.model.enums import HINGE, SLIDE
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0])
-NEAR_UNIT = 1e-15  # a quaternion this close to length 1 is left as it is
+NEAR_UNIT = 1e-15  # a quaternion this close to length 1 is not normalised
 
 
 def chain(model: Model, body: int) -> list[int] | None:
-    """Bodies from the world's child to this one; None where more than slides and, after them, hinges move them.
+    """Returns the bodies from the world's child to this one; None unless they move by slides followed by hinges only.
 
-    Hinges turn about their body's origin.
+    Hinges must rotate about their body's origin.
     """
     bodies, turned = [], False
     while body:
@@ -39,7 +39,7 @@ def chain(model: Model, body: int) -> list[int] | None:
 
 
 def position(model: Model, bodies: list[int], qpos: np.ndarray) -> np.ndarray:
-    """Of the last body of a chain, for states (n, nq), (n, 3) [m]."""
+    """Returns the position of a chain's last body for states (n, nq), (n, 3) [m]."""
     at, quat = np.zeros((len(qpos), 3)), np.tile(UNIT, (len(qpos), 1))
     for k, b in enumerate(bodies):
         offset = model.body_pos[b].astype(float)
@@ -56,14 +56,14 @@ def position(model: Model, bodies: list[int], qpos: np.ndarray) -> np.ndarray:
 
 
 def _rotation(axis: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    """Quaternions of turns about an axis."""
+    """Returns the quaternions of rotations about an axis."""
     half = (0.5 * angle).tolist()
     sine, cosine = np.array([math.sin(x) for x in half]), np.array([math.cos(x) for x in half])
     return np.stack([cosine, *(axis[:, None] * sine)], axis=1)
 
 
 def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a b."""
+    """Returns the quaternion product a b."""
     aw, ax, ay, az = a.T
     bw, bx, by, bz = b.T
     w, x = (aw * bw - ax * bx) - (ay * by + az * bz), (aw * bx + ax * bw) + (ay * bz - az * by)
@@ -79,7 +79,7 @@ def _normalised(quat: np.ndarray) -> np.ndarray:
 
 
 def _turned(quat: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The rotation matrix times a vector."""
+    """Returns the rotation matrix of `quat` times a vector."""
     w, x, y, z = quat.T
     ww, xx, yy, zz = w * w, x * x, y * y, z * z
     rows = (

@@ -1,4 +1,4 @@
-"""What the hopper and the walker have in common: legs in a plane that go forward and stay upright."""
+"""Base class of Hopper and Walker2d: planar legged robots that move forward and stay upright."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.mujoco_task import HealthyTask, between, squares
 
-FASTEST = 10.0  # velocities are seen clipped to this [m/s, rad/s]
+FASTEST = 10.0  # observed velocities are clipped to this [m/s, rad/s]
 
 
 def side_view(distance: float) -> dict[str, Any]:
-    """A camera that follows the thigh, from a distance [m]."""
+    """Returns a camera that follows the thigh at a distance [m]."""
     return {"trackbodyid": 2, "distance": distance, "lookat": np.array((0.0, 0.0, 1.15)), "elevation": -20.0}
 
 
 @dataclass(kw_only=True)
 class PlanarWalker(HealthyTask):
-    """Go forward; being upright is paid, controls cost."""
+    """Rewards forward velocity and an upright posture; penalizes controls."""
 
     frame_skip: int = 4
     forward_reward_weight: float = 1.0
@@ -37,7 +37,7 @@ class PlanarWalker(HealthyTask):
         return worlds.qpos[:, 0].copy()
 
     def healthy(self, worlds) -> np.ndarray:
-        """Upright, and at a height within its range, (n,) bool."""
+        """Returns which worlds are upright with a height within range, (n,) bool."""
         return between(self.healthy_z_range[0], worlds.qpos[:, 1], self.healthy_z_range[1]) & between(
             self.healthy_angle_range[0], worlds.qpos[:, 2], self.healthy_angle_range[1]
         )

@@ -1,4 +1,4 @@
-"""Pusher-v5: an arm that pushes a cylinder to a goal."""
+"""Pusher-v5: an arm pushes a cylinder to a goal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
 
-ARM = 7  # joints
-CLEAR = 0.17  # the cylinder starts farther than this from the goal [m]
+ARM = 7  # number of the arm's joints
+CLEAR = 0.17  # least initial distance of the cylinder from the goal [m]
 
 
 @dataclass(kw_only=True)
 class Pusher(MujocoTask):
-    """Distances from the tip to the cylinder and from it to the goal cost, and so do controls."""
+    """Penalizes the distances tip to cylinder and cylinder to goal, and controls."""
 
     xml_file: str = "pusher_v5.xml"
     frame_skip: int = 5

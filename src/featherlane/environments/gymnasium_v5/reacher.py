@@ -11,13 +11,13 @@ import numpy as np
 from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, norms, squares
 from featherlane.environments.gymnasium_v5.plain_frames import chain, position
 
-RADIUS = 0.2  # the target lies within it [m]
-ROUNDING = 1e-15  # what bodies are apart for other orders of operations, at most [m]
+RADIUS = 0.2  # radius around the origin that contains the target [m]
+ROUNDING = 1e-15  # greatest difference of body positions between orders of operations [m]
 
 
 @dataclass(kw_only=True)
 class Reacher(MujocoTask):
-    """Distance from the target and controls cost."""
+    """Penalizes the distance from the target and controls."""
 
     xml_file: str = "reacher.xml"
     frame_skip: int = 2
@@ -51,9 +51,9 @@ class Reacher(MujocoTask):
         }
 
     def to_target(self, worlds) -> np.ndarray:
-        """From the target to the tip, (n, 3) [m]."""
+        """Returns the vector from the target to the tip, (n, 3) [m]."""
         tip = worlds.xpos[:, self.tip]
-        if self.unmoved.any():  # seen first, to Gymnasium's bits; another place was set by hand
+        if self.unmoved.any():  # the first observation is bitwise Gymnasium's, unless the user set another state
             same = self.unmoved[:, None] & (np.abs(self.first_tip - tip) < ROUNDING)
             tip = np.where(same, self.first_tip, tip)
         return tip - worlds.xpos[:, self.target]

@@ -1,4 +1,4 @@
-"""Swimmer-v5: three links in a viscous plane that are paid for speed."""
+"""Swimmer-v5: a planar three-link robot swims in a viscous fluid."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from featherlane.environments.gymnasium_v5.mujoco_task import MujocoTask, place,
 
 @dataclass(kw_only=True)
 class Swimmer(MujocoTask):
-    """Swim along x; controls cost, and nothing is an end."""
+    """Rewards swimming along x and penalizes controls; it never terminates."""
 
     xml_file: str = "swimmer.xml"
     frame_skip: int = 4

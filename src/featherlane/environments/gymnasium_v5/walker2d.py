@@ -1,4 +1,4 @@
-"""Walker2d-v5: two legs in a plane that walk without falling."""
+"""Walker2d-v5: a planar two-legged robot walks along x."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featherlane.environments.gymnasium_v5.planar_walker import PlanarWalker, si
 
 @dataclass(kw_only=True)
 class Walker2d(PlanarWalker):
-    """Walk forward, neither down nor in the air."""
+    """Rewards walking forward with the torso's height and angle within range."""
 
     xml_file: str = "walker2d_v5.xml"
     default_camera_config: Mapping[str, Any] | None = field(default_factory=lambda: side_view(4.0))

@@ -1,14 +1,14 @@
-"""Tasks of our own on the bundled robots, one file each.
+"""Featherlane's tasks on the bundled robots, one file each.
 
     options.py          options, checked when a task is made
-    robot.py            `RobotTask`: servos that follow actions, weights of a reward's terms, domain randomisation
-    randomization.py    fields of the model that each world draws anew
-    rotation.py         vectors in the frame of a body
-    terrain.py          rough ground, each world's own
-    locomotion.py       `VelocityTask`: what walkers have in common
-    arm.py              `ArmTask`: what tasks of the arm have in common
+    robot.py            `RobotTask`: servo targets from actions, weighted reward terms, domain randomization
+    randomization.py    domain randomization: model fields that are sampled for each world
+    rotation.py         vectors in a body's frame
+    terrain.py          rough ground, a different tile for each world
+    locomotion.py       `VelocityTask`: base class of the walking tasks
+    arm.py              `ArmTask`: base class of the arm tasks
 
-docs/tasks.md says what each observes, pays and ends.
+docs/tasks.md documents observations, rewards and terminations of each task.
 """
 
 from featherlane.environments.tasks.arm_push import ArmPush

@@ -1,4 +1,4 @@
-"""What tasks of the arm have in common: seven servos whose targets move at a bounded rate, and a goal."""
+"""Base class of the arm tasks: seven servos whose targets move at a bounded rate, and a goal."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
-ARM = 7  # joints
-SHOULDER = np.array([0.0, 0.0, 0.34])  # where the arm turns [m]
+ARM = 7  # number of joints
+SHOULDER = np.array([0.0, 0.0, 0.34])  # position of the arm's shoulder [m]
 
 
 @dataclass(kw_only=True)
 class ArmTask(RobotTask):
-    """An action of 1 moves a servo's target at the greatest rate; its joint follows.
+    """An action of 1 moves a servo's target at the greatest rate; the servo drives its joint to the target.
 
     Attributes:
         rate: greatest angular velocity of the targets [rad/s].
-        start_noise: greatest deviation of joints from the posture at the start [rad].
-        reached: distance from the goal within which it counts as reached [m].
+        start_noise: greatest deviation of joints from the initial posture [rad].
+        reached: distance from the goal within which the goal counts as reached [m].
 
-    The others are those of `RobotTask`.
+    The other attributes are those of `RobotTask`.
     """
 
     rate: float = 3.0
@@ -35,8 +35,8 @@ class ArmTask(RobotTask):
     reached: float = 0.03
     camera_name: str | None = "near"
 
-    # not keyword arguments of the task, but facts of it
-    posture: ClassVar[tuple[float, ...]]  # of the joints at the start [rad]
+    # attributes of the task, not keyword arguments
+    posture: ClassVar[tuple[float, ...]]  # initial joint angles [rad]
     fields = ("site_xpos",)
     robot = "arm"
 
@@ -60,7 +60,7 @@ class ArmTask(RobotTask):
         return worlds.ctrl[at] + self.rate * self.dt * self.action[at]
 
     def goal(self, worlds: Batch) -> np.ndarray:
-        """Where the goal is, (n, 3) [m]: that of the mocap body."""
+        """Returns the goal's position, (n, 3) [m]: that of the mocap body."""
         return worlds.mocap_pos[:, 0]
 
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
@@ -80,11 +80,11 @@ class ArmTask(RobotTask):
         worlds.mocap_pos[ids, 0] = self.draw_goals(worlds, ids, random)
 
     def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
-        """Goals of the worlds `ids`, (len(ids), 3) [m]."""
+        """Returns goals for the worlds `ids`, (len(ids), 3) [m]."""
         raise MissingMethodError(f"{type(self).__name__} has no draw_goals")
 
     def distance(self, worlds: Batch) -> np.ndarray:
-        """From the goal, (n,) [m]."""
+        """Returns the distance from the goal, (n,) [m]."""
         raise MissingMethodError(f"{type(self).__name__} has no distance")
 
     def info(self, worlds: Batch, terms, before) -> dict[str, np.ndarray]:
@@ -93,5 +93,5 @@ class ArmTask(RobotTask):
 
 
 def length(vector: np.ndarray) -> np.ndarray:
-    """Euclidean length of each row, (n,)."""
+    """Returns the Euclidean length of each row, (n,)."""
     return np.sqrt(np.square(vector).sum(axis=1))

@@ -14,26 +14,26 @@ from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
-RADIUS, HALF_HEIGHT = 0.06, 0.04  # of the puck [m]
-CLOSE = 0.06  # a puck this far from its goal is paid 1/e for being close [m]
-BEHIND = RADIUS + 0.02  # from the puck's middle to the hand that pushes it [m]
-OVER = 0.12  # a hand on the side of the goal is drawn to this much above where it is to push: over the puck [m]
-LOST = 0.85  # a puck farther than this from the arm's base is out of reach [m]
+RADIUS, HALF_HEIGHT = 0.06, 0.04  # dimensions of the puck [m]
+CLOSE = 0.06  # distance of puck and goal at which the reward term `close` is 1/e [m]
+BEHIND = RADIUS + 0.02  # distance between the puck's centre and the pushing hand [m]
+OVER = 0.12  # a hand on the goal's side of the puck aims up to this far above its pushing position, over the puck [m]
+LOST = 0.85  # a puck farther than this from the arm's base counts as out of reach [m]
 
 
 @dataclass(kw_only=True)
 class ArmPush(ArmTask):
     """The arm pushes a puck of 0.5 kg to a goal on the floor.
 
-    A hand that stands on the puck's far side pushes it towards the goal.  So the hand is drawn there, over the puck
-    where it comes from the side of the goal.
+    The hand can push the puck towards the goal from the puck's far side.  A reward term attracts the hand to that
+    side, and over the puck if the hand is on the goal's side.
 
     Attributes:
-        puck_range, goal_range: least and greatest distance from the arm's base at the start, of the puck and of its
+        puck_range, goal_range: least and greatest initial distance from the arm's base, of the puck and of its
             goal [m].
-        spread: greatest angle of both from straight ahead [rad].
+        spread: greatest angle of both to the forward direction [rad].
 
-    The others are those of `ArmTask`.
+    The other attributes are those of `ArmTask`.
     """
 
     puck_range: tuple[float, float] = (0.45, 0.6)
@@ -72,7 +72,7 @@ class ArmPush(ArmTask):
         )  # fmt: skip
 
     def puck(self, worlds: Batch) -> np.ndarray:
-        """Where the puck is, (n, 3) [m]."""
+        """Returns the puck's position, (n, 3) [m]."""
         return worlds.qpos[:, ARM : ARM + 3]
 
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
@@ -92,7 +92,7 @@ class ArmPush(ArmTask):
         return self.on_floor(ids, self.goal_range, random)
 
     def on_floor(self, ids: np.ndarray, reach: tuple[float, float], random: RandomStreams) -> np.ndarray:
-        """Places of a puck, (len(ids), 3) [m]."""
+        """Samples puck positions, (len(ids), 3) [m]."""
         low, high = np.transpose([reach, (-self.spread, self.spread)])
         radius, angle = random.uniform(ids, low, high, 2).T
         return np.stack([radius * np.cos(angle), radius * np.sin(angle), np.full(len(ids), HALF_HEIGHT)], axis=1)
@@ -101,13 +101,13 @@ class ArmPush(ArmTask):
         return length((self.goal(worlds) - self.puck(worlds))[:, :2])
 
     def behind(self, worlds: Batch) -> np.ndarray:
-        """Where a hand stands that pushes the puck to its goal, (n, 3) [m]; nearer to the puck the nearer this is."""
+        """Returns the hand position for pushing the puck to its goal, (n, 3) [m]; closer to the puck near the goal."""
         puck = self.puck(worlds)
         way = puck - self.goal(worlds)
         return puck + BEHIND * way / (length(way)[:, None] + 0.02)
 
     def aim(self, worlds: Batch) -> np.ndarray:
-        """Where the hand is drawn, (n, 3) [m]: behind the puck, and above it by how far the hand is off that side."""
+        """Returns the hand's target, (n, 3) [m]: behind the puck, higher the further the hand is from that side."""
         aim, puck = self.behind(worlds), self.puck(worlds)
         back, hand = (aim - puck)[:, :2], (worlds.site_xpos[:, self.grip] - puck)[:, :2]
         cosine = (back * hand).sum(axis=1) / (length(back) * length(hand) + 1e-6)
@@ -117,7 +117,7 @@ class ArmPush(ArmTask):
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         distance, off = self.distance(worlds), length(self.aim(worlds) - worlds.site_xpos[:, self.grip])
         return {
-            "behind": off * np.minimum(distance / self.reached, 1.0),  # at the goal nothing is left to push
+            "behind": off * np.minimum(distance / self.reached, 1.0),  # zero at the goal
             "distance": distance,
             "close": np.exp(-np.square(distance / CLOSE)),
             "motion": np.square(worlds.qvel[:, :ARM]).sum(axis=1),

@@ -1,4 +1,4 @@
-"""ArmReach-v0: the arm brings its grip to a point, around a globe that stands in the way."""
+"""ArmReach-v0: the arm moves its grip to a point, around a globe that is an obstacle."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from featherlane.environments.tasks.arm import SHOULDER, ArmTask, length
 from featherlane.environments.tasks.options import interval
 from featherlane.simulation.batch.batch import Batch
 
-GLOBE, CLEAR = np.array([0.55, 0.1, 0.42]), 0.25  # its centre, and how far from it goals are [m]
-LOWEST = 0.12  # goal above the floor [m]
-CLOSE = 0.1  # a grip this far from the goal is paid 1/e for being close [m]
+GLOBE, CLEAR = np.array([0.55, 0.1, 0.42]), 0.25  # centre of the globe and least distance of goals from it [m]
+LOWEST = 0.12  # least height of a goal [m]
+CLOSE = 0.1  # distance of grip and goal at which the reward term `close` is 1/e [m]
 
 
 @dataclass(kw_only=True)
@@ -24,7 +24,7 @@ class ArmReach(ArmTask):
     Attributes:
         goal_range: least and greatest distance of goals from the shoulder [m].
 
-    The others are those of `ArmTask`.
+    The other attributes are those of `ArmTask`.
     """
 
     goal_range: tuple[float, float] = (0.4, 0.75)
@@ -39,7 +39,7 @@ class ArmReach(ArmTask):
         super().__post_init__()
 
     def draw_goals(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> np.ndarray:
-        """In a ball shell about the shoulder, clear of floor and globe: drawn again until they are."""
+        """Samples goals in a spherical shell around the shoulder, again until they are clear of floor and globe."""
         goals, missing = np.zeros((len(ids), 3)), np.arange(len(ids))
         while len(missing):
             direction = random.normal(ids[missing], 3)

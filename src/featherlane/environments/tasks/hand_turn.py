@@ -1,4 +1,4 @@
-"""HandTurn-v0: four fingers turn the ball that they hold, and do not drop it."""
+"""HandTurn-v0: four fingers rotate a ball that they hold, without dropping it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from featherlane.model.arguments import bounded
 from featherlane.simulation.batch.batch import Batch
 from featherlane.spatial.rotation import to_world
 
-FINGERS = 8  # joints; after them come the ball's free joint, 7 numbers in qpos and 6 in qvel
-HELD = np.array([0.0, 0.0, 0.251])  # where the hand holds the ball [m]
-AXIS = 1  # the ball turns about y: the fingers in front of and behind it roll it, those beside it are the bearings
+FINGERS = 8  # number of joints; the ball's free joint follows, 7 values in qpos and 6 in qvel
+HELD = np.array([0.0, 0.0, 0.251])  # initial position of the ball in the hand [m]
+AXIS = 1  # the ball rotates about y: fingers in front of it and behind it roll it, those at its sides are bearings
 
 
 @dataclass(kw_only=True)
@@ -23,11 +23,11 @@ class HandTurn(RobotTask):
     """The hand rotates a ball about a horizontal axis.
 
     Attributes:
-        speed: the angular velocity that is paid in full; a faster ball is paid no more [rad/s].
-        dropped: distance of the ball from where it was held at which it counts as dropped [m].
-        start_noise: greatest deviation of the fingers' joints from the grip at the start [rad].
+        speed: angular velocity with the full reward; a faster ball gets no more [rad/s].
+        dropped: distance of the ball from its initial position at which it counts as dropped [m].
+        start_noise: greatest deviation of the fingers' joints from the initial grip [rad].
 
-    The others are those of `RobotTask`.
+    The other attributes are those of `RobotTask`.
     """
 
     frame_skip: int = 10
@@ -48,12 +48,12 @@ class HandTurn(RobotTask):
         super().__post_init__()
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        """An action of 0 holds; 1 and -1 are the ends of the servos' ranges."""
+        """Returns servo targets: an action of 0 holds; 1 and -1 are the ends of the servos' ranges."""
         action = self.action[at]
         return np.where(action > 0.0, self.high, -self.low) * action
 
     def ball(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Its place beyond where it is held [m], quaternion, and angular velocity in the world's frame [rad/s]."""
+        """Returns the ball's offset from HELD [m], quaternion, and angular velocity in the world frame [rad/s]."""
         place, quaternion = worlds.qpos[:, FINGERS : FINGERS + 3] - HELD, worlds.qpos[:, FINGERS + 3 :]
         return place, quaternion, to_world(quaternion, worlds.qvel[:, FINGERS + 3 :])
 

@@ -1,4 +1,4 @@
-"""HumanoidWalk-v0: an adult of 70 kg follows velocities, on flat ground; HumanoidRough-v0: on any, pushed."""
+"""HumanoidWalk-v0: a 70 kg humanoid tracks velocities on flat ground; HumanoidRough-v0: rough ground, with pushes."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from featherlane.model.arguments import bounded
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 
-STIFFNESS, DAMPING = 2.0, 0.1  # of a servo, for each N m that its motor gives at most [1/rad, s/rad]
-BENT = {"hip_y": 0.25, "knee": 0.5, "ankle_y": -0.25, "elbow": 0.5}  # posture at rest [rad]
-HEIGHT = 0.905  # of the pelvis in it [m]
-STRIDING = {"hip_y": 0.05, "knee": 0.05, "ankle_y": 0.05}  # what a stride moves: share in the cost of posture
-RISE = 0.003  # sum of the squares of both feet's errors in height that is paid 1/e [m^2]
-SWING = {"hip_y": 1.0, "knee": 2.0, "ankle_y": -1.0}  # of servos, in units of `stride`: the sole stays level
-SLOW = 0.3  # horizontal velocity of a trunk that needs no step [m/s]
+STIFFNESS, DAMPING = 2.0, 0.1  # gains of a servo per N m of its motor's greatest torque [1/rad, s/rad]
+BENT = {"hip_y": 0.25, "knee": 0.5, "ankle_y": -0.25, "elbow": 0.5}  # rest posture [rad]
+HEIGHT = 0.905  # height of the pelvis in the rest posture [m]
+STRIDING = {"hip_y": 0.05, "knee": 0.05, "ankle_y": 0.05}  # joints that a stride moves: weight in the posture cost
+RISE = 0.003  # sum of squares of both feet's height errors at which the reward term `gait` is 1/e [m^2]
+SWING = {"hip_y": 1.0, "knee": 2.0, "ankle_y": -1.0}  # motion of servos in units of `stride`: the sole stays level
+SLOW = 0.3  # horizontal velocity below which a standing trunk needs no step [m/s]
 SIDES = "left", "right"
 
 
 @dataclass(kw_only=True)
 class HumanoidWalk(VelocityTask):
-    """A humanoid of 70 kg follows velocity commands.
+    """A humanoid of 70 kg tracks velocity commands.
 
-    Servos stand in place of the bundled humanoid's motors, as strong as these; knees are bent at rest.  A clock, which
-    is seen, says which foot is to be how high, left and right in turns, and bends hip, knee and ankle of that leg;
-    actions come on top.  It stands still while the command is to stand and the trunk is slow, and stops at the end of a
-    swing.
-    Source: Iscen et al., Policies modulating trajectory generators, 2018 (a clock that acts, and actions on top);
-    Zakka et al., MuJoCo Playground, 2025 (heights of feet by a phase).
+    Servos of the same strength replace the bundled humanoid's motors; the knees are bent at rest.  An observed gait
+    clock sets the target height of the left and the right foot in turn, and bends hip, knee and ankle of that leg;
+    actions are added to it.  If the command is to stand and the trunk is slow, the clock
+    stops at the end of a swing.
+    Source: Iscen et al., Policies modulating trajectory generators, 2018 (a clock that acts, and added actions);
+    Zakka et al., MuJoCo Playground, 2025 (target heights of feet by phase).
 
     Attributes:
-        cadence: strides, of both feet, a second [Hz].
-        stride: by how much the clock bends a hip in the middle of its leg's swing, and twice as much a knee [rad].
-        foot_rise: how high a foot is to be then [m].
+        cadence: strides of both feet per second [Hz].
+        stride: hip flexion by the clock in mid-swing; the knee flexes twice as much [rad].
+        foot_rise: target height of a foot in mid-swing [m].
 
-    The others are those of `VelocityTask`.
+    The other attributes are those of `VelocityTask`.
     """
 
     frame_skip: int = 4
@@ -79,7 +79,7 @@ class HumanoidWalk(VelocityTask):
 
     def shape_model(self, spec: Any) -> None:
         super().shape_model(spec)
-        spec.option.integrator = mujoco_module().mjtIntegrator.mjINT_IMPLICITFAST  # servos' damping is stiff
+        spec.option.integrator = mujoco_module().mjtIntegrator.mjINT_IMPLICITFAST  # the servos' damping is stiff
         for motor in spec.actuators:
             strength = motor.gear[0]
             motor.gear = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
@@ -100,15 +100,15 @@ class HumanoidWalk(VelocityTask):
         model = worlds.model
         names = [model.joint(i).name.rsplit("_", 1)[0] for i in range(1, model.njnt)]
         self.posture_share = np.array([STRIDING.get(name, 1.0) for name in names])
-        self.phase = np.zeros(worlds.nworld)  # of the left leg, which swings in the first half [rad]
-        self.strides_on = np.zeros(worlds.nworld, bool)  # does the clock go?
+        self.phase = np.zeros(worlds.nworld)  # phase of the left leg, which swings in the first half [rad]
+        self.strides_on = np.zeros(worlds.nworld, bool)  # whether the clock is running
         swung = np.zeros((len(SIDES), model.nu))
         for leg, side in enumerate(SIDES):
             for joint, share in SWING.items():
                 swung[leg, model.actuator(f"{joint}_{side}").id] = share
         self.swung = swung
 
-    # ---- the clock -------------------------------------------------------------------------------------------------
+    # ---- gait clock -------------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         clock = np.stack([np.cos(self.phase), np.sin(self.phase)], axis=1) * self.strides_on[:, None]
         seen = super().observation(worlds)
@@ -116,7 +116,7 @@ class HumanoidWalk(VelocityTask):
         return seen | {"clock": clock} | ground
 
     def swing(self) -> np.ndarray:
-        """How far each leg is in its swing, from 0 to 1 in its middle, (n, 2)."""
+        """Returns each leg's swing, from 0 in stance to 1 in mid-swing, (n, 2)."""
         turn = np.sin(self.phase)[:, None] * (1.0, -1.0)
         return np.square(np.maximum(turn, 0.0)) * self.strides_on[:, None]
 
@@ -153,7 +153,7 @@ class HumanoidWalk(VelocityTask):
 
 @dataclass(kw_only=True)
 class HumanoidRough(HumanoidWalk):
-    """The humanoid follows velocity commands on rough ground, with pushes and domain randomization."""
+    """The humanoid tracks velocity commands on rough ground, with pushes and domain randomization."""
 
     mass: tuple[float, float] = (0.85, 1.15)
     friction: tuple[float, float] = (0.6, 1.4)

@@ -1,9 +1,9 @@
-"""Velocity tracking: a robot on feet goes where it is told, over rough ground, and is pushed.
+"""Velocity tracking: a legged robot follows velocity commands, optionally on rough ground and with random pushes.
 
-Commands are a velocity in the frame of the trunk's heading and a turn about z; they are drawn anew now and then, and so
-are pushes, from each world's own generator.
+Commands are a velocity in the trunk's heading frame and an angular velocity about z.  Commands and pushes are sampled
+at random intervals, from each world's generator.
 Source: Rudin, Hoeller, Reist, Hutter, Learning to walk in minutes using massively parallel deep reinforcement learning,
-2021 (tracking by exp(-e^2 / sigma), time of feet in the air).
+2021 (tracking reward exp(-e^2 / sigma), air time of feet).
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from featherlane.model.arguments import bounded, one_of
 from featherlane.simulation.batch.batch import Batch
 from featherlane.spatial.rotation import about_z, down, heading, to_body
 
-SIGMA = 0.25  # an error of half a metre (radian) per second is paid 1/e
-AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # where the ground is looked at [m]
-STRIDE = 0.1  # a foot that was in the air for this long is paid nothing, for longer it is [s]
-ROOT = 7  # numbers of the free joint in qpos; 6 in qvel
+SIGMA = 0.25  # an error of 0.5 m/s (rad/s) gets a reward of 1/e
+AHEAD, ASIDE = np.meshgrid(np.linspace(-0.4, 0.8, 5), np.linspace(-0.3, 0.3, 3))  # ground samples around the trunk [m]
+STRIDE = 0.1  # air time of a foot from which it is rewarded [s]
+ROOT = 7  # values of the free joint in qpos; 6 in qvel
 
 
 @dataclass(kw_only=True)
 class VelocityTask(RobotTask):
-    """Follow commands (forward, sideways, turn).
+    """Tracks commands (forward, sideways, turn).
 
     Attributes:
-        action_scale: angle beyond the posture at rest that an action of 1 asks for [rad].
-        forward, sideways: least and greatest velocity that is commanded [m/s].
-        turn: and angular velocity about z [rad/s].
-        standing: share of commands that say to stand still [1].
+        action_scale: angle beyond the rest posture for an action of 1 [rad].
+        forward, sideways: least and greatest commanded velocity [m/s].
+        turn: least and greatest commanded angular velocity about z [rad/s].
+        standing: share of commands to stand still [1].
         command_time: least and greatest time until the next command [s].
         push: greatest change of the horizontal velocity by a push, in each direction [m/s]; 0: no pushes.
         push_time: least and greatest time until the next push [s].
-        terrain: kinds of ground, of which each episode draws one: "flat", "rough", "waves", "steps"; () for a plane.
+        terrain: kinds of ground, sampled for each episode: "flat", "rough", "waves", "steps"; () for a plane.
         terrain_height: from the lowest to the highest point of the highest level of a kind [m].
-        terrain_seed: of the heights.
-        start_noise: greatest deviation of joints from the posture at rest, at the start [rad]; tenfold of velocities.
+        terrain_seed: seed of the heights.
+        start_noise: greatest initial deviation of joints from the rest posture [rad]; ten times that of velocities.
 
-    The others are those of `RobotTask`.
+    The other attributes are those of `RobotTask`.
     """
 
     action_scale: float = 0.5
@@ -61,11 +61,11 @@ class VelocityTask(RobotTask):
     start_noise: float = 0.05
     camera_name: str | None = "track"
 
-    # not keyword arguments of the task, but facts of it
+    # attributes of the task, not keyword arguments
     keyframe: ClassVar[str]
-    feet: ClassVar[tuple[str, ...]]  # sites
-    foot_height: ClassVar[float]  # of such a site above the ground while its foot stands there [m]
-    lowest: ClassVar[float]  # of the trunk above the ground [m]
+    feet: ClassVar[tuple[str, ...]]  # names of sites
+    foot_height: ClassVar[float]  # height of such a site above the ground while its foot is in stance [m]
+    lowest: ClassVar[float]  # least height of the trunk above the ground [m]
     fields = ("site_xpos", "actuator_force")
     forward_at_start = False
 
@@ -92,13 +92,13 @@ class VelocityTask(RobotTask):
         super().prepare(worlds)
         model, n = worlds.model, worlds.nworld
         self.rest = np.array(model.mj_model.key(self.keyframe).qpos)
-        self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # by each servo
-        self.posture_share = np.ones(model.nq - ROOT)  # of each joint
+        self.driven = model.jnt_qposadr[model.actuator_trnid[:, 0]]  # qpos addresses of the servos' joints
+        self.posture_share = np.ones(model.nq - ROOT)  # weight of each joint in the posture cost
         self.soles = np.array([model.site(name).id for name in self.feet])
         self.command = np.zeros((n, 3))
         self.tile = np.zeros(n, np.int64)
         self.next_command, self.next_push = np.zeros((2, n), np.int64)  # steps
-        # least and greatest of the numbers that a start draws, a command, and a push
+        # ranges of the values that a reset, a command and a push sample
         noise, spin = (-self.start_noise, self.start_noise), (-10 * self.start_noise, 10 * self.start_noise)
         self.posture_range = np.transpose([noise] * (model.nq - ROOT) + [spin] * model.nv + [(-np.pi, np.pi)])
         self.command_range = np.transpose([self.forward, self.sideways, self.turn, (0.0, 1.0), self.command_time])
@@ -108,7 +108,7 @@ class VelocityTask(RobotTask):
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
         return self.rest[self.driven] + self.action_scale * self.action[at]
 
-    # ---- what is seen ----------------------------------------------------------------------------------------------
+    # ---- observation ----------------------------------------------------------------------------------------------
     def observation(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion = worlds.qpos[:, 3:ROOT]
         seen = {
@@ -123,17 +123,17 @@ class VelocityTask(RobotTask):
         return seen if self.ground is None else seen | {"ground": self.scan(worlds)}
 
     def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Of the ground [m]."""
+        """Returns the height of the ground [m]."""
         return np.zeros_like(x) if self.ground is None else self.ground.height_at(x, y)
 
     def scan(self, worlds: Batch) -> np.ndarray:
-        """How far the trunk is above the ground around it, (n, 15) [m], beyond its height at rest."""
+        """Returns the trunk's height above ground points around it, minus its height at rest, (n, 15) [m]."""
         c, s = (value[:, None] for value in heading(worlds.qpos[:, 3:ROOT]))
         x = worlds.qpos[:, :1] + c * AHEAD.ravel() - s * ASIDE.ravel()
         y = worlds.qpos[:, 1:2] + s * AHEAD.ravel() + c * ASIDE.ravel()
         return worlds.qpos[:, 2:3] - self.height_at(x, y) - self.rest[2]
 
-    # ---- what is paid, and what ends -------------------------------------------------------------------------------
+    # ---- reward and termination -------------------------------------------------------------------------------
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
         quaternion, velocity, spin = worlds.qpos[:, 3:ROOT], worlds.qvel[:, :3], worlds.qvel[:, 3:6]
         c, s = heading(quaternion)
@@ -155,11 +155,11 @@ class VelocityTask(RobotTask):
         }
 
     def gait(self, worlds: Batch) -> dict[str, np.ndarray]:
-        """Terms that say how feet are to move, (n,) each."""
+        """Returns the reward terms for the motion of the feet, (n,) each."""
         return {"steps": self.strides(worlds)}
 
     def strides(self, worlds: Batch) -> np.ndarray:
-        """Time in the air beyond STRIDE of the feet that touch down now, where the command is to move, (n,) [s]."""
+        """Returns the air time beyond STRIDE of feet that touch down now, if commanded to move, (n,) [s]."""
         soles = worlds.site_xpos[:, self.soles]
         self.stands = soles[:, :, 2] - self.height_at(soles[:, :, 0], soles[:, :, 1]) < self.foot_height
         landed = self.stands & (self.air_time > 0.0)
@@ -171,12 +171,12 @@ class VelocityTask(RobotTask):
         self.failed = (down(worlds.qpos[:, 3:ROOT])[:, 2] > -0.5) | (clearance < self.lowest)
         return self.failed
 
-    # ---- what changes by itself ------------------------------------------------------------------------------------
+    # ---- commands, pushes, reset ------------------------------------------------------------------------------------
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
         super().proceed(worlds, ids, random)
         at: Any = slice(None) if ids is None else ids
         self.air_time[at] = np.where(self.stands[at], 0.0, self.air_time[at] + self.dt)
-        # worlds that were just started have nothing that is due
+        # in worlds that were just reset, nothing is due
         self.draw_commands(np.flatnonzero(self.steps >= self.next_command), random)
         if self.push > 0.0:
             due = np.flatnonzero(self.steps >= self.next_push)
@@ -190,11 +190,11 @@ class VelocityTask(RobotTask):
             worlds.qpos[at, :2] = place
 
     def after(self, ids: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-        """The step of the worlds `ids` some seconds from now."""
+        """Returns the step number of the worlds `ids` some seconds from now."""
         return self.steps[ids] + np.maximum(np.round(seconds / self.dt), 1).astype(np.int64)
 
     def draw_commands(self, ids: np.ndarray, random: RandomStreams) -> None:
-        """New commands in the worlds `ids`."""
+        """Samples new commands in the worlds `ids`."""
         if len(ids):
             drawn = within(random, ids, self.command_range)
             self.command[ids] = np.where(drawn[:, 3:4] < self.standing, 0.0, drawn[:, :3])
@@ -219,11 +219,11 @@ class VelocityTask(RobotTask):
         self.next_push[ids] = self.after(ids, random.uniform(ids, *self.push_time, 1)[:, 0])
 
     def highest_about(self, at: np.ndarray) -> np.ndarray:
-        """Highest ground about places (n, 2), on which feet are not in it, (n,) [m]."""
+        """Returns the highest ground around positions (n, 2), so that no foot starts in it, (n,) [m]."""
         around = at[:, None] + np.stack(np.meshgrid(*[np.linspace(-0.4, 0.4, 9)] * 2), axis=-1).reshape(-1, 2)
         return self.height_at(around[:, :, 0], around[:, :, 1]).max(axis=1)
 
 
 def within(random: RandomStreams, ids: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """A number of each generator in `ids` between each pair of ends (2, k), (len(ids), k)."""
+    """Samples a value from each generator in `ids` between each pair of `ends` (2, k), (len(ids), k)."""
     return random.uniform(ids, ends[0], ends[1], ends.shape[1])

@@ -1,4 +1,4 @@
-"""Options of a task, checked when it is made."""
+"""Checks of a task's options when the task is created."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from featherlane.model.arguments import bounded, instance, is_real, one_of, span
 
 
 def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[float, float]:
-    """Two numbers from low to high, the second no less than the first.
+    """Returns two values within [low, high], the first at most the second.
 
     Raises:
-        ModelError: they are not.
+        ModelError: not such a pair.
     """
     pair = tuple(value) if isinstance(value, tuple | list | np.ndarray) else ()
     if len(pair) != 2 or not all(map(is_real, pair)) or not low <= pair[0] <= pair[1] <= high:
@@ -24,10 +24,10 @@ def interval(name: str, value: Any, low: float, high: float = np.inf) -> tuple[f
 
 
 def weights(name: str, given: Mapping[str, float] | None, defaults: Mapping[str, float]) -> dict[str, float]:
-    """Weights of the terms of a reward, those that were given in place of the defaults.
+    """Returns the weights of the reward terms: the given ones, else the defaults.
 
     Raises:
-        ModelError: a term that there is not, a weight that is no number.
+        ModelError: an unknown term, or a weight that is not a number.
     """
     instance(name, given, Mapping | None, "a dict of weights by term")
     for term, value in (given or {}).items():

@@ -1,4 +1,4 @@
-"""Quadruped-v0: a dog of 12 kg follows velocities, on flat ground; QuadrupedRough-v0: anywhere, whatever it weighs."""
+"""Quadruped-v0: a 12 kg robot tracks velocities on flat ground; QuadrupedRough-v0: rough, with domain randomization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featherlane.environments.tasks.locomotion import VelocityTask
 
 @dataclass(kw_only=True)
 class Quadruped(VelocityTask):
-    """A quadruped of 12 kg with three servos per leg follows velocity commands.
+    """A quadruped of 12 kg with three servos per leg tracks velocity commands.
 
     Options are those of `VelocityTask`.
     """
@@ -37,7 +37,7 @@ class Quadruped(VelocityTask):
 
 @dataclass(kw_only=True)
 class QuadrupedRough(Quadruped):
-    """The quadruped follows velocity commands on rough ground, with pushes and domain randomization."""
+    """The quadruped tracks velocity commands on rough ground, with pushes and domain randomization."""
 
     mass: tuple[float, float] = (0.8, 1.2)
     friction: tuple[float, float] = (0.6, 1.4)

@@ -1,7 +1,7 @@
-"""Domain randomisation: fields of the model that each world draws anew for each episode, from its own generator.
+"""Domain randomization: model fields that are sampled for each world and episode, from the world's generator.
 
-A policy that has met many robots walks on the one that it has not met: masses, frictions and servos are never known
-to a few per cent, and a controller's answer comes late.
+It prepares a policy for sim-to-real transfer: masses, frictions and servo gains of a robot are not known to a few
+per cent, and controllers have a delay.
 Source: Peng, Andrychowicz, Zaremba, Abbeel, Sim-to-real transfer of robotic control with dynamics randomization, 2018.
 """
 
@@ -13,11 +13,11 @@ from featherlane.environments.random_streams import RandomStreams
 from featherlane.simulation.batch.batch import Batch
 
 SAME = (1.0, 1.0)
-DELAY_AT = 2  # a history: user, cursor, times, samples (dynamics/actuator/history.py)
+DELAY_AT = 2  # offset in a history buffer: user, cursor, times, samples (dynamics/actuator/history.py)
 
 
 class Randomization:
-    """What differs by world; an interval whose ends are the model's own value expands nothing.
+    """Samples model fields for each world; an interval that equals the model's value expands no field.
 
     Args:
         worlds: the batch, whose fields are expanded.
@@ -47,7 +47,7 @@ class Randomization:
             worlds.expand(name)
 
     def draw(self, ids: np.ndarray, random: RandomStreams) -> None:
-        """New values in the worlds `ids`."""
+        """Samples new values in the worlds `ids`."""
         model, worlds = self.model, self.worlds
         if self.mass != SAME:
             factor = random.uniform(ids, *self.mass, model.nbody)
@@ -66,7 +66,7 @@ class Randomization:
             worlds.set_const(ids)
 
     def fill_history(self, ids: np.ndarray) -> None:
-        """Let delayed controls have been what they are now."""
+        """Fills the delay buffers with the current controls."""
         if self.delay == (0.0, 0.0):
             return
         model, worlds = self.model, self.worlds

@@ -1,4 +1,4 @@
-"""What tasks on bundled robots have in common: servos that follow actions, domain randomisation, named weights."""
+"""Base class of tasks on bundled robots: servo targets from actions, domain randomization, reward weights."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ BUNDLED = Path(featherlane.model.__file__).parent / "bundled"
 
 @dataclass(kw_only=True)
 class RobotTask(Task):
-    """A robot whose joints are servos: an action says to which angles.
+    """A robot with servos on its joints; an action sets the target angles.
 
     Attributes:
-        frame_skip: time steps for each action.
-        weights: of the terms of the reward, by name, in place of `default_weights`.
-        mass: least and greatest factor on mass and inertia of each body, drawn for each episode [1].
-        friction: of the sliding friction of all geoms [1].
-        gain: of stiffness and damping of each servo [1].
+        frame_skip: time steps per action.
+        weights: weights of the reward terms by name, in place of `default_weights`.
+        mass: least and greatest factor on mass and inertia of each body, sampled for each episode [1].
+        friction: least and greatest factor on the sliding friction of all geoms [1].
+        gain: least and greatest factor on stiffness and damping of each servo [1].
         delay: least and greatest delay of the controls [s].
-        derived: "gymnasium": derived fields lag by a time step; "fresh": not, for a forward pass more.
-        camera_name, width, height: how it is drawn.
+        derived: "gymnasium": derived fields lag by a time step; "fresh": one more forward pass removes the lag.
+        camera_name, width, height: rendering options.
     """
 
     frame_skip: int = 5
@@ -48,7 +48,7 @@ class RobotTask(Task):
     width: int = 480
     height: int = 480
 
-    # not keyword arguments of the task, but facts of it
+    # attributes of the task, not keyword arguments
     name: ClassVar[str]
     robot: ClassVar[str]
     limit: ClassVar[int]
@@ -67,19 +67,19 @@ class RobotTask(Task):
             for actuator in spec.actuators:
                 actuator.delay = self.delay[1]
                 actuator.nsample = int(np.ceil(self.delay[1] / spec.option.timestep)) + 1
-        self.model = load(spec)  # what a pickled environment takes along; an MjSpec cannot be pickled
+        self.model = load(spec)  # a pickled environment contains the model; an MjSpec cannot be pickled
 
     def shape_model(self, spec: Any) -> None:
-        """Change what the bundled robot, or its surroundings, lack for the task."""
+        """Changes the bundled robot or its surroundings for the task."""
 
-    # ---- the form of `Task` ----------------------------------------------------------------------------------------
+    # ---- methods of `Task` ----------------------------------------------------------------------------------------
     def prepare(self, worlds: Batch) -> None:
         model, n = worlds.model, worlds.nworld
         self.random_model = Randomization(worlds, self.mass, self.friction, self.gain, self.delay)
         self.low, self.high = model.actuator_ctrlrange.T.copy()
         self.action, self.last_action = np.zeros((2, n, model.nu))
         self.steps = np.zeros(n, np.int64)
-        self.failed = np.zeros(n, bool)  # what `terminated` finds, where it does
+        self.failed = np.zeros(n, bool)  # set by `terminated`
 
     def action_space(self, worlds: Batch) -> tuple[np.ndarray, np.ndarray]:
         return -np.ones(worlds.model.nu), np.ones(worlds.model.nu)
@@ -91,14 +91,14 @@ class RobotTask(Task):
         worlds.ctrl[at] = np.clip(self.targets(worlds, at), self.low, self.high)
 
     def targets(self, worlds: Batch, at: Any) -> np.ndarray:
-        """Angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
+        """Returns target angles for the servos of the worlds `at`, from `action`, (n, nu) [rad]."""
         raise MissingMethodError(f"{type(self).__name__} has no targets")
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Any) -> dict[str, np.ndarray]:
         return {name: self.weight[name] * value for name, value in self.terms(worlds).items()}
 
     def terms(self, worlds: Batch) -> dict[str, np.ndarray]:
-        """Terms of the reward before they are weighed, (n,) each."""
+        """Returns the reward terms without their weights, (n,) each."""
         raise MissingMethodError(f"{type(self).__name__} has no terms")
 
     def proceed(self, worlds: Batch, ids: np.ndarray | None, random: RandomStreams) -> None:
@@ -111,9 +111,9 @@ class RobotTask(Task):
         self.random_model.fill_history(ids)
 
     def place(self, worlds: Batch, ids: np.ndarray, random: RandomStreams) -> None:
-        """Set positions, velocities, controls and goals of the worlds `ids`."""
+        """Sets positions, velocities, controls and goals of the worlds `ids`."""
         raise MissingMethodError(f"{type(self).__name__} has no place")
 
     def jerk(self) -> np.ndarray:
-        """Sum of squares of the change of the action, (n,)."""
+        """Returns the sum of squares of the change of the action, (n,)."""
         return np.square(self.action - self.last_action).sum(axis=1)

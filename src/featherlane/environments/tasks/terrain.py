@@ -1,8 +1,8 @@
-"""Rough ground: one height field of square tiles, in which each world has a tile, and so a ground, of its own.
+"""Rough ground: one height field of square tiles; each world uses one tile.
 
-Heights of a field are shared by all worlds of a batch; where a robot stands in it is not.  A tile's heights repeat
-with the tile's side, and a rim of its repetition lies around it: a robot that leaves its tile is put back by one side
-and meets the same ground under its feet, so that the ground of a world has no end.
+All worlds of a batch share the heights of the field; robots stand at different places in it.  A tile's heights are
+periodic in its side length, and a rim of the periodic continuation surrounds it.  A robot that leaves its tile is
+moved back by one side length and finds the same ground there, so the ground of a world is unbounded.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 from featherlane.model.reader import mujoco_module
 
 KINDS = ("flat", "rough", "waves", "steps")
-SIDE, RIM, CELL = 8.0, 1.5, 0.1  # of a tile, of what is repeated around it, of the samples [m]
-LEVELS = 4  # tiles of each kind, from a quarter of the height to all of it
-BASE = 0.2  # ground under the lowest point [m]
+SIDE, RIM, CELL = 8.0, 1.5, 0.1  # side of a tile, width of its rim, spacing of the samples [m]
+LEVELS = 4  # tiles of each kind, from a quarter of the height to the full height
+BASE = 0.2  # thickness of the ground under the lowest point [m]
 
 
 class Terrain:
-    """Tiles of kinds along x and of levels along y.
+    """Holds a grid of tiles: kinds along x, levels along y.
 
     Args:
-        kinds: of KINDS.
+        kinds: kinds of ground, from KINDS.
         height: from the lowest to the highest point of the highest tile [m].
-        seed: of the heights.
+        seed: seed of the heights.
 
     Attributes:
-        centres: of the tiles (n, 2) [m]; tile kind * LEVELS + level.
+        centres: centres of the tiles (n, 2) [m]; the tile's index is kind * LEVELS + level.
         samples: heights [m], row by row along y.
     """
 
@@ -48,7 +48,7 @@ class Terrain:
         self.centres = corner * CELL - self.half
 
     def add_to(self, spec: Any) -> None:
-        """Let this be the floor of a model's specification."""
+        """Makes this terrain the floor of a model specification."""
         half_x, half_y = self.half
         rows, columns = self.samples.shape
         size = [half_x, half_y, max(self.height, 1e-3), BASE]
@@ -58,7 +58,7 @@ class Terrain:
         floor.type, floor.hfieldname = mujoco_module().mjtGeom.mjGEOM_HFIELD, "terrain"
 
     def height_at(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Of the ground [m], at places of any shape: between samples as on the two triangles of a cell, nearly."""
+        """Returns ground heights [m] at positions of any shape, bilinear within a cell (close to its two triangles)."""
         rows, columns = self.samples.shape
         u = np.clip((x + self.half[0]) / CELL, 0.0, columns - 1.001)
         v = np.clip((y + self.half[1]) / CELL, 0.0, rows - 1.001)
@@ -69,19 +69,19 @@ class Terrain:
         return (1 - v) * low + v * high
 
     def put_back(self, at: np.ndarray, tile: np.ndarray) -> None:
-        """Move places (n, 2) that have left their tiles by one side, to the same ground."""
+        """Moves positions (n, 2) that have left their tiles back by one side length, to the same ground."""
         offset = at - self.centres[tile]
         at -= SIDE * np.round(offset / SIDE)
 
 
 def unit_tile(kind: str, n: int, random: np.random.Generator) -> np.ndarray:
-    """Heights between 0 and 1 of n x n samples that repeat after n."""
+    """Returns heights between 0 and 1 of n x n samples with period n."""
     place = 2.0 * np.pi * np.arange(n) / n
-    if kind == "rough":  # random heights, each the mean of its neighbours
+    if kind == "rough":  # random heights, averaged over neighbours
         z = random.uniform(size=(n, n))
         z = (z + np.roll(z, 1, 0) + np.roll(z, 1, 1) + np.roll(z, (1, 1), (0, 1))) / 4
         return (z - z.min()) / (z.max() - z.min())
-    if kind == "waves":  # two waves a tile each way
+    if kind == "waves":  # two waves per tile along each axis
         return 0.5 + 0.25 * (np.sin(2 * place)[:, None] + np.sin(2 * place)[None])
     if kind == "steps":  # squares of half a metre
         return np.kron(random.uniform(size=(n // 5, n // 5)), np.ones((5, 5)))

@@ -1,6 +1,6 @@
-"""What a kernel computes: names, operators, comparisons, indices, calls.
+"""Expressions of a kernel: names, operators, comparisons, indices, calls.
 
-`expression(w, node)` writes the code of a syntax tree and gives the thing that it is.
+`expression(w, node)` writes the code of a syntax tree and returns its result as a `Thing`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from featherlane.lanes.compiler.types import (
 from featherlane.lanes.compiler.writer import NO_THING, Stored, Thing, Writer
 from featherlane.lanes.kernel import Kernel, Stage, is_named_tuple, symbol
 
-PYTHON = {  # of two numbers that are known
+PYTHON = {  # operations on two constants
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
-    ast.LShift: lambda a, b: a << min(b, 64),  # what is longer fits into no int either
+    ast.LShift: lambda a, b: a << min(b, 64),  # a longer result fits into no int either
     ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
@@ -74,7 +74,7 @@ SIGNS = {
 
 
 def expression(w: Writer, node: ast.expr) -> Thing:
-    """The thing that an expression is.
+    """Writes an expression and returns its result.
 
     Raises:
         KernelLanguageError: a rule is broken.
@@ -92,7 +92,7 @@ def _tuple(w: Writer, node: ast.Tuple) -> Thing:
 
 
 def something(w: Writer, node: ast.expr) -> Thing:
-    """An expression that is to give something."""
+    """Writes an expression that must have a result."""
     thing = expression(w, node)
     if thing.type is NOTHING:
         raise w.broken(node, "this gives nothing: what is called returns no value")
@@ -107,7 +107,7 @@ def _name(w: Writer, node: ast.Name) -> Thing:
 
 
 def _outside(w: Writer, node: ast.expr):
-    """The object of Python that a name, or an attribute of modules, means outside the kernel."""
+    """Returns the Python object of a name, or of a module's attribute, outside the kernel."""
     if isinstance(node, ast.Attribute):
         owner = _outside(w, node.value)
         if not isinstance(owner, ModuleType):
@@ -137,7 +137,7 @@ def _attribute(w: Writer, node: ast.Attribute) -> Thing:
 
 
 def _is_local(node: ast.expr) -> bool:
-    """Does a chain of dots and brackets begin with a name that the kernel binds?"""
+    """Returns whether a chain of attributes and indices begins with a name that the kernel binds."""
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return hasattr(node, "web")
@@ -150,7 +150,7 @@ def _subscript(w: Writer, node: ast.Subscript) -> Thing:
 
 
 def _located(w: Writer, node: ast.expr) -> Thing | Stored:
-    """An expression; of a variable in memory that is a tuple, where the part is: the other parts are not loaded."""
+    """Writes an expression; a tuple in memory is returned as its location, so that unused parts are not loaded."""
     if isinstance(node, ast.Name) and hasattr(node, "web"):
         return w.stored(node.web) or something(w, node)
     if not isinstance(node, ast.Subscript):
@@ -168,7 +168,7 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
 
 
 def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
-    """One part of a tuple: by a number, or by an int where all parts are of one kind."""
+    """Writes one part of a tuple: a constant index, or an int index if all parts have one type."""
     parts = w.parts(whole)
     if index.constant is not None and index.type is INT:
         if not -len(parts) <= index.constant < len(parts):
@@ -223,7 +223,7 @@ def _binary(w: Writer, node: ast.BinOp) -> Thing:
 
 
 def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
-    """a op b."""
+    """Writes a op b."""
     s, t = a.type, b.type
     if isinstance(s, Tuple) and isinstance(t, Tuple) and op is ast.Add:
         return w.tuple(w.parts(a) + w.parts(b))
@@ -244,7 +244,7 @@ def binary(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
 
 
 def _known(w: Writer, node, function, *numbers):
-    """A calculation with numbers that are known."""
+    """Computes an operation on constants."""
     try:
         return function(*numbers)
     except (ArithmeticError, ValueError, TypeError) as error:
@@ -278,7 +278,7 @@ def _of_ints(w: Writer, op: type, a: Thing, b: Thing) -> Thing:
 
 
 def _shifted(w: Writer, shift: str, a: Thing, b: Thing) -> str:
-    """Shifted bits; a count outside 0 to 63, for which LLVM promises nothing, shifts all of them out."""
+    """Writes a shift; a count outside 0 to 63, which LLVM leaves undefined, shifts out all bits."""
     if b.constant is not None and 0 <= b.constant <= 63:
         return w.register(f"{shift} i64 {a.operand}, {b.operand}")
     empty = w.register(f"ashr i64 {a.operand}, 63") if shift == "ashr" else "0"
@@ -287,15 +287,15 @@ def _shifted(w: Writer, shift: str, a: Thing, b: Thing) -> str:
 
 
 def _divided(w: Writer, op: type, x: str, b: Thing) -> str:
-    """x // b and x % b, rounded down.  Nothing is raised: x // 0 is x, x % 0 is 0, and -2^63 // -1 is -2^63."""
+    """Writes x // b or x % b, rounded down.  No error is raised: x // 0 is x, x % 0 is 0, and -2^63 // -1 is -2^63."""
     y, c, negated = b.operand, b.constant, ""
     if c is not None and c > 0 and c & (c - 1) == 0:  # a power of two
         return w.register(f"ashr i64 {x}, {c.bit_length() - 1}" if op is ast.FloorDiv else f"and i64 {x}, {c - 1}")
-    if c in (None, 0, -1):  # the processor traps at 0, and where -2^63 is divided by -1
+    if c in (None, 0, -1):  # the processor traps on division by 0 and on -2^63 / -1
         negated = w.register(f"icmp eq i64 {y}, -1")
         trap = w.register(f"icmp ult i64 {w.register(f'add i64 {y}, 1')}, 2")
         y = w.register(f"select i1 {trap}, i64 1, i64 {y}")
-    # Python rounds down, the processor towards zero: off by one where a rest has not the divisor's sign
+    # Python rounds down, the processor towards zero: off by one if the remainder and the divisor differ in sign
     q, r = w.register(f"sdiv i64 {x}, {y}"), w.register(f"srem i64 {x}, {y}")
     opposite = w.register(f"icmp slt i64 {w.register(f'xor i64 {r}, {y}')}, 0")
     off = w.register(f"and i1 {w.register(f'icmp ne i64 {r}, 0')}, {opposite}")
@@ -307,7 +307,7 @@ def _divided(w: Writer, op: type, x: str, b: Thing) -> str:
 
 # ---- comparisons ---------------------------------------------------------------------------------------------------
 def _compare(w: Writer, node: ast.Compare) -> Thing:
-    """a < b, a < b < c, a in (b, c); a chain holds where each of its links does."""
+    """Writes a < b, a < b < c, a in (b, c); a chain holds if each of its comparisons holds."""
     left, result = something(w, node.left), None
     for op, e in zip(node.ops, node.comparators, strict=True):
         right = something(w, e)
@@ -352,10 +352,10 @@ def _order(w: Writer, node, op: type, a: Thing, b: Thing) -> Thing:
 
 # ---- choices -------------------------------------------------------------------------------------------------------
 def _bool_op(w: Writer, node: ast.BoolOp) -> Thing:
-    """`and`, `or` of conditions: the later ones are computed where the earlier leave it open; the result is a bool."""
+    """Writes `and`, `or`; a later condition is computed only if the earlier ones do not decide; returns a bool."""
     stop = isinstance(node.op, ast.Or)
     open_ = []
-    for k, e in enumerate(node.values):  # what is known from the start
+    for k, e in enumerate(node.values):  # constants that decide at compile time
         a = something(w, e)
         if a.constant is None or not isinstance(a.type, Number):
             open_ = node.values[k:]
@@ -409,7 +409,7 @@ def _call(w: Writer, node: ast.Call) -> Thing:
 
 
 def _arguments(w: Writer, node: ast.Call, called) -> list[Thing]:
-    """What is passed, in the order of the parameters; computed in the order in which it is written."""
+    """Writes the arguments as the source orders them and returns them as the parameters are ordered."""
     placed = [something(w, a) for a in node.args]
     if not node.keywords:
         return placed

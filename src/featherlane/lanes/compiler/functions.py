@@ -1,4 +1,4 @@
-"""The one table of functions: every name of `values`, compiled; a test holds it against what stands there."""
+"""The table of all functions: the compiled form of every name of `values`; a test compares the two."""
 
 from featherlane.lanes.compiler.record_functions import OF_RECORDS
 from featherlane.lanes.compiler.table import Table

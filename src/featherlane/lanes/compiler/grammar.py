@@ -1,4 +1,4 @@
-"""The syntax of kernels: which of Python's constructs a kernel may use, and the rule behind each that it may not."""
+"""The syntax of kernels: the Python constructs that a kernel may use, and the rule that excludes each other one."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ ALLOWED = STATEMENTS | EXPRESSIONS | PARTS | SIGNS
 
 
 def check(source, tree: ast.AST) -> None:
-    """Walk a tree and refuse what no kernel may say.
+    """Walks a tree and rejects constructs that are not part of the kernel language.
 
     Raises:
-        KernelLanguageError: with the rule that is broken.
+        KernelLanguageError: a construct breaks a rule, which the error names.
     """
     tuples = set()  # comprehensions in tuple(...)
     for node, place in _nodes(tree, tree):
@@ -97,7 +97,7 @@ def _comprehension_rule(node: ast.GeneratorExp, in_tuple: bool) -> str | None:
 
 
 def _nodes(node: ast.AST, place: ast.AST):
-    """Every node, and the nearest one around it that has a line."""
+    """Yields every node with the nearest enclosing node that has a line."""
     place = node if hasattr(node, "lineno") else place
     yield node, place
     for child in ast.iter_child_nodes(node):

@@ -1,7 +1,7 @@
-"""All functions of one precision and width: a kernel is written once for each combination of argument types.
+"""All functions of one precision and width: a kernel is written once per combination of argument types.
 
-A constant that a kernel branches on is part of the combination, so that the branch which it does not take is never
-looked at: it may hold what would not fit.
+A constant that a kernel branches on is part of the combination.  The branch not taken is then not compiled, so it may
+contain code that is invalid for these types.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer, result_ty
 from featherlane.lanes.kernel import Kernel, Stage, symbol, variant
 
 MOST_PASSES = 16
-SMALL = 60  # lines of text up to which a function is always inlined
+SMALL = 60  # functions of up to this many lines are always inlined
 
 
 class Function:
-    """A kernel for one combination of arguments, written.
+    """A kernel written for one combination of arguments.
 
     Attributes:
-        symbol: its name in LLVM's text.
-        returns: the type that it gives.
-        result: LLVM's type of that.
-        text: its definition.
-        called: the functions that it calls.
-        declared: the declarations that it needs.
+        symbol: name in the LLVM IR.
+        returns: type of the result.
+        result: LLVM type of the result.
+        text: definition.
+        called: functions that it calls.
+        declared: declarations that it needs.
     """
 
     def __init__(self, name: str, types: list[Type], writer: Writer):
@@ -48,7 +48,7 @@ class Program:
     Args:
         records: parameter name -> (layout, is it constant while a stage runs).
         base, width: precision (`f64`, `f32`) and worlds in a tile.
-        checked: with bounds checks?
+        checked: whether to add bounds checks.
     """
 
     def __init__(self, records, base: str, width: int, checked: bool = False):
@@ -56,10 +56,10 @@ class Program:
         self._records, self._types = records, {}
         self._access: Access | None = None
         self._functions: dict[tuple, Function] = {}
-        self._writing: list[Kernel] = []  # from the stage down to what is being written
+        self._writing: list[Kernel] = []  # call stack of kernels, from the stage to the one being written
 
     def module(self, stages: Iterable[Stage]) -> str:
-        """LLVM's text of stages and of all kernels in them; a kernel that several stages contain is defined once.
+        """Returns LLVM IR of stages and of all their kernels; a kernel that several stages contain is defined once.
 
         A stage is a C function of addresses and int64 that returns 0.
 
@@ -89,21 +89,21 @@ class Program:
         return "\n".join([*texts, *declared]) + "\n\n!0 = !{}\n"
 
     def check(self, kernel: Kernel, parameters: tuple[str, ...], access: Access) -> None:
-        """Write a function of the user by itself, for parameters that are named as those of stages.
+        """Checks a user callback by writing it, for parameters with the names of stage parameters.
 
         Args:
-            kernel: the function.
+            kernel: the callback.
             parameters: names of its parameters.
-            access: what it may do with records that are not constant.
+            access: allowed access to records that are not constant.
 
         Raises:
-            KernelLanguageError: it breaks a rule, or reads or writes what it may not, on any of its ways.
+            KernelLanguageError: it breaks a rule, or accesses a forbidden field, on any branch.
         """
         self._access = access
         self._alone(kernel, self._parameters(parameters, map(self._records.get, parameters), self.base, self.width))
 
     def _alone(self, kernel: Kernel, types: list[Type]) -> Function:
-        """A kernel that nothing written here calls."""
+        """Writes a kernel that no other kernel here calls."""
         try:
             return self._written(kernel, [Thing(t, [""] * len(t.operands)) for t in types], None, None)
         except RecursionError:
@@ -112,10 +112,10 @@ class Program:
             raise KernelLanguageError(*here, "nested too deeply: bind parts of it to names") from None
 
     def function(self, kernel: Kernel, arguments: list[Thing], caller: Writer, node) -> Function:
-        """A kernel as it is called somewhere.
+        """Returns a kernel's function for the arguments of a call.
 
         Raises:
-            KernelLanguageError: it calls itself, takes other arguments, or breaks a rule.
+            KernelLanguageError: it is recursive, takes other arguments, or breaks a rule.
         """
         source = source_of(kernel)
         if len(arguments) != len(source.parameters):
@@ -125,7 +125,7 @@ class Program:
         return self._written(kernel, arguments, caller, node)
 
     def _parameters(self, names: tuple[str, ...], layouts, base: str, width: int) -> list[Type]:
-        """The types of a stage's parameters: one object for each record of each form, an int where there is none."""
+        """Returns the types of a stage's parameters: one object per record and variant, or an int."""
         types = []
         for name, record in zip(names, layouts, strict=True):
             if record is None:
@@ -165,7 +165,7 @@ class Program:
             _parameters(writer, types, constants)
             block(writer, source.body)
             if writer.reached and not writer.unsettled:
-                writer.give(NO_THING, None)  # the end of a kernel returns nothing
+                writer.give(NO_THING, None)  # falling off the end returns nothing
             if not writer.unsettled:
                 return Function(_name(source, types, constants), types, writer)
             found = dict(writer.variables), writer.returns
@@ -176,13 +176,13 @@ class Program:
 
 
 def _definition(name: str, types: list[Type], top: Function) -> str:
-    """A stage's C function.  Other stages of its module call it, too: it is compiled once, not inlined there."""
+    """Defines a stage's C function.  Other stages of its module call it, so it is compiled once and not inlined."""
     arguments = ", ".join(f"{t.operands[0]} %a{k}" for k, t in enumerate(types))
     return f"define i32 @{name}({arguments}) noinline {{\n  call void @{top.symbol}({arguments})\n  ret i32 0\n}}\n"
 
 
 def _parameters(writer: Writer, types: list[Type], constants: dict[int, object]) -> None:
-    """Bind the parameters to what the function is called with."""
+    """Binds the parameters to the arguments of the call."""
     start = 0
     for k, (name, t) in enumerate(zip(writer.source.parameters, types, strict=True)):
         operands = [f"%p{start + j}" for j in range(len(t.operands))]
@@ -192,7 +192,7 @@ def _parameters(writer: Writer, types: list[Type], constants: dict[int, object])
 
 
 def _name(source: Source, types: list[Type], constants: dict[int, object]) -> str:
-    """A symbol that depends on nothing but the function, so that equal sources give equal objects."""
+    """Returns a symbol that depends only on the function, so that equal sources give equal objects."""
     kernel = source.kernel
     f = kernel.function
     unlike = kernel.code_hash() if f.__closure__ or f.__name__ == "<lambda>" else ""

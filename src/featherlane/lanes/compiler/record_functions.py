@@ -1,7 +1,7 @@
-"""Records and their fields, compiled: `d.qpos`, `d.qpos[i]`, and the functions of `values` that take them.
+"""Records and their fields, compiled: `d.qpos`, `d.qpos[i]`, and the functions of `values` with record arguments.
 
-A record is one address, of a table of int64: fault words, then for each field its address (or the value of a size) and
-its length.  With bounds checks an index out of range is recorded in the fault words, and row 0 is taken for it.
+A record is the address of a table of int64: fault words, then for each field its address (or the value of a size) and
+its length.  With bounds checks, an index out of range is recorded in the fault words, and row 0 is used instead.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ INVARIANT = ", !invariant.load !0"  # tables and models never change while a sta
 
 # ---- fields --------------------------------------------------------------------------------------------------------
 def field(w: Writer, record: Thing, name: str, node) -> Thing:
-    """A field of a record: a view, the number that a size is, or a record within it.
+    """Writes access to a field of a record: a view, the number of a size, or a nested record.
 
     Raises:
-        KernelLanguageError: the layout has no such field, or the stage may not see it.
+        KernelLanguageError: the layout has no such field, or the stage may not access it.
     """
     t: Record = record.type
     if not t.prefix and name in t.layout.records:
@@ -59,7 +59,7 @@ def _word(w: Writer, table: str, k: int) -> str:
 
 
 def load(w: Writer, rows: Thing, index: Thing, node) -> Thing:
-    """A row of a view, as an int or a value."""
+    """Loads a row of a view, as an int or a value."""
     t: View = rows.type
     pointer = row(w, rows, w.index(index, node))
     constant = INVARIANT if t.constant and not t.checked else ""
@@ -68,10 +68,10 @@ def load(w: Writer, rows: Thing, index: Thing, node) -> Thing:
 
 
 def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
-    """Set a row of a view.
+    """Stores a row of a view.
 
     Raises:
-        KernelLanguageError: it may not be written, or takes other things.
+        KernelLanguageError: the view is read-only, or has rows of another type.
     """
     t: View = rows.type
     if t.constant:
@@ -84,16 +84,16 @@ def store(w: Writer, rows: Thing, index: Thing, thing: Thing, node) -> None:
 
 
 def row(w: Writer, rows: Thing, index: str) -> str:
-    """The address of a row."""
+    """Writes the address of a row."""
     if rows.type.checked:
         index = _checked(w, rows, index, rows.operands[1])
     return w.register(f"getelementptr {rows.type.row}, ptr {rows.operands[0]}, i64 {index}")
 
 
 def _checked(w: Writer, rows: Thing, index: str, length: str) -> str:
-    """The index, or 0 with the fault recorded where it is out of range."""
+    """Writes a bounds check: returns the index, or 0 with the fault recorded if it is out of range."""
     _, _, number, table = rows.operands
-    index = w.register(f"freeze i64 {index}")  # of a NaN: LLVM could make anything of a poisoned comparison
+    index = w.register(f"freeze i64 {index}")  # of a NaN: LLVM could assume anything about a poisoned comparison
     bad = w.register(f"icmp uge i64 {index}, {length}")
     fault, first, fine = w.label(), w.label(), w.label()
     w.branch(bad, fault, fine)
@@ -213,11 +213,11 @@ def call(w: Writer, node, arguments):
 
 
 def stage_call(w: Writer, node, stage, symbol, arguments) -> Thing:
-    """A call of a stage by its symbol; `symbol` is (stage, base, width, checked) -> C name.
+    """Writes a call of a stage by its symbol; `symbol` is (stage, base, width, checked) -> C name.
 
     Raises:
-        KernelLanguageError: it takes other records or numbers.  A record that begins with the fields of another serves
-            in its place.
+        KernelLanguageError: records or numbers of other types.  A record that begins with the fields of the expected
+            one is accepted.
     """
     if len(arguments) != len(stage.parameters):
         raise w.broken(node, f"{stage.name} takes {len(stage.parameters)} arguments, {len(arguments)} given")

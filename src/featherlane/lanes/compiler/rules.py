@@ -1,4 +1,4 @@
-"""What a kernel may not say: one error for all of it, with the file, the line, what stands there and the rule."""
+"""The error for code outside the kernel language, with the file, the line, its text and the rule."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ PAGE = "docs/kernel-language.md"
 
 
 class KernelLanguageError(FeatherlaneError, TypeError):
-    """A kernel breaks a rule of its language: docs/errors.md#kernellanguageerror.
+    """Raised if a kernel breaks a rule of the kernel language: docs/errors.md#kernellanguageerror.
 
     Attributes:
-        file, line: where.
-        source: the line.
-        rule: what was broken, and what is allowed.
+        file, line: place of the code.
+        source: text of the line.
+        rule: the broken rule, and what is allowed.
     """
 
     def __init__(self, kernel: str, file: str, line: int, source: str, mark: str, rule: str):
@@ -26,16 +26,16 @@ class KernelLanguageError(FeatherlaneError, TypeError):
 
 
 class UnknownYetError(Exception):
-    """The type of a name follows from a later line: the statement is written in the next pass."""
+    """Raised if a later line determines the type of a name: the next pass writes the statement."""
 
 
 def broken(source, node, rule: str) -> KernelLanguageError:
-    """The error of a rule that a node of a kernel's syntax tree breaks."""
+    """Returns the error for a rule that a node of a kernel's syntax tree breaks."""
     line = getattr(node, "lineno", source.first_line)
     text = source.line(line)
     column, end = getattr(node, "col_offset", 0), getattr(node, "end_col_offset", 0)
     start = len(text) - len(text.lstrip())
-    # offsets count bytes; the mark ends where the line does
+    # offsets count bytes; the mark ends at the end of the line
     column, end = (len(text.encode()[:k].decode(errors="ignore")) for k in (column, end))
     last = end if getattr(node, "end_lineno", line) == line else len(text)
     mark = " " * (column - start) + "^" * max(last - column, 1) if column >= start else ""

@@ -1,7 +1,7 @@
-"""A kernel's syntax tree, found in the file that it came from.
+"""Finds a kernel's syntax tree in its source file.
 
-The tree must be that of the function which runs: the file may have been edited since it was imported.  So the code that
-its text compiles to is held against the function's.
+The file may have been edited since it was imported, but the tree must match the running function.  So the text is
+compiled and its code is compared with the function's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from featherlane.lanes.kernel import Kernel, bytecode
 
 @functools.cache
 def source_of(kernel: Kernel) -> Source:
-    """A kernel's source, read once: it is the same for all programs.
+    """Returns a kernel's source, which is read once for all programs.
 
     Raises:
         KernelLanguageError: see `Source`.
@@ -29,18 +29,18 @@ def source_of(kernel: Kernel) -> Source:
 
 
 class Source:
-    """What a kernel is written as.
+    """Source of a kernel.
 
     Attributes:
         kernel: the kernel.
-        name, file, first_line: of its function.
-        body: its statements; of a lambda, the return of its expression.
-        parameters: their names.
-        switches: places of parameters that a condition or an unrolled range names: a constant given there is part of
-            the signature.
+        name, file, first_line: those of its function.
+        body: its statements; for a lambda, the return of its expression.
+        parameters: names of the parameters.
+        switches: indices of parameters that a condition or an unrolled range names; a constant argument there is part
+            of the signature.
 
     Raises:
-        KernelLanguageError: the text cannot be read, is not that of the function, or says what no kernel may.
+        KernelLanguageError: the text is unreadable, does not match the function, or breaks a rule of the language.
     """
 
     def __init__(self, kernel: Kernel):
@@ -60,19 +60,19 @@ class Source:
         self._scopes = dict(cells), function.__globals__, vars(builtins)
 
     def line(self, number: int) -> str:
-        """A line of the file."""
+        """Returns a line of the file."""
         return linecache.getline(self.file, number).rstrip()
 
     def outside(self, name: str):
-        """What a name means that the kernel does not bind itself.
+        """Returns the object of a name that the kernel does not bind.
 
         Raises:
-            StopIteration: it means nothing.
+            StopIteration: the name is undefined.
         """
         return next(scope for scope in self._scopes if name in scope)[name]
 
     def names(self) -> list[str]:
-        """Every name that `outside` knows."""
+        """Returns every name that `outside` finds."""
         return [name for scope in self._scopes for name in scope]
 
     def _checked_parameters(self, node) -> list[str]:
@@ -89,7 +89,7 @@ class Source:
         return [x.arg for x in a.args]
 
     def _switches(self) -> Iterator[int]:
-        """Parameters whose first value some condition or some unrolled range asks for by name."""
+        """Yields indices of parameters whose argument a condition or an unrolled range uses by name."""
         places = {self.webs.of_parameter(p): k for k, p in enumerate(self.parameters) if self.webs.is_constant(p)}
         for statement in self.body:
             for node in ast.walk(statement):
@@ -99,7 +99,7 @@ class Source:
 
 
 def _names_to_know(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a condition, or of a range that is unrolled."""
+    """Returns the nodes of a condition, or of a range that is unrolled."""
     if isinstance(node, (ast.If, ast.IfExp, ast.While)):
         return ast.walk(node.test)
     if isinstance(node, ast.comprehension) and is_call(node.iter, "range"):
@@ -110,7 +110,7 @@ def _names_to_know(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_call(node: ast.AST, name: str) -> bool:
-    """Is it a call of a function of that name?"""
+    """Returns whether a node is a call of a function of that name."""
     return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
 
 
@@ -122,7 +122,7 @@ def _content(cell):
 
 
 def _node(source: Source, code):
-    """The function's node in the syntax tree of its file."""
+    """Returns the function's node in the syntax tree of its file."""
     here = (source.name, source.file, source.first_line, "", "")
     linecache.checkcache(source.file)
     lines = linecache.getlines(source.file, source.kernel.function.__globals__)
@@ -134,8 +134,8 @@ def _node(source: Source, code):
         found = _functions("".join(lines), source.file).get(code.co_name, [])
     except SyntaxError:
         found = []
-    wanted = repr(bytecode(code))  # as text: 1 == 1.0 == True, 0.0 == -0.0 and nan != nan
-    # where it stood when it was imported, else where it has moved to
+    wanted = repr(bytecode(code))  # as text, because 1 == 1.0 == True, 0.0 == -0.0 and nan != nan
+    # tries the function at its imported line first, then functions elsewhere
     for node, compiled in sorted(found, key=lambda f: f[1].co_firstlineno != code.co_firstlineno):
         if repr(bytecode(compiled)) == wanted:
             return node
@@ -144,7 +144,7 @@ def _node(source: Source, code):
 
 @functools.lru_cache(maxsize=64)
 def _functions(text: str, file: str) -> dict[str, list]:
-    """Name -> (node, code) of every function of that name in a text."""
+    """Returns name -> (node, code) for every function in a text."""
     nodes: dict[tuple[str, int], list] = {}
     tree = ast.parse(text)
     for node in ast.walk(tree):
@@ -157,7 +157,7 @@ def _functions(text: str, file: str) -> dict[str, list]:
         codes.setdefault((code.co_name, code.co_firstlineno), []).append(code)
     found: dict[str, list] = {}
     for (name, line), here in nodes.items():
-        # several lambdas on a line: in the order of their columns
+        # several lambdas on a line are matched by column
         here.sort(key=lambda node: node.col_offset)
         compiled = sorted(codes.get((name, line), []), key=_column)
         found.setdefault(name, []).extend(zip(here, compiled, strict=False))
@@ -165,7 +165,7 @@ def _functions(text: str, file: str) -> dict[str, list]:
 
 
 def _column(code) -> int:
-    """Where the code of a function begins in its line."""
+    """Returns the column at which the code of a function begins."""
     return min((p[2] for p in code.co_positions() if p[3] and p[3] > p[2]), default=0)
 
 

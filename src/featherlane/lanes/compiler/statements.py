@@ -1,4 +1,4 @@
-"""What a kernel does: bindings, branches, loops, returns."""
+"""Statements of a kernel: bindings, branches, loops, returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featherlane.lanes.compiler.writer import NO_THING, Thing, Writer
 
 
 def block(w: Writer, body: list[ast.stmt]) -> None:
-    """Statements, as far as they can be reached.
+    """Writes statements up to the first unreachable one.
 
     Raises:
         KernelLanguageError: a rule is broken.
@@ -25,7 +25,7 @@ def block(w: Writer, body: list[ast.stmt]) -> None:
         try:
             STATEMENTS[type(statement)](w, statement)
         except UnknownYetError:
-            w.reached = True  # what follows may say more
+            w.reached = True  # later lines may determine the type
 
 
 def _nothing(w: Writer, s: ast.stmt) -> None:
@@ -45,7 +45,7 @@ def _assign(w: Writer, s: ast.Assign) -> None:
 
 
 def _augmented(w: Writer, s: ast.AugAssign) -> None:
-    """x += y, d.x[i] += y: the field and its index are found once."""
+    """Writes x += y, d.x[i] += y; the field and its index are evaluated once."""
     op = type(s.op)
     if isinstance(s.target, ast.Name):
         old = w.read(s.target.id, s.web)
@@ -89,7 +89,7 @@ def _while(w: Writer, s: ast.While) -> None:
 
 
 def _body(w: Writer, s: ast.For | ast.While, head: str, end: str) -> None:
-    """The body of a loop and what stands behind it."""
+    """Writes the body of a loop and the label after it."""
     w.loops.append((end, head))
     block(w, s.body)
     w.loops.pop()
@@ -116,7 +116,7 @@ def _for(w: Writer, s: ast.For) -> None:
 
 
 def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
-    """for i in range(start, stop, step): the count is the loop's own, whatever the body does with i."""
+    """Writes for i in range(start, stop, step): the counter is separate, so the body may rebind i."""
     start, stop, step = bounds(w, ranged)
     ((count, _),) = w.slot("count", INT)
     head, body, end = w.label(), w.label(), w.label()
@@ -133,7 +133,7 @@ def _count(w: Writer, s: ast.For, ranged: ast.Call) -> None:
 def _goes_on(w: Writer, i: str, stop: Thing, step: Thing) -> str:
     if step.constant is not None:
         return w.register(f"icmp {'slt' if step.constant > 0 else 'sgt'} i64 {i}, {stop.operand}")
-    # a step of 0 raises nothing, and counts nothing
+    # a step of 0 raises no error and runs no iteration
     up, down = (w.register(f"icmp {order} i64 {step.operand}, 0") for order in ("sgt", "slt"))
     below, above = (w.register(f"icmp {order} i64 {i}, {stop.operand}") for order in ("slt", "sgt"))
     return w.register(f"select i1 {up}, i1 {below}, i1 {w.register(f'and i1 {down}, {above}')}")

@@ -1,4 +1,4 @@
-"""Tables of the functions that kernels call: for each name of `values` its number of arguments, its type, its code."""
+"""Tables of the functions that kernels call: for each name of `values` its arity and the code that writes it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ BUILTINS = {"min": min, "max": max, "abs": abs, "tuple": tuple}
 
 
 class Function(NamedTuple):
-    """A function of `values`, compiled.
+    """A compiled function of `values`.
 
     Attributes:
-        name: its name.
-        arity: its number of arguments; None for two or more.
-        write: (writer, node, arguments) -> result: writes the code, and refuses arguments of other kinds.
+        name: name of the function.
+        arity: number of arguments; None for two or more.
+        write: (writer, node, arguments) -> result: writes the code, and rejects arguments of other types.
     """
 
     name: str
@@ -25,10 +25,10 @@ class Function(NamedTuple):
 
 
 class Table(dict[Any, Function]):
-    """Functions by the object that kernels name."""
+    """Maps the objects that kernels name to functions."""
 
     def function(self, name: str, arity: int | None):
-        """Decorator: the code of one function."""
+        """Decorates the writer of one function."""
 
         def enter(write):
             self[BUILTINS.get(name) or getattr(values, name)] = Function(name, arity, write)
@@ -38,6 +38,6 @@ class Table(dict[Any, Function]):
 
 
 def refuse(w, node, name: str, arguments, allowed: str):
-    """The error of a function that is given other kinds of things than it takes."""
+    """Returns the error for arguments of unsupported types."""
     given = ", ".join(a.type.says for a in arguments)
     return w.broken(node, f"{name} of {given}; allowed is {allowed}")

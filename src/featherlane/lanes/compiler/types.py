@@ -1,15 +1,15 @@
-"""The kinds of things that a kernel speaks of: one type object each, made once, so that equal types are identical.
+"""Types of the kernel language: one object per type, created once, so that equal types are identical.
 
     Number   a plain number: `int` (64 bits), `bool`, or `real`, a literal that takes any precision
     Value    one real for each of W worlds: a float or double at W = 1, else a vector <W x float> or <W x double>
-    Mask     a comparison of values: one truth for each of W worlds; at W = 1 it serves as a bool, too
-    Tuple    several things, by number or by name; a kernel's results and what it takes apart
+    Mask     one truth value for each of W worlds, from a comparison of values; at W = 1 it is also a bool
+    Tuple    several things, by index or by name, such as a kernel's results
     View     a field of a record: rows at an address
-    Record   the model, a tile of worlds
-    NOTHING  what a kernel gives that returns nothing
+    Record   the model, or a tile of worlds
+    NOTHING  the result of a kernel that returns nothing
 
-A thing is held in operands, the registers or literals of LLVM's text: one for a number, a value or a mask, those of all
-parts for a tuple, an address for a record and a view (with bounds checks: address, length, number of the field, table).
+A thing has operands, the registers or literals of the LLVM IR: one for a number, a value or a mask, those of all parts
+for a tuple, an address for a record and a view (with bounds checks: address, length, index of the field, table).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BITS = {"double": 64, "float": 32, "i64": 64, "i32": 32}
 
 
 class Type:
-    """A kind of thing.
+    """A type.
 
     Attributes:
         operands: LLVM types of its operands.
-        says: what it is called in an error.
-        key: what tells it from every other type, the same in each process.
+        says: name in error messages.
+        key: identifier that differs from every other type's, the same in each process.
     """
 
     operands: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Value(Type):
 
 
 class Mask(Type):
-    """One truth for each of W worlds; `base` is that of the values that were compared, and of where(mask, 1.0, 0.0)."""
+    """One truth value for each of W worlds; `base` is that of the compared values, and of where(mask, 1.0, 0.0)."""
 
     def __init__(self, width: int, base: str):
         self.width, self.base = width, base
@@ -75,7 +75,7 @@ class Mask(Type):
 
 
 class Tuple(Type):
-    """Several things, each of a type of its own; `names` are those that a NamedTuple has for its parts."""
+    """Several things, each with a separate type; `names` are the part names of a NamedTuple."""
 
     def __init__(self, items: tuple[Type, ...], names: tuple[str, ...] = ()):
         self.items, self.names = items, names
@@ -85,16 +85,16 @@ class Tuple(Type):
 
 
 class View(Type):
-    """Rows of a field.
+    """The rows of a field.
 
     Attributes:
-        base: LLVM's type of one number: double, float, i32, i64.
+        base: LLVM type of one number: double, float, i32, i64.
         width: worlds in a row.
-        constant: may it only be read?
-        checked: is every index held against the length?
-        row: LLVM's type of a row.
-        element: the type that an index gives.
-        alignment: of a row, in bytes.
+        constant: whether it is read-only.
+        checked: whether every index is checked against the length.
+        row: LLVM type of a row.
+        element: type of an indexed row.
+        alignment: alignment of a row [bytes].
     """
 
     def __init__(self, base: str, width: int, constant: bool, checked: bool):
@@ -108,23 +108,23 @@ class View(Type):
 
 
 class Access(NamedTuple):
-    """What a function of the user may do with a record: fields that it may read, and those that it may write, too."""
+    """A user callback's access to a record: fields that it may read, and those that it may also write."""
 
     reads: frozenset[str]
     sets: tuple[str, ...] = ()
 
 
 class Record(Type):
-    """A record of a layout: one address, of a table of addresses and lengths.
+    """A record of a layout: the address of a table of addresses and lengths.
 
     Attributes:
-        layout: its fields.
-        width, base: of its values.
-        constant: is it the model, which no stage writes?
-        checked: are its views?
-        shared: is only what all worlds of a tile share in view?
-        access: what may be read and written; None: everything that is not constant.
-        prefix: `primal.` of the record `primal` within the record, empty of the record itself.
+        layout: layout of its fields.
+        width, base: those of its values.
+        constant: whether it is the model, which no stage writes.
+        checked: whether its views are bounds-checked.
+        shared: whether only fields that all worlds of a tile share are accessible.
+        access: fields that may be read and written; None: everything that is not constant.
+        prefix: `primal.` for the nested record `primal`, empty for the record itself.
     """
 
     operands = ("ptr",)
@@ -147,7 +147,7 @@ class Record(Type):
         self._within: dict[str, Record] = {}
 
     def within(self, name: str) -> Record:
-        """The type of the record of that name within this one, which has the same address."""
+        """Returns the type of a nested record, which has the same address."""
         if name not in self._within:
             form = self.layout, self.width, self.base, self.constant, self.checked, self.shared, self.access
             self._within[name] = Record(*form, prefix=f"{name}.")
@@ -166,9 +166,9 @@ view = functools.cache(View)
 
 
 def common_value(types) -> Value | None:
-    """The type that values and plain numbers meet in: the widest; None without a value.
+    """Returns the common type of values and plain numbers, the widest one; None without a value.
 
-    Each world's float32 and float64 meet in float64, as in NumPy.  For two precisions of different widths it is None:
+    Values of float32 and float64 convert to float64, as in NumPy.  For two precisions of different widths it is None:
     a table of float64 would make every value of a float32 kernel twice as wide.
     """
     found = [t for t in types if isinstance(t, Value)]
@@ -180,7 +180,7 @@ def common_value(types) -> Value | None:
 
 
 def common_mask(types) -> Mask | None:
-    """The type that masks and bools meet in; None without a mask."""
+    """Returns the common type of masks and bools; None without a mask."""
     found = [t for t in types if isinstance(t, Mask)]
     if not found or not all(isinstance(t, Mask) or t is BOOL for t in types):
         return None
@@ -188,9 +188,9 @@ def common_mask(types) -> Mask | None:
 
 
 def join(a: Type, b: Type) -> Type | None:
-    """The type of a variable that is given both: None where a name would change its kind.
+    """Returns the type of a variable that is assigned both types; None if they are incompatible.
 
-    Literals are weak (a plain number becomes a value), one world's value becomes W worlds'; an int stays an int.
+    A literal becomes a value, and one world's value becomes W worlds'; an int stays an int.
     """
     if a is b:
         return a
@@ -206,7 +206,7 @@ def join(a: Type, b: Type) -> Type | None:
 
 # ---- literals ------------------------------------------------------------------------------------------------------
 def real_literal(x: float, base: str) -> str:
-    """LLVM's text of a real number: its bits, as a double that has the value."""
+    """Returns a real number as LLVM IR: the bits of a double with that value."""
     if base == "float":
         try:
             (x,) = struct.unpack("f", struct.pack("f", x))
@@ -216,7 +216,7 @@ def real_literal(x: float, base: str) -> str:
 
 
 def literal(x, t: Type) -> str:
-    """LLVM's text of a number as a constant of a type, the same in every lane."""
+    """Returns a number as LLVM IR constant of a type, the same in every lane."""
     if t is INT:
         return str(int(x))
     if t is BOOL:

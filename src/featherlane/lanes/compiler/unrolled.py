@@ -1,4 +1,4 @@
-"""What is unrolled when a kernel is compiled: comprehensions, and the tuples and known ranges that loops go over."""
+"""Unrolling at compile time: comprehensions, and loops over tuples and constant ranges."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from featherlane.lanes.compiler.source import is_call
 from featherlane.lanes.compiler.types import INT, Tuple, View
 from featherlane.lanes.compiler.writer import Thing, Writer
 
-MOST_TURNS = 64  # of a range: each turn is text to compile
+MOST_TURNS = 64  # iterations of a range: each one is text to compile
 
 
 # ---- bindings ------------------------------------------------------------------------------------------------------
 def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
-    """Give a target a value: a name, a tuple of targets, a row of a field."""
+    """Assigns to a target: a name, a tuple of targets, or a row of a field."""
     if isinstance(target, ast.Name):
         w.bind(target.id, target.web, thing, target)
     elif isinstance(target, ast.Tuple):
@@ -31,7 +31,7 @@ def bind(w: Writer, target: ast.expr, thing: Thing) -> None:
 
 
 def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
-    """The field and the index of a row that is set."""
+    """Returns the field and the index of a row that is assigned to."""
     rows, index = expression(w, target.value), expression(w, target.slice)
     if not isinstance(rows.type, View):
         raise w.broken(target, f"{rows.type.says} has no rows that can be set; a field of a record has")
@@ -40,7 +40,7 @@ def rows_of(w: Writer, target: ast.Subscript) -> tuple[Thing, Thing]:
 
 # ---- turns ---------------------------------------------------------------------------------------------------------
 def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
-    """(start, stop, step) of a range."""
+    """Returns (start, stop, step) of a range."""
     if not 1 <= len(ranged.args) <= 3 or ranged.keywords:
         raise w.broken(ranged, f"range takes one to three arguments, {len(ranged.args)} given")
     numbers = [w.convert(expression(w, a), INT, a) for a in ranged.args]
@@ -52,10 +52,10 @@ def bounds(w: Writer, ranged: ast.Call) -> tuple[Thing, Thing, Thing]:
 
 
 def turns(w: Writer, node: ast.expr) -> list[Thing]:
-    """The parts of a tuple, or the numbers of a known range: one for each turn that is written.
+    """Returns the parts of a tuple, or the numbers of a constant range: one per unrolled iteration.
 
     Raises:
-        KernelLanguageError: anything else, or a range whose bounds are not known.
+        KernelLanguageError: anything else, or a range whose bounds are not constants.
     """
     if not is_call(node, "range"):
         things = expression(w, node)

@@ -1,6 +1,6 @@
-"""Functions of values and masks, compiled.
+"""Compiled functions of values and masks.
 
-Plain numbers alone stay plain: `sqrt(2.0)` is a number of 64 bits that takes any precision later.
+A result of plain numbers is a plain number: `sqrt(2.0)` has 64 bits and later takes any precision.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ function = OF_VALUES.function
 
 # ---- from reals to a real ------------------------------------------------------------------------------------------
 def intrinsic(w: Writer, name: str, t: Value | Number, arguments: list[str]) -> str:
-    """A call of one of LLVM's own functions, every argument and the result of one type."""
+    """Writes a call of an LLVM intrinsic whose arguments and result have one type."""
     suffix = f"v{t.width}{BASES[t.base]}" if isinstance(t, Value) and t.width > 1 else BASES[t.llvm]
     w.declared.add(f"declare {t.llvm} @llvm.{name}.{suffix}({', '.join([t.llvm] * len(arguments))})")
     return w.register(f"call {t.llvm} @llvm.{name}.{suffix}({', '.join(f'{t.llvm} {x}' for x in arguments)})")
 
 
 def smaller(w: Writer, t, x: str, y: str) -> str:
-    """A compare and a select, not llvm.minnum: one instruction, and signed zeros and NaN the same on every target."""
+    """Writes a compare and a select, not llvm.minnum: one instruction, and the same zeros and NaN on every target."""
     return choose(w, t, w.register(f"fcmp olt {t.llvm} {x}, {y}"), x, y)
 
 
@@ -50,12 +50,12 @@ def larger(w: Writer, t, x: str, y: str) -> str:
 
 
 def choose(w: Writer, t, condition: str, x: str, y: str) -> str:
-    """x where a condition of as many lanes holds, else y."""
+    """Writes a selection: x where a condition with as many lanes holds, else y."""
     return w.register(f"select {truth_type(t)} {condition}, {t.llvm} {x}, {t.llvm} {y}")
 
 
 def truth_type(t: Type) -> str:
-    """LLVM's type of a comparison of two things of this type."""
+    """Returns the LLVM type of a comparison of two things of this type."""
     return f"<{t.width} x i1>" if isinstance(t, (Value, Mask)) and t.width > 1 else "i1"
 
 
@@ -152,7 +152,7 @@ def _chosen_type(w: Writer, node, arguments) -> Type:
 
 
 def _as_word(w: Writer, thing: Thing) -> tuple[str, str]:
-    """A mask as one integer of W bits, and its type."""
+    """Writes a mask as one integer of W bits, and returns it with its type."""
     bits = f"i{thing.type.width}"
     return w.register(f"bitcast {thing.type.llvm} {thing.operand} to {bits}"), bits
 
@@ -209,14 +209,14 @@ def unrolled(w: Writer, node, arguments):
 
 # ---- bits and lanes ------------------------------------------------------------------------------------------------
 def _format(t: Value) -> tuple[str, int, int]:
-    """(LLVM's type of the bits, bits of the significand, bias of the exponent)"""
+    """Returns (LLVM type of the bits, bits of the significand, bias of the exponent)."""
     word = f"i{BITS[t.base]}"
     low, bias = (52, 1023) if t.base == "double" else (23, 127)
     return word if t.width == 1 else f"<{t.width} x {word}>", low, bias
 
 
 def _same(t: Value, n: int) -> str:
-    """An integer in every lane."""
+    """Returns an integer constant for every lane."""
     return str(n) if t.width == 1 else f"splat (i{BITS[t.base]} {n})"
 
 

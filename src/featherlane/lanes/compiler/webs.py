@@ -1,8 +1,8 @@
-"""Which bindings of a name are one variable.
+"""Groups the bindings of a name into variables.
 
-A name may be bound several times.  Bindings that reach one use together are one variable, a web, and have one type;
-bindings that never meet are variables of their own, whatever they are called.  Source: Muchnick, Advanced Compiler
-Design and Implementation, sec. 16.3 (webs); reaching definitions over structured control flow.
+A name may be bound several times.  Bindings that reach the same use are one variable, a web, and have one type; other
+bindings of the same name are separate variables.  Source: Muchnick, Advanced Compiler Design and Implementation,
+sec. 16.3 (webs); reaching definitions over structured control flow.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator
 
 from featherlane.lanes.compiler.rules import broken
 
-Reaching = dict[str, frozenset[int]]  # name -> bindings that may have made its value
+Reaching = dict[str, frozenset[int]]  # name -> bindings that may have set its value
 
 
 class Webs:
     """The variables of a kernel.  Each `ast.Name` of a local name gets its variable's number as `web`.
 
-    A number says where a variable is bound in one place only (`bound_once`), so that its value is that of this place,
-    and where it may be asked for before it was bound (`maybe_unbound`).  Of `x += 1` the node has the web that is read,
-    the target that which is bound.
+    `bound_once` holds variables with a single binding, whose value is that binding's.  `maybe_unbound` holds variables
+    that may be read before they are bound.  For `x += 1` the node has the web that is
+    read, the target the web that is bound.
 
     Raises:
-        KernelLanguageError: a name is used where it can have no value.
+        KernelLanguageError: a name is used at a place where it has no value.
     """
 
     def __init__(self, source, parameters: list[str], body: list[ast.stmt]):
@@ -32,7 +32,7 @@ class Webs:
         self._bindings: dict[object, int] = {}  # node, or name of a parameter -> binding
         self._reads: dict[ast.AST, int] = {}  # node -> a binding that reaches it
         self._names: dict[ast.expr, list[ast.Name]] = {}  # local names that an expression reads
-        self._loops: list[tuple[list, list]] = []  # what reaches each `break`, each `continue` of the loops around
+        self._loops: list[tuple[list, list]] = []  # states at each `break`, each `continue` of the enclosing loops
         self._locals = set(parameters) | _bound_names(body)
         self._unbound = {name: self._binding(("unbound", name)) for name in sorted(self._locals - set(parameters))}
         self._parameters = {name: self._binding(("parameter", name)) for name in parameters}
@@ -42,11 +42,11 @@ class Webs:
         del self._reads, self._names, self._loops
 
     def of_parameter(self, name: str) -> int:
-        """The variable that a parameter is."""
+        """Returns the variable of a parameter."""
         return self._find(self._parameters[name])
 
     def is_constant(self, name: str) -> bool:
-        """Is a parameter's variable never bound again?"""
+        """Returns whether a parameter is never rebound."""
         return self.of_parameter(name) in self.bound_once
 
     # ---- numbers ----------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class Webs:
 
     # ---- statements -------------------------------------------------------------------------------------------
     def _block(self, body: Iterable[ast.stmt], now: Reaching | None, final: bool) -> Reaching | None:
-        """What reaches the end of a block; None where the end is not reached."""
+        """Returns the bindings that reach the end of a block; None if the end is unreachable."""
         for s in body:
             if now is None:
                 return None
@@ -111,7 +111,7 @@ class Webs:
         if isinstance(s, ast.For):
             self._read(s.iter, now, final)
         head = now
-        # what the body binds reaches its start, too: once around finds it, whatever is inside
+        # bindings of the body also reach its start: one extra pass finds them, whatever is inside
         for last in (False, True) if final else (False,):
             self._loops.append(([], []))
             around = dict(head)
@@ -144,7 +144,7 @@ class Webs:
             self._read_name(node, node.id, now, final)
 
     def _names_in(self, e: ast.AST, own: dict[str, int]) -> Iterator[ast.Name]:
-        """Local names that an expression reads, but those that a comprehension binds: `own` are these."""
+        """Yields local names that an expression reads, except those that a comprehension binds (`own`)."""
         todo = [e]
         while todo:
             node = todo.pop()
@@ -172,14 +172,14 @@ class Webs:
 
 
 def _meet(a: Reaching | None, b: Reaching | None) -> Reaching | None:
-    """What reaches a place on two ways."""
+    """Merges the bindings that reach a place on two paths."""
     if a is None or b is None:
         return b if a is None else a
     return {name: a[name] | b[name] for name in a}
 
 
 def _bound_names(body: list[ast.stmt]) -> set[str]:
-    """Names that a kernel binds outside of comprehensions."""
+    """Returns names that a kernel binds outside of comprehensions."""
     loops = (node for s in body for node in ast.walk(s) if isinstance(node, ast.comprehension))
     within = set(_bound_nodes([g.target for g in loops]))
     return {node.id for node in _bound_nodes(body) if node not in within}

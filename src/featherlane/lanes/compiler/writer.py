@@ -1,4 +1,4 @@
-"""The text of one function: registers, labels, variables, conversions.  What a kernel says is written elsewhere."""
+"""Writes the LLVM IR of one function: registers, labels, variables, conversions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from featherlane.lanes.compiler.types import (
 
 
 class Thing:
-    """What an expression gives: a type, the registers or literals that hold it, and its number where that is known."""
+    """The result of an expression: a type, its registers or literals, and its value if it is a constant."""
 
     __slots__ = ("constant", "operands", "type")
 
@@ -34,7 +34,7 @@ class Thing:
 
     @property
     def operand(self) -> str:
-        """The one that holds a number, a value or a mask."""
+        """The single operand of a number, a value or a mask."""
         return self.operands[0]
 
 
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
     room: list[tuple[str, str]]
 
     def part(self, k: int) -> Stored:
-        """Part k of a tuple."""
+        """Returns part k of a tuple."""
         start = sum(len(t.operands) for t in self.type.items[:k])
         return Stored(self.type.items[k], self.room[start : start + len(self.type.items[k].operands)])
 
@@ -54,21 +54,21 @@ NO_THING = Thing(NOTHING, ())
 
 
 class Writer:
-    """Text of a function in the making.
+    """Writes the LLVM IR of one function.
 
-    A pass writes the whole text with what is known of the variables' types; where a type changed on the way, another
-    pass is needed (`unsettled`).  A variable that is bound in one place is the thing it is bound to; any other lives in
-    memory of its own, which LLVM turns into registers.
+    A pass writes the whole text with the variable types found so far; if a type changes during the pass, another pass
+    is needed (`unsettled`).  A variable with a single binding is represented by the bound thing; any other has its
+    memory, which LLVM turns into registers.
 
     Attributes:
-        source: the kernel's source.
-        program: the program that the function belongs to.
-        variables: type by web, kept from pass to pass.
-        returns: the type of the result, kept from pass to pass; None as long as no return was met.
+        source: source of the kernel.
+        program: program that the function belongs to.
+        variables: type by web, kept between passes.
+        returns: type of the result, kept between passes; None until a return is written.
         lines: the text.
         called: functions of the program that it calls.
         declared: declarations that it needs.
-        reached: can the next line be reached?
+        reached: whether the next line is reachable.
     """
 
     def __init__(self, source, program):
@@ -78,12 +78,12 @@ class Writer:
         self.start()
 
     def start(self) -> None:
-        """Begin a pass."""
+        """Begins a pass."""
         self.lines: list[str] = []
         self.called: dict[str, object] = {}
         self.declared: set[str] = set()
         self.reached, self.unsettled = True, False
-        self.loops: list[tuple[str, str]] = []  # labels of the loops around: where `break` and `continue` lead
+        self.loops: list[tuple[str, str]] = []  # labels of the enclosing loops for `break` and `continue`
         self._bound: dict[int, Thing] = {}  # variables bound once
         self._memory: dict[object, list[tuple[str, str]]] = {}  # web -> (pointer, LLVM type) of each operand
         self._registers = self._labels = 0
@@ -93,7 +93,7 @@ class Writer:
         self.lines.append("  " + line)
 
     def register(self, code: str) -> str:
-        """A new register that holds the result of an instruction."""
+        """Writes an instruction and returns a new register for its result."""
         self._registers += 1
         name = f"%t{self._registers}"
         self.lines.append(f"  {name} = {code}")
@@ -104,7 +104,7 @@ class Writer:
         return f"b{self._labels}"
 
     def place(self, label: str) -> None:
-        """Go on under a label."""
+        """Continues under a label."""
         self.jump(label)
         self.lines.append(f"{label}:")
         self.reached = True
@@ -119,12 +119,12 @@ class Writer:
         self.reached = False
 
     def broken(self, node, rule: str):
-        """The error of a rule that this kernel breaks."""
+        """Returns the error for a rule that this kernel breaks."""
         return broken(self.source, node, rule)
 
     # ---- things -----------------------------------------------------------------------------------------------
     def constant(self, x, node) -> Thing:
-        """A number of Python, or a tuple of them.
+        """Returns a Python number, or a tuple of numbers, as a thing.
 
         Raises:
             KernelLanguageError: anything else.
@@ -150,7 +150,7 @@ class Writer:
         return Thing(tuple_of(tuple(p.type for p in parts), names), operands, constant)
 
     def parts(self, thing: Thing) -> list[Thing]:
-        """The things in a tuple."""
+        """Returns the parts of a tuple."""
         out, start = [], 0
         constants = thing.constant or [None] * len(thing.type.items)
         for t, c in zip(thing.type.items, constants, strict=True):
@@ -160,10 +160,10 @@ class Writer:
         return out
 
     def convert(self, thing: Thing, t: Type, node) -> Thing:
-        """A thing as one of another type, where the language converts without being asked.
+        """Converts a thing to another type, if the language converts implicitly.
 
         Raises:
-            KernelLanguageError: it does not.
+            KernelLanguageError: the language does not convert these types implicitly.
         """
         if thing.type is t:
             return thing
@@ -173,10 +173,10 @@ class Writer:
         return out
 
     def index(self, thing: Thing, node) -> str:
-        """The int that asks for a row.
+        """Returns the int that indexes a row.
 
         Raises:
-            KernelLanguageError: it is none.
+            KernelLanguageError: not an int.
         """
         if isinstance(thing.type, Value):
             raise self.broken(
@@ -187,10 +187,10 @@ class Writer:
         return self.convert(thing, INT, node).operand
 
     def truth(self, thing: Thing, node) -> str:
-        """What decides a branch.
+        """Returns the condition of a branch.
 
         Raises:
-            KernelLanguageError: worlds would have to go different ways.
+            KernelLanguageError: the worlds of a tile could take different branches.
         """
         t = thing.type
         if t is BOOL or (isinstance(t, Mask) and t.width == 1):
@@ -207,7 +207,7 @@ class Writer:
 
     # ---- variables --------------------------------------------------------------------------------------------
     def bind(self, name: str, web, thing: Thing, node) -> None:
-        """Give a variable a value."""
+        """Assigns a value to a variable."""
         if thing.type is NOTHING:
             raise self.broken(node, f"{name} is bound to nothing: what is called returns no value")
         if web in self.source.webs.bound_once:
@@ -227,10 +227,10 @@ class Writer:
             self.write(f"store {llvm} {operand}, ptr {pointer}")
 
     def read(self, name: str, web) -> Thing:
-        """The value of a variable.
+        """Returns the value of a variable.
 
         Raises:
-            UnknownYetError: only a later line says of what type it is.
+            UnknownYetError: only a later line determines its type.
         """
         if web in self._bound:
             return self._bound[web]
@@ -241,32 +241,32 @@ class Writer:
         return self.loaded(Stored(t, self._room(web, t)))
 
     def stored(self, web) -> Stored | None:
-        """Where a variable is, if it is in memory and its type is known."""
+        """Returns the location of a variable that is in memory and whose type is known, else None."""
         t = None if web in self._bound else self.variables.get(web)
         return None if t is None else Stored(t, self._room(web, t))
 
     def loaded(self, place: Stored) -> Thing:
-        """What is stored."""
+        """Loads a stored thing."""
         return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.room])
 
     def _settle(self, web, old: Type | None, t: Type) -> None:
-        """Note a variable's type; another pass is needed where it was used as something else."""
+        """Records a variable's type; another pass is needed if it was used with another type."""
         if old is not None and t is not old:
             self.unsettled = True
         self.variables[web] = t
 
     def _room(self, web, t: Type) -> list[tuple[str, str]]:
-        """Memory of a variable, made in the function's first lines."""
+        """Returns the memory of a variable, allocated in the function's first lines."""
         if web not in self._memory:
             self._memory[web] = [(f"%v{len(self._memory)}.{k}", llvm) for k, llvm in enumerate(t.operands)]
         return self._memory[web]
 
     def slot(self, name: str, t: Type) -> list[tuple[str, str]]:
-        """Memory for a thing that has no name in the kernel, as the count of a loop."""
+        """Returns memory for a thing without a name in the kernel, such as a loop counter."""
         return self._room(f"{name}{self.label()}", t)
 
     def rooms(self) -> list[str]:
-        """The lines that make the variables' memory; what may be read before it was bound is zero."""
+        """Returns the lines that allocate the variables' memory; variables that may be read unbound are set to zero."""
         lines = []
         for web, room in self._memory.items():
             for pointer, llvm in room:
@@ -277,7 +277,7 @@ class Writer:
 
     # ---- results ----------------------------------------------------------------------------------------------
     def give(self, thing: Thing, node) -> None:
-        """Return."""
+        """Writes a return."""
         old = self.returns
         t = thing.type if old is None else join(old, thing.type)
         if t is None:
@@ -301,7 +301,7 @@ class Writer:
 
 
 def result_type(t: Type) -> str:
-    """LLVM's type of a function's result."""
+    """Returns the LLVM type of a function's result."""
     if not t.operands:
         return "void"
     return t.operands[0] if len(t.operands) == 1 else "{" + ", ".join(t.operands) + "}"
@@ -362,7 +362,7 @@ def _as_value(w: Writer, thing: Thing, t: Value) -> Thing | None:
 
 
 def splat(w: Writer, x: str, element: str, t: Value | Mask) -> str:
-    """One world's number or truth in every lane."""
+    """Copies one world's number or truth value to every lane."""
     if t.width == 1:
         return x
     first = w.register(f"insertelement {t.llvm} poison, {element} {x}, i32 0")
