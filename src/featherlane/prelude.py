@@ -1,8 +1,7 @@
-"""What a file of kernels starts with: `from featherlane.prelude import *`.
+"""Exports the common imports of kernel files: `from featherlane.prelude import *`.
 
-The words of the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`), MuJoCo's
-enumerations (`model/enums.py`), the types of joints, the status, and the time step.  A file of kernels imports all else
-by name.
+These are the kernel language (`lanes`), vectors, motions, inertias and quaternions (`spatial`), MuJoCo's enumerations
+(`model/enums.py`), joint types, the status and the time step.  A kernel file imports everything else by name.
 """
 
 from featherlane.lanes import (

@@ -1,4 +1,4 @@
-"""What the rows of one world consist of as MuJoCo's `efc_` arrays."""
+"""Fields of MuJoCo's `efc_` arrays of one world."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EFC = Layout(
         _real("efc_vel", ROWS, "m/s, rad/s", "velocity J v"),
         _real("efc_aref", ROWS, "m/s^2, rad/s^2", "reference acceleration"),
         _real("efc_force", ROWS, "N, N m", "force"),
-        # of the contact at hand, along normal, tangents, and turns about the three
+        # of the current contact, along normal, tangents, and rotations about the three
         _real("direction_J", (6, "efc_nv"), "1, m", "Jacobian"),
         _real("direction_vel", (6,), "m/s, rad/s", "velocity"),
     ),

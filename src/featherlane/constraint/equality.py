@@ -1,13 +1,13 @@
-"""Equality constraints as general rows: a point of two bodies (connect), a pose (weld), a joint's coordinate, a length.
+"""Equality constraints as general rows: two anchors (connect), a pose (weld), a joint coordinate, a tendon length.
 
     connect    p_1 - p_2 = 0 at the two anchors, world axes
     weld       the same, and torquescale vec(q_2* q_1 q_rel) = 0, in the frame of the second body
     joint      x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = x_2 - x_2(0)
-    tendon     the same of two lengths
+    tendon     the same for two lengths
 
-The Jacobian has entries at the dofs above either body.  The rows of one connect or weld share the impedance at the norm
-of their errors, and their reference has what the Jacobian's own change adds: aref = -B J v - K d r - (dJ/dt) v.  That
-of a joint or tendon has not.  A row of a constraint that is switched off in some worlds holds zeros there.
+The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
+of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
+a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -27,14 +27,14 @@ from featherlane.dynamics.body.newton_euler import pass_joints
 # ---- the two bodies -------------------------------------------------------------------------------------------------
 @kernel
 def fastened_body(m, e, side):
-    """The body that equality e holds on side 0 or 1."""
+    """Returns the body of equality e on side 0 or 1."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     return m.site_bodyid[i] if m.eq_objtype[e] == OBJ_SITE else i
 
 
 @kernel
 def local_anchor(m, e, side):
-    """The point of that body at which it is held, in its frame; a weld names the second body's first."""
+    """Returns the anchor in that body's frame; a weld stores the second body's anchor first."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     place = side if m.eq_type[e] == EQ_CONNECT else 1 - side
     if m.eq_objtype[e] == OBJ_SITE:
@@ -46,14 +46,14 @@ def local_anchor(m, e, side):
 
 @kernel
 def anchor(m, d, e, side):
-    """That point in world axes."""
+    """Returns the anchor in world axes."""
     b = fastened_body(m, e, side)
     return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), local_anchor(m, e, side)))
 
 
 @kernel
 def orientations(m, d, e):
-    """(q_2, q_2* q_1 q_rel): the frame in which a weld sees the turn, and the turn."""
+    """Returns (q_2, q_2* q_1 q_rel): the frame of a weld's rotation error, and the error as a quaternion."""
     a, b = load4(d.xquat, 4 * fastened_body(m, e, 0)), load4(d.xquat, 4 * fastened_body(m, e, 1))
     if m.eq_objtype[e] == OBJ_SITE:
         a = quat_mul(a, load4(m.site_quat, 4 * m.eq_obj1id[e]))
@@ -65,7 +65,7 @@ def orientations(m, d, e):
 
 @kernel
 def bias_acceleration(m, d, b):
-    """Spatial acceleration of body b at its tree's com where qacc = 0, gravity aside: sum of (dS/dt) v above it."""
+    """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
     acc = zeros(d, 6)
     while b > 0:
         p = m.body_parentid[b]
@@ -76,7 +76,7 @@ def bias_acceleration(m, d, b):
 
 @kernel
 def anchor_acceleration(m, d, b, acc, r):
-    """Acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
+    """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
     v = load6(d.cvel, 6 * b)
     omega = (v[0], v[1], v[2])
     u = add3((v[3], v[4], v[5]), cross(omega, r))
@@ -85,7 +85,7 @@ def anchor_acceleration(m, d, b, acc, r):
 
 @kernel
 def half_turn(p, y):
-    """vec(y p) / 2 for a vector y: how fast vec(p) changes where p turns by y."""
+    """Returns vec(y p) / 2 for a vector y: the rate of vec(p) if p rotates with angular velocity y."""
     c = cross(y, (p[1], p[2], p[3]))
     return 0.5 * fma(p[0], y[0], c[0]), 0.5 * fma(p[0], y[1], c[1]), 0.5 * fma(p[0], y[2], c[2])
 
@@ -93,7 +93,7 @@ def half_turn(p, y):
 # ---- dofs -----------------------------------------------------------------------------------------------------------
 @kernel
 def is_next(m, last, c, i):
-    """1 where dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
+    """Returns 1 if dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
     on = 0
     if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i:
         on = 1
@@ -102,7 +102,7 @@ def is_next(m, last, c, i):
 
 @kernel
 def next_dof(m, last, c):
-    """The c-th dof from the root down to dof `last`, nv after the end."""
+    """Returns the c-th dof from the root down to dof `last`; nv after the end."""
     i = m.nv
     if last >= 0 and c < m.chain_rownnz[last]:
         i = m.chain_colind[m.chain_rowadr[last] + c]
@@ -111,7 +111,7 @@ def next_dof(m, last, c):
 
 @kernel
 def list_dofs(m, d, o, last1, last2):
-    """genrow_dof[o ..] <- two dofs (-1: none) and all above them, ascending; returns their number."""
+    """Writes two dofs (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0
     i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
     while i < m.nv:
@@ -126,7 +126,7 @@ def list_dofs(m, d, o, last1, last2):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def store_column(d, o, n, v, present):
-    """Three entries of one dof, in three rows of n entries."""
+    """Writes three entries of one dof, in three rows of n entries."""
     d.genrow_J[o] = where(present, v[0], 0.0)
     d.genrow_J[o + n] = where(present, v[1], 0.0)
     d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
@@ -134,9 +134,9 @@ def store_column(d, o, n, v, present):
 
 @kernel
 def point_columns(m, d, o, n, b1, b2, r1, r2, present):
-    """Three rows at o: the Jacobian of p_1 - p_2, each anchor at arm r from the com of its body's tree.
+    """Writes three rows at o: the Jacobian of p_1 - p_2, each anchor at arm r from the com of its body's tree.
 
-    A dof of both bodies moves the anchors apart by S_rot x (r_1 - r_2): what cancels is left out.
+    A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
     for e in range(n):
@@ -157,7 +157,7 @@ def point_columns(m, d, o, n, b1, b2, r1, r2, present):
 
 @kernel
 def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
-    """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
+    """Writes three rows at o: Jacobian of scale vec(turn), of rate vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
     c1, c2, last1, last2 = 0, 0, m.body_lastdof[b1], m.body_lastdof[b2]
     for e in range(n):
         i = d.genrow_dof[o + e]
@@ -175,9 +175,9 @@ def turn_columns(m, d, o, n, b1, b2, R, turn, scale, present):
 # ---- rows -----------------------------------------------------------------------------------------------------------
 @kernel
 def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, shortest):
-    """Row k of equality e: its error and (dJ/dt) v; r is the error that the impedance sees.
+    """Writes row k of equality e: its error and (dJ/dt) v; r is the error from which the impedance is computed.
 
-    last1, last2: the dofs that it has are among these and those above them (both -1: A is exact where it has to be).
+    last1, last2: the row's dofs are among these and their ancestors (both -1: A is already exact if it must be).
     """
     solimp = load5(m.eq_solimp, 5 * e)
     K, B = reference(load2(m.eq_solref, 2 * e), solimp, shortest)
@@ -193,7 +193,7 @@ def store_equality_row(m, d, k, e, pos, r, rate, A, last1, last2, present, short
 
 @kernel
 def turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2):
-    """(dJ/dt) v of a weld's turn: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
+    """Returns (dJ/dt) v of a weld's rotation: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
 
     With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
     """
@@ -207,7 +207,7 @@ def turn_rate(m, d, e, b1, b2, R, turn, scale, a1, a2):
 
 @kernel
 def fastening_rows(m, d, k, o, n, e, present, shortest):
-    """Rows from k on, n entries each from o on: equality e, a connect or weld."""
+    """Writes rows from k on, n entries each from o on: equality e, a connect or weld."""
     b1, b2, size = fastened_body(m, e, 0), fastened_body(m, e, 1), rows_of(m, e)
     last1, last2 = m.body_lastdof[b1], m.body_lastdof[b2]
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
@@ -238,7 +238,7 @@ def fastening_rows(m, d, k, o, n, e, present, shortest):
 
 @kernel
 def list_joint_dofs(m, d, o, e):
-    """genrow_dof[o ..] <- the dofs of the joints of equality e, ascending; returns their number."""
+    """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
     i, n = m.jnt_dofadr[m.eq_obj1id[e]], 1
     d.genrow_dof[o] = i
     if m.eq_obj2id[e] >= 0 and m.eq_obj2id[e] != m.eq_obj1id[e]:
@@ -251,7 +251,7 @@ def list_joint_dofs(m, d, o, e):
 
 @kernel
 def joint_row(m, d, k, o, n, e, present, shortest):
-    """Row k, n entries from o on: equality e between two joints, or of one with a constant."""
+    """Writes row k, n entries from o on: equality e between two joints, or of one joint and a constant."""
     j1, j2 = m.eq_obj1id[e], m.eq_obj2id[e]
     i1, a, last2 = m.jnt_dofadr[j1], NEQDATA * e, -1
     A, x = m.dof_invweight0[i1], d.qpos[m.jnt_qposadr[j1]] - m.qpos0[m.jnt_qposadr[j1]]
@@ -273,13 +273,13 @@ def joint_row(m, d, k, o, n, e, present, shortest):
 
 @kernel
 def rows_of(m, e):
-    """Rows of equality e."""
+    """Returns the number of rows of equality e."""
     return 3 if m.eq_type[e] == EQ_CONNECT else 6 if m.eq_type[e] == EQ_WELD else 1
 
 
 @kernel
 def equality_awake(m, d, e):
-    """Mask: is one of the two bodies that equality e holds awake?"""
+    """Returns the mask of worlds in which one of the two bodies of equality e is awake."""
     if m.eq_type[e] == EQ_JOINT:
         b1, b2 = m.jnt_bodyid[m.eq_obj1id[e]], 0
         if m.eq_obj2id[e] >= 0:
@@ -291,9 +291,9 @@ def equality_awake(m, d, e):
 
 @kernel
 def equality_rows(m, d, shortest):
-    """The first general rows of the tile: of each equality that is active in some world and moves anything.
+    """Writes the first general rows of the tile: equalities that are active in any world and depend on a dof.
 
-    Returns the number of rows and of their entries.
+    Returns the number of rows and of entries.
     """
     k, o = 0, 0
     for e in range(m.neq):
@@ -320,7 +320,7 @@ def equality_rows(m, d, shortest):
 
 
 def equality_capacity(model) -> tuple[int, int]:
-    """Most rows of equalities, and most entries of them: all equalities active."""
+    """Returns the maximum numbers of equality rows and of their entries: all equalities active."""
     rows = entries = 0
     for e in range(model.neq):
         size = rows_of(model, e)
@@ -336,6 +336,6 @@ def equality_capacity(model) -> tuple[int, int]:
 
 
 def _chain(model, last: int) -> list[int]:
-    """Dofs from the root down to dof `last`, -1: none."""
+    """Returns the dofs from the root down to dof `last`; -1: none."""
     first = int(model.chain_rowadr[last])
     return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist() if last >= 0 else []

@@ -1,4 +1,4 @@
-"""Fields of constraint rows, in slots: a world without the row of a slot has D = 0 there."""
+"""Fields of constraint rows, in slots: D = 0 in worlds that do not have the row of a slot."""
 
 from featherlane.lanes.layout import Declare, size
 
@@ -9,7 +9,7 @@ FIELDS = (
     size("ndofrowmax", "capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     size("ngenrowmax", "capacity: general rows (equalities, limits of balls)"),
     size("ngenJmax", "capacity: Jacobian entries of the general rows"),
-    # friction loss, and limits of slides and hinges: one dof each
+    # friction loss, and limits of slides and hinges: one dof per row
     _scratch.int("ndofrow", "1", "1", "one-dof row slots of the tile: friction loss, then limits"),
     _scratch.int("nfrictionrow", "1", "1", "how many of them are friction loss"),
     _slot.int("dofrow_dof", "ndofrowmax", "1", "dof of the row"),
@@ -41,7 +41,7 @@ FIELDS = (
     _slot.real("genrow_aref", "ngenrowmax", "m/s^2, rad/s^2", "reference acceleration"),
     _slot.real("genrow_lo", "ngenrowmax", "N, N m", "smallest force"),
     _slot.real("genrow_hi", "ngenrowmax", "N, N m", "largest force"),
-    # contacts: no Jacobian, their bodies have it
+    # contacts: no Jacobian is stored; it follows from their bodies
     _slot.real("con_D", "nconmax", "kg", "1 / R of the normal row, of every row of a pyramid; 0: no row"),
     _slot.real("con_Dt", "nconmax", "kg", "elliptic: 1 / R of friction row i over friction_i^2"),
     _slot.real("con_slip", "nconmax", "kg", "elliptic: D / (1 + mu^2), of a contact that slips"),
