@@ -1,8 +1,8 @@
 """Prepares the broad phase of a model: a *crowd* for a tree, or groups of candidates for body bounding boxes.
 
 Up to CROWD_PAIRS pairs are listed at load time, and each is tested in each step, for all worlds at once.  With more
-pairs, the bounded geoms are a *crowd*: a tree finds their pairs, world by world.  Then only
-pairs with an unbounded geom (a plane) and explicit pairs stay candidates.
+pairs, the bounded geoms are a *crowd*: a tree finds their pairs, world by world.  Then only pairs with an unbounded
+geom (a plane) and explicit pairs stay candidates.
 Measured (spheres): a listed pair costs 3 ns in one world and 10 ns in eight at once; a geom of a crowd 0.1 us a world,
 more if neighbours overlap (the 121 geoms of a dog 0.3 us each; their 6300 pairs, listed, 3 us in total).
 """

@@ -9,8 +9,8 @@ A pair of geoms is a candidate if MuJoCo could ever test it in its narrow phase:
   and its parameters replace those of the geoms.
 
 Two flags are read at load time: `filterparent`, which affects the list of candidates, and `midphase`, which affects
-only its order.  The flags `contact` and `constraint` have no effect here: the collision stage reads them
-at each step.
+only its order.  The flags `contact` and `constraint` have no effect here: the collision stage reads them in each
+step.
 """
 
 from __future__ import annotations

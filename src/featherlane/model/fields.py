@@ -4,8 +4,8 @@
 `DERIVED` declare the fields that they compute (`derived.py`).
 
 Names and meanings are MuJoCo's; options have the prefix `opt_`, statistics `stat_`, candidate collision pairs `cand_`.
-Sizes and ints are shared by all worlds.  Every real may differ by world: users edit and
-randomise these fields.  Angles are radians, quaternions are (w, x, y, z), spatial rows put rotation first.
+Sizes and ints are shared by all worlds.  Every real may differ by world: users edit and randomise these fields (domain
+randomization).  Angles are radians, quaternions are (w, x, y, z), spatial rows put rotation first.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import mujoco
 
 CELLS = 16  # directions are binned by the faces of a cube, each with CELLS x CELLS cells
-FEW = 100  # number of vertices from which the search for the farthest vertex starts at load time
+FEW = 100  # a search for the farthest vertex starts from the best of this many, when a model is loaded
 ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
 SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
 SINGLE = 2.0**-24  # relative rounding of a conversion to float32

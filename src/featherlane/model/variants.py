@@ -30,12 +30,12 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
     """Compiles a model once for each distinct parameter.
 
     Worlds that differ only in masses, sizes or frictions share one model, see `Batch.expand`.  If a mesh, a geom
-    type, a joint or a link length differs, each kind of world needs a separate model,
-    compiled by MuJoCo: derived constants such as `dof_invweight0` are then correct.
+    type, a joint or a link length differs, each kind of world needs a separate model, compiled by MuJoCo: derived
+    constants such as `dof_invweight0` are then correct.
 
         found = fl.variants("quadruped.xml", [0.2, 0.25, 0.2, 0.3], lengthen)  # three models, four worlds
         batch = fl.MixedBatch(found.models)
-            batch.qpos[found.place]                                                # ordered as the parameters
+        batch.qpos[found.place]                                                # ordered as the parameters
 
     Args:
         source: as for `load`, but not an MjModel, which cannot be edited.
