@@ -1,10 +1,10 @@
-"""Rigid-body dynamics in many worlds at once, side by side in the lanes of the processor.
+"""Simulates rigid-body dynamics in many parallel worlds, one world per lane of the processor's vector unit.
 
     model = featherlane.load("humanoid")          a path, MJCF or URDF text, a bundled model, an MjModel, an MjSpec
     data = featherlane.Data(model)                one world; featherlane.step(model, data)
     batch = featherlane.Batch(model, nworld=256)  many worlds; batch.step(), batch.rollout(...)
 
-Names, layouts and units are MuJoCo's (SI), algorithms and symbols Featherstone's.  What is public stands in `__all__`.
+Names, layouts and units are MuJoCo's (SI); algorithms and symbols are Featherstone's.  `__all__` lists the public API.
 """
 
 from importlib import import_module as _import_module
@@ -73,7 +73,7 @@ from featherlane.viewer.door import View, view
 __version__: str
 
 __all__ = [  # noqa: RUF022  in groups
-    # what a program is made of
+    # main classes
     "Batch",
     "Contacts",
     "Data",
@@ -100,7 +100,7 @@ __all__ = [  # noqa: RUF022  in groups
     "ModelError",
     "UnknownNameError",
     "UnsupportedFeatureError",
-    # one world: whole steps
+    # whole steps of one world
     "forward",
     "reset_data",
     "reset_data_keyframe",
@@ -114,10 +114,10 @@ __all__ = [  # noqa: RUF022  in groups
     "set_keyframe",
     "set_state",
     "state_size",
-    # steps that went wrong
+    # unsuccessful steps
     "Failure",
     "load_failure",
-    # histories of controls
+    # histories of controls (delays)
     "init_ctrl_history",
     "read_ctrl",
     # inverse dynamics
@@ -149,22 +149,22 @@ __all__ = [  # noqa: RUF022  in groups
     "kernel",
     "lanes",
     "set_user_actuator",
-    # the viewer in the browser
+    # viewer in the browser
     "View",
     "view",
     # queries
     "geom_distance",
     "ray",
     "tendon_path",
-    # registration of points
+    # registration of point sets
     "Registration",
     "RegistrationStatus",
     "register_points",
 ]
 
-_WITHIN = ("distributed",)  # parts that are imported when somebody asks for them
+_WITHIN = ("distributed",)  # submodules that are imported on first access
 
-_fill_tables()  # what is registered from now on comes from outside
+_fill_tables()  # registrations after this line come from users
 
 
 def __getattr__(name: str):

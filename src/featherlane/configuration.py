@@ -1,4 +1,4 @@
-"""What this installation runs on: for a bug report, and to see whether kernels are prebuilt."""
+"""Reports the installation: versions, CPU, and whether kernels are prebuilt; for bug reports."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featherlane.simulation.tile.library import library
 
 
 def package_version(distribution: str) -> str:
-    """The version of an installed distribution, or `not installed`."""
+    """Returns the version of an installed distribution, or `not installed`."""
     from importlib.metadata import PackageNotFoundError, version  # an eighth of the package's import time
 
     try:
@@ -21,7 +21,7 @@ def package_version(distribution: str) -> str:
 
 
 def configuration() -> dict[str, str]:
-    """Where the package lies, how its kernels run, and the versions it stands on, by name."""
+    """Returns the package's path, how its kernels are compiled, and the versions of its dependencies, by name."""
     versions = {"numpy": "numpy", "llvmlite": "llvmlite"}
     return {
         "featherlane": f"{package_version('featherlane')}, {Path(__file__).parent}",
@@ -34,10 +34,10 @@ def configuration() -> dict[str, str]:
 
 
 def show_config() -> None:
-    """Print what this installation runs on.
+    """Prints the installation: paths, compilation mode and versions.
 
-    The package's path; whether kernels are compiled ahead of time or just in time, and why; the CPU level and the
-    widths of tiles; the cache of compiled objects; the versions of Python, MuJoCo, NumPy and llvmlite.
+    The package's path; whether kernels are compiled ahead of time or just in time, and the reason; the CPU level and
+    the tile widths; the cache of compiled objects; the versions of Python, MuJoCo, NumPy and llvmlite.
     """
     for name, value in configuration().items():
         print(f"{name:12s} {value}")

@@ -1,7 +1,7 @@
-"""What Featherlane raises: one line that names the element, what was given and what is allowed.
+"""Defines the exceptions.  A message is one line: the element's name, the given value and the allowed values.
 
-Every error is a `FeatherlaneError`, and also the error that Python or NumPy would raise.  One `except` serves for all
-that the package refuses, and code that expects a `TypeError` or an `AttributeError` works as well.
+Every error is a `FeatherlaneError` and also the built-in Python or NumPy error of that situation.  One `except` clause
+catches all errors of the package; code that expects a `TypeError` or an `AttributeError` works as well.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from difflib import get_close_matches
 
 import numpy as np
 
-LONGEST, KEPT = 200, 60  # characters of a given array or list that a message shows whole, and of a longer one
+LONGEST, KEPT = 200, 60  # characters that a message shows of an array or list: LONGEST in full, KEPT of a longer one
 
 
 def shortened(message: str) -> str:
-    """The message with long values in brackets (arrays, lists, dicts) cut behind their first entries."""
+    """Returns the message with long bracketed values (arrays, lists, dicts) cut after their first entries."""
     depth = start = 0
     for k, character in enumerate(message):
         if character in "([{":
@@ -31,9 +31,9 @@ def shortened(message: str) -> str:
 
 
 class FeatherlaneError(Exception):
-    """Base of all errors of this package: docs/errors.md#featherlaneerror.
+    """Base class of all errors of this package: docs/errors.md#featherlaneerror.
 
-    The message shows of a long array or list that was given its first entries alone.
+    If the given value is a long array or list, the message shows only its first entries.
     """
 
     def __init__(self, *args):
@@ -41,62 +41,62 @@ class FeatherlaneError(Exception):
 
 
 class ModelError(FeatherlaneError, ValueError):
-    """A model that cannot be loaded, or a value that a model or its options do not take: docs/errors.md#modelerror."""
+    """The model cannot be loaded, or a value is not allowed in a model or its options: docs/errors.md#modelerror."""
 
 
 class ArgumentError(FeatherlaneError, ValueError):
-    """A value that a function does not take, where no model is involved: docs/errors.md#argumenterror."""
+    """A function argument has a value that is not allowed; no model is involved: docs/errors.md#argumenterror."""
 
 
 class ArgumentTypeError(FeatherlaneError, TypeError):
-    """An argument of another type than a function takes: docs/errors.md#argumenttypeerror."""
+    """A function argument has the wrong type: docs/errors.md#argumenttypeerror."""
 
 
 class OutOfRangeError(FeatherlaneError, IndexError):
-    """A number of something that is not there: docs/errors.md#outofrangeerror."""
+    """An index is out of range: docs/errors.md#outofrangeerror."""
 
 
 class UnknownAttributeError(FeatherlaneError, AttributeError):
-    """An attribute that is not there, or that cannot be set: docs/errors.md#unknownattributeerror."""
+    """An attribute does not exist or cannot be set: docs/errors.md#unknownattributeerror."""
 
 
 class SingularMatrixError(FeatherlaneError, np.linalg.LinAlgError):
-    """A matrix that cannot be factored: docs/errors.md#singularmatrixerror."""
+    """A matrix is singular and cannot be factored: docs/errors.md#singularmatrixerror."""
 
 
 class CallError(FeatherlaneError, RuntimeError):
-    """A call that is not possible now, whatever its arguments are: docs/errors.md#callerror."""
+    """A call is not possible in the present state, whatever its arguments: docs/errors.md#callerror."""
 
 
 class MissingMethodError(FeatherlaneError, NotImplementedError):
-    """A method that a subclass has to define: docs/errors.md#missingmethoderror."""
+    """A subclass does not define a required method: docs/errors.md#missingmethoderror."""
 
 
 class UnknownNameError(ModelError, KeyError):
-    """A body, joint, ... of this name or id is not in the model: docs/errors.md#unknownnameerror."""
+    """The model has no body, joint, ... of this name or id: docs/errors.md#unknownnameerror."""
 
     __str__ = Exception.__str__  # KeyError would print the message's repr
 
 
 class InstallationError(ModelError, ImportError):
-    """An installed package breaks this one; the message holds the command that repairs it.
+    """An installed package is incompatible; the message contains the command that repairs the installation.
 
     See docs/errors.md#installationerror.
     """
 
 
 class BadNumberWarning(RuntimeWarning):
-    """Numbers of a world turned bad: NaN, or beyond 1e10.  Issued once by each `Data` and each `Batch`.
+    """A value of a world became non-finite (NaN) or out of range (above 1e10).  Each `Data` and `Batch` warns once.
 
-    An infinite or NaN energy or sensor value counts, too; such a world is not reset.
+    A non-finite energy or sensor value counts too, but does not reset the world.
 
-    `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` silences it, `"error"` makes an exception of it; the
-    counts are in `status` and `nbad` all the same.  See docs/errors.md#badnumberwarning.
+    `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` suppresses it; `"error"` turns it into an exception.
+    The counts in `status` and `nbad` are kept in either case.  See docs/errors.md#badnumberwarning.
     """
 
 
 def warn_of_bad_numbers(who: str, reset: bool, owner: str, level: int) -> None:
-    """Say that numbers of a world turned bad; `level` frames above the caller."""
+    """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
     after = "was reset to the model's defaults" if reset else "goes on with them"
     warnings.warn(
         f"{who} had numbers that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nbad; told once "
@@ -110,12 +110,12 @@ CHANGES_MOTION = "not supported, and it would change the motion"
 
 
 class UnsupportedFeatureError(ModelError):
-    """The model uses features that would change its motion and are not computed, or a result of such a feature is read.
+    """The model uses unsupported features that would change its motion, or a result of such a feature is read.
 
     See docs/errors.md#unsupportedfeatureerror.
 
     Attributes:
-        features: every one of them, each with the name of its element.
+        features: all unsupported features, each with the name of its element.
     """
 
     def __init__(self, features: Iterable[str], source: str = "", what: str = CHANGES_MOTION):
@@ -130,8 +130,8 @@ class UnsupportedFeatureError(ModelError):
 
 
 def near(name: str, allowed: Iterable[str]) -> str:
-    """`; did you mean ...?` for the names closest to `name`, or nothing."""
-    if not isinstance(name, str) or name.startswith("_"):  # protocols of Python ask for names like __deepcopy__
+    """Returns `; did you mean ...?` with the names closest to `name`, or an empty string."""
+    if not isinstance(name, str) or name.startswith("_"):  # Python protocols look up names like __deepcopy__
         return ""
     matches = get_close_matches(name, [a for a in allowed if a], n=3)
     return f"; did you mean {', '.join(map(repr, matches))}?" if matches else ""

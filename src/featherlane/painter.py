@@ -1,4 +1,4 @@
-"""Pictures of worlds, drawn by MuJoCo's renderer on the screen's OpenGL or headless through EGL."""
+"""Renders images of worlds with MuJoCo's renderer, through the screen's OpenGL or headless through EGL."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
 PICTURES = ("OpenGL",)
 INSTALL = "pip install 'featherlane[view]'"
 BACK_ENDS = {"linux": ("egl", "osmesa", "glfw", "glx"), "win32": ("glfw", "wgl"), "darwin": ("glfw", "cgl")}
-LARGEST = 960, 720  # width and height; without a graphics card a picture takes 0.3 s
-CHOOSERS = {"mujoco.gl_context", "mujoco.rendering.classic.gl_context"}  # choose when they are imported; since 4.0
-BLOCK = 16  # the encoder wants sides in multiples of this
+LARGEST = 960, 720  # width and height; without a graphics card an image takes 0.3 s
+CHOOSERS = {"mujoco.gl_context", "mujoco.rendering.classic.gl_context"}  # modules that select the backend at import
+BLOCK = 16  # the video encoder requires sides that are multiples of this
 
 
 def prepare(needed: tuple[str, ...] = VIDEO) -> None:
-    """Look for what drawing needs and choose how to draw.
+    """Checks the modules that rendering needs and selects the OpenGL backend.
 
     Args:
-        needed: modules that have to be there.
+        needed: modules that must be installed.
 
     Raises:
-        InstallationError: something is not installed; names it and the command that installs it; or MUJOCO_GL names
-            nothing that draws.
+        InstallationError: a module is not installed (the message names it and the command that installs it), or
+            MUJOCO_GL names no available backend.
     """
     given = os.environ.get("MUJOCO_GL", "")
     if given.lower().strip() not in ("", *(back_ends := BACK_ENDS.get(sys.platform, ("glfw",)))):
@@ -49,15 +49,15 @@ def prepare(needed: tuple[str, ...] = VIDEO) -> None:
 
 
 class Painter:
-    """Pictures of states, (height, width, 3) uint8; a context that frees the graphics memory.
+    """Renders states to images (height, width, 3) uint8; a context manager that frees the graphics memory.
 
     Args:
         model: the model.
-        camera: number of a camera, -1 for the free one, or attributes of the free one by name (`distance`, `lookat`,
+        camera: id of a camera, -1 for the free camera, or attributes of the free camera by name (`distance`, `lookat`,
             `azimuth`, `elevation`, `trackbodyid`).
-        size: width and height; None for what the model asks for, 960 x 720 at most.
-        flags: flags of what is drawn, by number (`mujoco.mjtVisFlag`).
-        max_geom: most shapes that are drawn.
+        size: width and height; None: the model's offscreen size, at most 960 x 720.
+        flags: visualization flags by number (`mujoco.mjtVisFlag`).
+        max_geom: maximum number of rendered shapes.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Painter:
         self.renderer: Any = self._renderer(height, width, max_geom)
 
     def _renderer(self, height: int, width: int, max_geom: int):
-        """MuJoCo's renderer; one that fails half way complains on stderr when it is collected, which is kept quiet."""
+        """Returns MuJoCo's renderer; suppresses the stderr message of a partly constructed one."""
         import mujoco
 
         hook, sys.unraisablehook = sys.unraisablehook, lambda unraisable: None
@@ -91,7 +91,7 @@ class Painter:
             try:
                 return mujoco.Renderer(self.mj_model, height, width, max_geom)
             except Exception as error:
-                # the kind of error depends on the graphics library that is missing
+                # the error type depends on the missing graphics library
                 told = str(error)
         finally:
             sys.unraisablehook = hook
@@ -103,12 +103,12 @@ class Painter:
     def picture(
         self, qpos: np.ndarray, mocap_pos=None, mocap_quat=None, fields: Mapping[str, np.ndarray] | None = None
     ) -> np.ndarray:
-        """Draws a state.
+        """Renders a state.
 
         Args:
             qpos: (nq,) position.
-            mocap_pos, mocap_quat: (nmocap, 3) [m] and (nmocap, 4) of the mocap bodies; None: as they are.
-            fields: real fields of the model by name, which later pictures keep, too.
+            mocap_pos, mocap_quat: (nmocap, 3) [m] and (nmocap, 4) of the mocap bodies; None: unchanged.
+            fields: real fields of the model by name; they stay set for later images.
 
         Returns:
             (height, width, 3) uint8.
@@ -133,7 +133,7 @@ class Painter:
 
 
 def _free(mj_model, attributes: Mapping[str, Any]):
-    """A free camera, or one that follows a body."""
+    """Returns a free camera, or one that follows a body."""
     import mujoco
 
     camera = mujoco.MjvCamera()

@@ -1,10 +1,10 @@
-"""Registration of points: the rotation, translation and scale that bring one set closest to another.
+"""Registers point sets: finds the rotation, translation and scale that map one set closest to another.
 
-Conventions: a set is an (n, m) array, one point a row; b_i ~ c R a_i + t, R proper (det R = +1), c >= 0.
+Conventions: a set is an (n, m) array, one point per row; b_i ~ c R a_i + t, R proper (det R = +1), c >= 0.
 Source: Umeyama, Least-squares estimation of transformation parameters between two point patterns, IEEE PAMI 13(4),
-1991, eq. 34-43.  Differs: the covariance is formed between the principal axes of the two sets.  There it is graded, and
-its small singular values keep their digits; in other axes they drown in the rounding of the large ones, and a set
-thinner than 1e-8 of its length looks like a line.
+1991, eq. 34-43.  Differs: the covariance is formed in the principal axes of the two sets.  There it is graded, so its
+small singular values keep their digits; in other axes the rounding of the large ones hides them, and a set thinner
+than 1e-8 of its length looks like a line.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from numpy.typing import ArrayLike, NDArray
 from featherlane.errors import ArgumentError
 from featherlane.model.assignment import converted, flag
 
-STEPS = 4  # an extent may be rounding up to 4 m times that of its coordinates; m / 2 is seen in sets of 1e5 points
+STEPS = 4  # rounding may change an extent by 4 m times the rounding of a coordinate; m / 2 occurs in sets of 1e5 points
 
 
 class RegistrationStatus(IntEnum):
-    """What two sets of points determine."""
+    """What two sets of points determine: the status of `register_points`."""
 
-    UNIQUE = 0  # all that was asked for
-    ROTATION_NOT_UNIQUE = 1  # collinear, too few points, a mirror image of a symmetric set: one of the best is given
-    COINCIDENT = 2  # the points of `a` are all one: rotation and scale are free, R is the identity and c is 1
-    NO_POINTS = 3  # no point, or all weights zero: everything is free, the identity is given
-    NOT_FINITE = 4  # a coordinate, or what would be the answer, is no finite number: NaN is given
+    UNIQUE = 0  # R, t and c are unique
+    ROTATION_NOT_UNIQUE = 1  # collinear, too few points, mirror image of a symmetric set: one of the best rotations
+    COINCIDENT = 2  # all points of `a` coincide: rotation and scale are arbitrary, R is the identity and c is 1
+    NO_POINTS = 3  # no point, or all weights are zero: everything is arbitrary, the identity is returned
+    NOT_FINITE = 4  # a coordinate or the result is not finite: NaN is returned
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,9 @@ class Registration:
         rotation: (..., m, m) R, proper.
         translation: (..., m) t, in the unit of b.
         scale: (...) c >= 0, unit of b over unit of a.
-        residual: (...) sum_i w_i |b_i - (c R a_i + t)|^2; inf where no number holds it.
+        residual: (...) sum_i w_i |b_i - (c R a_i + t)|^2; inf if it overflows.
         rank: (...) rank of the covariance of a and b, counted above the rounding of the coordinates.
-        status: (...) numbers of `RegistrationStatus`; a member of it where there is one pair of sets.
+        status: (...) values of `RegistrationStatus`; a member of the enumeration for a single pair of sets.
     """
 
     rotation: NDArray
@@ -58,20 +58,20 @@ class Registration:
 
 @dataclass(frozen=True)
 class _Cloud:
-    """A set about its mean, along its principal axes, in units of `unit`; each point times the root of its share."""
+    """A centred set in its principal axes, in units of `unit`; each point is scaled by the root of its weight share."""
 
     unit: NDArray  # (...) a power of two
-    mean: NDArray  # (..., m) along the given axes
-    axes: NDArray  # (..., m, m) the principal axes in columns, the longest first
+    mean: NDArray  # (..., m) in the original axes
+    axes: NDArray  # (..., m, m) principal axes in columns, longest first
     points: NDArray  # (..., m, n)
     extent: NDArray  # (..., m) root mean square along each axis
-    noise: NDArray  # (...) how much of an extent may be rounding
-    rank: NDArray  # (...) how many extents are more than that
+    noise: NDArray  # (...) part of an extent that may be rounding
+    rank: NDArray  # (...) number of extents above the noise
 
 
-# ---- what is given ---------------------------------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------------------------------
 def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
-    """`value` in float64, and the relative rounding of its numbers."""
+    """Returns `value` in float64, and the relative rounding of its entries."""
     try:
         given = converted(value)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _reals(name: str, value: ArrayLike, shape: str) -> tuple[NDArray, float]:
 
 
 def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
-    """Refuse shapes that do not fit, and weights that are negative or not finite."""
+    """Raises an error for shapes that do not match, and for weights that are negative or not finite."""
     for name, points in (("a", a), ("b", b)):
         if points.ndim < 2 or points.shape[-1] == 0:
             raise ArgumentError(f"{name}: got shape {points.shape}, allowed is (..., n, m) with m from 1")
@@ -104,30 +104,30 @@ def _check(a: NDArray, b: NDArray, weights: NDArray) -> None:
 
 
 def _with_zeros(array: NDArray, missing: int) -> NDArray:
-    """`array` with `missing` zeros at the end of its last axis."""
+    """Returns `array` with `missing` zeros appended to its last axis."""
     return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)]) if missing > 0 else array
 
 
 def _counted(points: NDArray, weights: NDArray) -> tuple[NDArray, NDArray]:
-    """Points (..., m, n) with zeros for those of weight 0 and for what is not finite; which sets have such numbers."""
+    """Returns points (..., m, n), zero if of weight 0 or not finite, and a mask of sets with non-finite values."""
     used, finite = weights[..., None, :] > 0, np.isfinite(points)
     kept = used & finite
-    zeroed = np.zeros(kept.shape)  # rows of n numbers, whatever the order of what was given
+    zeroed = np.zeros(kept.shape)  # C order, whatever the order of the argument
     np.copyto(zeroed, points, where=kept)
     return zeroed, (kept != used).any((-2, -1))
 
 
 def _power_of_two(largest: NDArray) -> NDArray:
-    """The power of two at or below each number: dividing by it rounds nothing."""
+    """Returns the power of two at or below each value: dividing by it is exact."""
     return np.ldexp(1.0, np.clip(np.frexp(largest)[1] - 1, -1022, 1023))
 
 
 # ---- one set ---------------------------------------------------------------------------------------------------------
 def _cloud(points: NDArray, share: NDArray, rounding: float) -> _Cloud:
-    """Scale, centre and turn a set (..., m, n); its coordinates are rounded relative to their distance from 0."""
+    """Scales, centres and rotates a set (..., m, n); coordinates have rounding relative to their distance from 0."""
     unit = _power_of_two(np.maximum(points.max((-2, -1)), -points.min((-2, -1))))
     points = points / unit[..., None, None]
-    # twice: the first mean is off by the rounding of a long sum, 50 times that of a coordinate for 1000 points
+    # two passes: the rounding of a long sum shifts the first mean by 50 times that of a coordinate for 1000 points
     mean = points @ share[..., None]
     points = points - mean
     rest = points @ share[..., None]
@@ -141,12 +141,12 @@ def _cloud(points: NDArray, share: NDArray, rounding: float) -> _Cloud:
     return _Cloud(unit, mean, axes, points, extent, noise, (extent > noise[..., None]).sum(-1))
 
 
-# ---- both ------------------------------------------------------------------------------------------------------------
+# ---- both sets -------------------------------------------------------------------------------------------------------
 def _blur(a: _Cloud, b: _Cloud, U: NDArray, Vt: NDArray) -> NDArray:
-    """How much of each singular value may be rounding, (..., m).
+    """Returns the part of each singular value that may be rounding, (..., m).
 
-    Errors A', B' of the sets A, B change s_k by u_k^T (B'^T A + B^T A') v_k in the first order.  Further orders matter
-    where a set has no extent at all; its own rank tells that.
+    Errors A', B' of the sets A, B change s_k by u_k^T (B'^T A + B^T A') v_k to first order.  Higher orders matter
+    only for a set without extent; the set's rank detects that.
     """
     across_a = np.sqrt(((Vt * a.extent[..., None, :]) ** 2).sum(-1))
     across_b = np.sqrt(((U * b.extent[..., :, None]) ** 2).sum(-2))
@@ -154,7 +154,7 @@ def _blur(a: _Cloud, b: _Cloud, U: NDArray, Vt: NDArray) -> NDArray:
 
 
 def _proper(left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
-    """R = left S right^T, S = diag(1, ..., 1, +-1), det R = +1; whether S has the -1.  Source: Umeyama, eq. 39-43."""
+    """Returns R = left S right^T, S = diag(1, ..., 1, +-1), det R = +1; has S the -1?  Source: Umeyama, eq. 39-43."""
     R = left @ right.mT
     mirrored = np.linalg.det(R) < 0
     twice = np.where(mirrored, 2.0, 0.0)[..., None, None]
@@ -162,16 +162,16 @@ def _proper(left: NDArray, right: NDArray) -> tuple[NDArray, NDArray]:
 
 
 def _smallest_rotation(left: NDArray, right: NDArray, rank: NDArray) -> NDArray:
-    """The smallest proper rotation that takes the first `rank` columns of `right` to those of `left`."""
+    """Returns the smallest proper rotation that maps the first `rank` columns of `right` to those of `left`."""
     free = np.arange(left.shape[-1]) >= rank[..., None]
-    # singular values 1 for what is tied, at most 1/2 for what is free: a reflection falls there
+    # singular values: 1 in the determined subspace, at most 1/2 in the free one, which therefore takes the reflection
     among_free = np.where(free[..., :, None] & free[..., None, :], 0.5 * (left.mT @ right), 0.0)
     P, _, Qt = np.linalg.svd(among_free + np.eye(left.shape[-1]) * ~free[..., None])
     return _proper(left @ P, right @ Qt.mT)[0]
 
 
 def _rotation(a: _Cloud, b: _Cloud, K: NDArray) -> tuple[NDArray, NDArray, NDArray]:
-    """R, the rank of the covariance K between the principal axes, and whether R is the only best rotation."""
+    """Returns R, the rank of the covariance K in the principal axes, and whether R is the only best rotation."""
     m = K.shape[-1]
     U, s, Vt = np.linalg.svd(K)
     blur = _blur(a, b, U, Vt)
@@ -181,21 +181,21 @@ def _rotation(a: _Cloud, b: _Cloud, K: NDArray) -> tuple[NDArray, NDArray, NDArr
     few = rank < m - 1
     if few.any():
         R[few] = _smallest_rotation(left[few], right[few], rank[few])
-        R[few & (rank == 0)] = np.eye(m)  # without the rounding
-    # a mirror image pays 2 s_m; where s_m = s_(m-1), another axis could pay the same
+        R[few & (rank == 0)] = np.eye(m)  # exact identity
+    # a reflection costs 2 s_m; if s_m = s_(m-1), another axis has the same cost
     tied = mirrored & (s[..., -2:][..., 0] - s[..., -1] <= blur[..., -2:].sum(-1)) & (m > 1)
     return R, rank, ~(few | tied)
 
 
 def _scale(a: _Cloud, b: _Cloud, K: NDArray, turned: NDArray, rank: NDArray) -> NDArray:
-    """c = tr(R^T Sigma) / sigma_a^2, not below zero (Umeyama, eq. 42); 1 where the points of a coincide."""
+    """Returns c = tr(R^T Sigma) / sigma_a^2, at least 0 (Umeyama, eq. 42); 1 if the points of a coincide."""
     gain = np.where(rank > 0, np.maximum((K * turned).sum((-2, -1)), 0.0), 0.0)
     variance = np.where(a.rank > 0, (a.extent**2).sum(-1), 1.0)
     return np.where(a.rank > 0, gain / variance * (b.unit / a.unit), 1.0)
 
 
 def _status(unique: NDArray, coincident: NDArray, empty: NDArray, wrong: NDArray) -> NDArray:
-    """The worst that can be said of each pair of sets."""
+    """Returns the most severe status of each pair of sets."""
     status = RegistrationStatus
     worst = np.where(unique, status.UNIQUE, status.ROTATION_NOT_UNIQUE)
     worst = np.where(coincident, status.COINCIDENT, worst)
@@ -204,10 +204,10 @@ def _status(unique: NDArray, coincident: NDArray, empty: NDArray, wrong: NDArray
 
 
 def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[NDArray, ...]:
-    """R, t, c, the mean square of what is left, the rank, and whether R is unique."""
+    """Returns R, t, c, the mean square residual, the rank, and whether R is unique."""
     K = B.points @ A.points.mT
     R, rank, unique = _rotation(A, B, K)
-    turned = B.axes.mT @ R @ A.axes  # R from principal axes to principal axes
+    turned = B.axes.mT @ R @ A.axes  # from the principal axes of A to those of B
     c = _scale(A, B, K, turned, rank) if scale else np.ones(rank.shape)
     unit_a, unit_b = A.unit[..., None], B.unit[..., None]
     t = B.mean * unit_b - c[..., None] * (R @ (A.mean * unit_a)[..., None])[..., 0]
@@ -217,28 +217,28 @@ def _solve(A: _Cloud, B: _Cloud, scale: bool) -> tuple[NDArray, ...]:
 
 
 def register_points(a: ArrayLike, b: ArrayLike, scale: bool = True, weights: ArrayLike | None = None) -> Registration:
-    """Rotation R, translation t and scale c >= 0 that minimise sum_i w_i |b_i - (c R a_i + t)|^2.
+    """Returns rotation R, translation t and scale c >= 0 that minimise sum_i w_i |b_i - (c R a_i + t)|^2.
 
-    `R, t, c = register_points(a, b)`; the result holds residual, rank and status, too. R is a proper rotation always:
-    for planar sets, for mirror images, and where it is not unique (see `RegistrationStatus`); below rank m - 1 it is
-    the smallest of the best rotations. Degenerate sets raise nothing, and no set of a batch changes another's answer.
+    `R, t, c = register_points(a, b)`; the result also holds residual, rank and status. R is always a proper rotation:
+    for planar sets, for mirror images, and if it is not unique (see `RegistrationStatus`); below rank m - 1 it is
+    the smallest of the best rotations. Degenerate sets raise no error, and sets of a batch are independent.
 
     Args:
-        a, b: (..., n, m) points, any m from 1, each in a unit of its own; b_i belongs to a_i.
+        a, b: (..., n, m) points, any m >= 1, each set in its own unit; b_i corresponds to a_i.
         scale: False for c = 1.
-        weights: (..., n) w_i >= 0, all 1 by default. Points of weight 0 are left out, whatever they hold: so sets of
-            different n share an array.
+        weights: (..., n) w_i >= 0, all 1 by default. Points of weight 0 are ignored, whatever their coordinates.  So
+            sets of different n can share an array.
 
     Returns:
-        `Registration` in float64, for the leading axes that a, b and weights broadcast to. The rank is counted above
-        the rounding of the coordinates: of float32 where those are given, and far from the origin, too. c is 0 where no
-        scale above 0 fits better: all b are one point, or b runs against a (m = 1; symmetric mirror images, m = 2).
+        `Registration` in float64, for the leading axes that a, b and weights broadcast to. The rank counts singular
+        values above the rounding of the coordinates (of float32 for float32 input), also far from the origin. c is 0
+        if no scale above 0 fits better: all b coincide, or b opposes a (m = 1; symmetric mirror images, m = 2).
 
     Raises:
-        ValueError: shapes that do not fit, complex numbers, or weights that are negative or not finite.
+        ValueError: shapes do not match, numbers are complex, or weights are negative or not finite.
 
     Source: Umeyama, IEEE PAMI 13(4), 1991, eq. 34-43, with weights. Differs: c is never negative (m = 1), R exists
-    below rank m - 1, and a mirror image that determines no R has a status.    Cost: O(n m^2 + m^3) a pair of sets.
+    below rank m - 1, a mirror image that does not determine R has a status.    Cost: O(n m^2 + m^3) per pair of sets.
     """
     scale = flag("scale", scale)
     (a, rounding_a), (b, rounding_b) = _reals("a", a, "(..., n, m)"), _reals("b", b, "(..., n, m)")
@@ -253,10 +253,10 @@ def register_points(a: ArrayLike, b: ArrayLike, scale: bool = True, weights: Arr
     a, wrong_a = _counted(_with_zeros(a.mT, m - n), w)
     b, wrong_b = _counted(_with_zeros(b.mT, m - n), w)
     A, B = _cloud(a, share, rounding_a), _cloud(b, share, rounding_b)
-    with np.errstate(over="ignore", invalid="ignore"):  # what overflows has a status
+    with np.errstate(over="ignore", invalid="ignore"):  # an overflow is reported in the status
         R, t, c, square, rank, unique = _solve(A, B, scale)
         residual = square * total * unit
-    wrong = wrong_a | wrong_b | ~np.isfinite(t).all(-1)  # nor is t where c is not
+    wrong = wrong_a | wrong_b | ~np.isfinite(t).all(-1)  # t is not finite if c is not
     status = _status(unique, (A.rank == 0) & (scale or m > 1), count == 0, wrong)
     R, t = np.where(wrong[..., None, None], np.nan, R), np.where(wrong[..., None], np.nan, t)
     c, residual = np.where(wrong, np.nan, c)[()], np.where(wrong, np.nan, residual)[()]

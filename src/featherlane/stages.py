@@ -1,7 +1,7 @@
-"""The stages of a step, one function each: `featherlane.stages.kinematics(model, data)`, `crb`, `factor_m`, ...
+"""Exports the stages of a step as functions: `featherlane.stages.kinematics(model, data)`, `crb`, `factor_m`, ...
 
-`featherlane.step` and `featherlane.forward` run them in their order.  A stage alone trusts its inputs: the stages
-before it must have run in the present state.  `docs/stages.md` lists what each reads and writes.
+`featherlane.step` and `featherlane.forward` run the stages in order.  A single stage does not check its inputs: the
+stages before it must have run for the present state.  `docs/stages.md` lists what each stage reads and writes.
 """
 
 from featherlane.simulation.query.product import half_solve

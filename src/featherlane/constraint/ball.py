@@ -1,4 +1,4 @@
-"""Limits of ball joints: one row each, which keeps the angle from growing."""
+"""Limits of ball joints: one row per joint, which bounds the rotation angle."""
 
 from featherlane.prelude import *
 from featherlane.constraint.diagonal import chosen_diagonal
@@ -10,16 +10,16 @@ from featherlane.dynamics.awake import sleeping, tree_awake
 
 @kernel
 def ball_axis_angle(q):
-    """(unit axis, angle in [0, pi]) of a rotation; the axis is (1, 0, 0) where there is none."""
+    """Returns (unit axis, angle in [0, pi]) of a rotation; the axis of the identity is (1, 0, 0)."""
     u, s = normalize3((q[1], q[2], q[3]))
-    # q and -q are one rotation: take the one with w >= 0
+    # q and -q are the same rotation: use the one with w >= 0
     turn = where((q[0] < 0.0) & (s >= MINVAL), -1.0, 1.0)
     return (turn * u[0], turn * u[1], turn * u[2]), 2.0 * atan2(s, fabs(q[0]))
 
 
 @kernel
 def ball_row(m, d, k, o, j, axis, dist, present):
-    """Row k, its entries at o: the limit of the ball j, J = -axis: the angle must not grow."""
+    """Writes row k, its entries at o: the limit of the ball j, J = -axis, an upper bound of the angle."""
     i, solimp, margin = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j), m.jnt_margin[j]
     r, v = dist - margin, -dot3(axis, load3(d.qvel, i))
     solref, imp = load2(m.jnt_solref, 2 * j), impedance(solimp, r)
@@ -36,9 +36,9 @@ def ball_row(m, d, k, o, j, axis, dist, present):
 
 @kernel
 def ball_rows(m, d, k, o):
-    """Rows from k on, entries from o on: limits of balls; the larger entry of the range bounds the angle.
+    """Writes limit rows of balls, rows from k on, entries from o on; the larger entry of the range bounds the angle.
 
-    Returns the numbers of the next row and the next entry.
+    Returns the indices of the next row and the next entry.
     Source: MuJoCo's documentation, "XML reference", body/joint/range.
     """
     for j in range(m.njnt):

@@ -1,6 +1,6 @@
-"""The exact diagonal A = J M^-1 J^T of a row, in place of the estimate from qpos0: the flag `diagexact`.
+"""Computes the exact diagonal A = J M^-1 J^T of a row instead of the estimate from qpos0: the flag `diagexact`.
 
-With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, which has entries at the dofs of J and above alone.
+With M = L^T D L it is the squared length of y = D^-1/2 L^-T J^T, nonzero only at the dofs of J and their ancestors.
 Source: MuJoCo's documentation, "Computation", sec. "Diagonal approximation"; Featherstone, RBDA, sec. 6.5.
 """
 
@@ -10,13 +10,13 @@ from featherlane.dynamics.inertia.metric import metric_factor
 
 @kernel
 def wants_exact(m):
-    """Is the diagonal computed anew in each state?"""
+    """Returns whether the diagonal is recomputed in each state."""
     return m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 
 @kernel
 def clear_row(m, d, i, j):
-    """No entries at dofs i and j (-1: none) and above them."""
+    """Clears the entries at dofs i and j (-1: none) and their ancestors."""
     while i >= 0 or j >= 0:
         k = max(i, j)
         d.primal.search[k] = zero(d)
@@ -25,7 +25,7 @@ def clear_row(m, d, i, j):
 
 @kernel
 def whiten_dof(m, d, k, s):
-    """Takes dof k out of the row in `search`: its share goes to the dofs above; returns s and its square's part."""
+    """Eliminates dof k of the row in `search`: updates its ancestors' entries; returns s plus y_k^2."""
     x, a = d.primal.search[k], m.M_rowadr[k]
     LD, inverse = metric_factor(m, d)
     for c in range(m.M_rownnz[k] - 1):
@@ -36,7 +36,7 @@ def whiten_dof(m, d, k, s):
 
 @kernel
 def whitened_square(m, d, i, j):
-    """J M^-1 J^T of the row that stands in `search` at dofs i and j and above them.
+    """Returns J M^-1 J^T of the row in `search`, which has entries at dofs i and j and their ancestors.
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).   Cost: O(depth^2).
     """
@@ -50,7 +50,7 @@ def whitened_square(m, d, i, j):
 
 @kernel
 def dof_diagonal(m, d, i):
-    """(M^-1)_ii: of a row with one entry, 1 or -1."""
+    """Returns (M^-1)_ii, the diagonal A of a row with the single entry 1 or -1."""
     clear_row(m, d, i, -1)
     d.primal.search[i] = real(d, 1.0)
     return whitened_square(m, d, i, -1)
@@ -58,7 +58,7 @@ def dof_diagonal(m, d, i):
 
 @kernel
 def general_diagonal(m, d, k, i, j):
-    """J M^-1 J^T of general row k, whose dofs are among i and j and those above them."""
+    """Returns J M^-1 J^T of general row k, whose dofs are among i, j and their ancestors."""
     clear_row(m, d, i, j)
     o = d.genrow_dofadr[k]
     for e in range(o, o + d.genrow_dofnum[k]):
@@ -74,7 +74,7 @@ def chosen_diagonal(m, d, k, estimate, i, j):
 
 @kernel
 def next_above(m, d, o, n, k):
-    """The last dof before k among the n dofs at o and all above them, -1: none."""
+    """Returns the last dof before k among the n dofs at o and their ancestors; -1: none."""
     best = -1
     for e in range(o, o + n):
         i = d.genrow_dof[e]
@@ -86,7 +86,7 @@ def next_above(m, d, o, n, k):
 
 @kernel
 def row_diagonal(m, d, k):
-    """J M^-1 J^T of general row k, whose dofs may be on any number of branches.
+    """Returns J M^-1 J^T of general row k, whose dofs may be on any number of branches.
 
     Reads:  qLD (nC,), qLDiagInv (nv,).   Writes: primal.search (nv,).
     """
@@ -106,13 +106,13 @@ def row_diagonal(m, d, k):
 
 @kernel
 def contact_entry(d, i, u, r):
-    """u . (velocity of the point at arm r from the com of the tree) for a unit velocity of dof i."""
+    """Returns u . (velocity of the point at arm r from the com of the tree) for a unit velocity of dof i."""
     return dot3(u, add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r)))
 
 
 @kernel
 def contact_diagonal(m, d, k, b1, b2, edge):
-    """J M^-1 J^T of contact slot k along its normal, with edge = 1 along n + mu_1 t_1; its bodies are b1 and b2."""
+    """Returns J M^-1 J^T of contact slot k of bodies b1, b2 along its normal; for edge = 1 along n + mu_1 t_1."""
     last1, last2, u = m.body_lastdof[b1], m.body_lastdof[b2], load3(d.con_frame, 9 * k)
     if edge:
         u = axpy3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3), u)
@@ -125,7 +125,7 @@ def contact_diagonal(m, d, k, b1, b2, edge):
         d.primal.search[j] = contact_entry(d, j, u, r2)
         j = m.dof_parentid[j]
     while i >= 0:
-        # a dof of both bodies cancels: both velocities are those of one point
+        # a dof above both bodies cancels: it moves both at the contact point equally
         d.primal.search[i] = d.primal.search[i] + contact_entry(d, i, down, r1)
         i = m.dof_parentid[i]
     return whitened_square(m, d, last1, last2)

@@ -1,9 +1,9 @@
-"""The rows of one world as MuJoCo's `efc_` arrays, in MuJoCo's order, Jacobian dense.
+"""Writes the rows of one world as MuJoCo's `efc_` arrays, in MuJoCo's order, with a dense Jacobian.
 
 Order: equality constraints; friction loss by dof, then by tendon; limits by joint, slides, hinges and balls mixed, then
-by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns
-about the three).  Its rows are these directions where the cone is elliptic, normal + mu_i (direction i) and normal -
-mu_i (direction i) for i = 1, 2, .. if a pyramid.
+by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents,
+rotations about the three).  The rows of an elliptic cone are these directions; those of a pyramid are
+normal + mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ...
 """
 
 from featherlane.prelude import *
@@ -22,7 +22,7 @@ from featherlane.constraint.impedance import (
 # ---- equalities, friction loss, limits -------------------------------------------------------------------------------
 @kernel
 def _insert(er, n, source, kind, i):
-    """Row n of a source, sorted by kind and id; a joint's lower side stays before its upper one."""
+    """Inserts row n of a source, sorted by kind and id; a joint's lower side stays before its upper side."""
     at = n
     while at > 0:
         before = er.efc_type[at - 1]
@@ -35,7 +35,7 @@ def _insert(er, n, source, kind, i):
 
 @kernel
 def _list_rows(d, er):
-    """Sources of the rows that the world has: k is one-dof row k, -1 - k is general row k; how many there are."""
+    """Lists the sources of the world's rows: k is one-dof row k, -1 - k is general row k; returns their number."""
     n = 0
     for k in range(d.ndofrow[0]):
         if any_(d.dofrow_present[k] != 0.0) and d.dofrow_type[k] != METRIC:
@@ -50,7 +50,7 @@ def _list_rows(d, er):
 
 @kernel
 def _state(er, i, hi):
-    """Part of the row's cost that its force is in; friction loss ends at +-hi, a limit at 0."""
+    """Returns the part of the row's cost that its force is in; friction loss is bounded by +-hi, a limit by 0."""
     f, kind, state = er.efc_force[i], er.efc_type[i], STATE_QUADRATIC
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         er.efc_frictionloss[i] = hi
@@ -65,7 +65,7 @@ def _state(er, i, hi):
 
 @kernel
 def _take_rows(m, d, er, n):
-    """Columns and Jacobian of the first n rows."""
+    """Copies the columns and the Jacobian of the first n rows."""
     nv = er.efc_nv
     for i in range(n):
         er.efc_frictionloss[i] = zero(d)
@@ -89,7 +89,7 @@ def _take_rows(m, d, er, n):
 # ---- softness --------------------------------------------------------------------------------------------------------
 @kernel
 def _softness(m, d, er, i):
-    """solref and solimp of row i."""
+    """Returns solref and solimp of row i."""
     kind, k = er.efc_type[i], er.efc_id[i]
     if kind == FRICTION_DOF:
         solref, solimp = load2(m.dof_solref, 2 * k), load5(m.dof_solimp, 5 * k)
@@ -109,7 +109,7 @@ def _softness(m, d, er, i):
 
 @kernel
 def _violation(m, d, er, i, first):
-    """Position error less the margin; the rows of a connect or weld share the norm of theirs."""
+    """Returns the position error less the margin; the rows of a connect or weld share the norm of their errors."""
     r = er.efc_pos[first] - er.efc_margin[first]
     if er.efc_type[i] == EQUALITY and m.eq_type[er.efc_id[i]] in (EQ_CONNECT, EQ_WELD):
         square = zero(d)
@@ -122,9 +122,9 @@ def _violation(m, d, er, i, first):
 
 @kernel
 def _soften(m, d, er, i):
-    """R, diagA and KBIP of row i."""
+    """Writes R, diagA and KBIP of row i."""
     kind, first = er.efc_type[i], i
-    if kind == CONTACT_ELLIPTIC:  # its rows share the impedance of the first one
+    if kind == CONTACT_ELLIPTIC:  # the rows of a contact share the impedance of its first row
         first = er.contact_row[er.efc_id[i]]
     solref, solimp = _softness(m, d, er, i)
     shortest, r = shortest_timeconst(m), _violation(m, d, er, i, first)
@@ -146,7 +146,7 @@ def _soften(m, d, er, i):
 
 @kernel
 def _count(er, present, kind):
-    """Count a row that is present: among all, and by its kind."""
+    """Counts a row that is present: in the total and by its kind."""
     if any_(present != 0.0) and kind != METRIC:
         er.efc_count[0] += 1
         if kind == EQUALITY:
@@ -159,9 +159,9 @@ def _count(er, present, kind):
 
 @stage(er=EFC)
 def efc_numbers(m, d, er):
-    """How many rows of each kind there are, and where those of each contact start.
+    """Counts the rows of each kind and lists the first row of each contact.
 
-    Rows are all, equalities, friction loss and limits; the last count is that of contacts.
+    efc_count holds the number of all rows, equalities, friction loss, limits, and contacts.
     Reads:  dofrow_present, dofrow_type, genrow_present, genrow_type, con_present, con_D, con_dim.
     Writes: efc_count (5,), contact_slot (efc_ncon,), contact_row (efc_ncon,).   Cost: O(nefc).
     """
@@ -176,7 +176,7 @@ def efc_numbers(m, d, er):
 
 @stage(er=EFC)
 def efc_rows(m, d, er):
-    """The rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
+    """Writes the rows of a world in MuJoCo's order, after `make_rows` and, for forces and states, after the solver.
 
     Reads:  dofrow_*, genrow_*, con_*, dual.f, cdof, cvel, subtree_com, geom_xpos, geom_xmat.
     Writes: efc_*, direction_*, contact_slot, contact_row.   Frame: world.   Cost: O(nefc nv).

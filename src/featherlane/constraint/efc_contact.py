@@ -1,4 +1,4 @@
-"""The rows of contacts as MuJoCo's `efc_` arrays; see efc.py."""
+"""Writes the contact rows of MuJoCo's `efc_` arrays; see efc.py."""
 
 from featherlane.prelude import *
 from featherlane.model.solver import in_forces
@@ -7,7 +7,7 @@ from featherlane.model.solver import in_forces
 # ---- directions ------------------------------------------------------------------------------------------------------
 @kernel
 def _add_body(m, d, er, k, dim, body, sign):
-    """Add what a body's velocity is along the directions of the contact in slot k."""
+    """Adds a body's velocity along the directions of the contact in slot k."""
     nv, point = er.efc_nv, load3(d.con_pos, 3 * k)
     lever = sub3(point, load3(d.subtree_com, 3 * m.body_rootid[body]))
     w = load3(d.cvel, 6 * body)
@@ -27,7 +27,7 @@ def _add_body(m, d, er, k, dim, body, sign):
 
 @kernel
 def _add_surface(m, d, er, k, dim, geom, sign):
-    """Add the velocity of a geom's surface: along the tangents and about the normal."""
+    """Adds the velocity of a geom's surface: along the tangents and about the normal."""
     R, lever = load9(d.geom_xmat, 9 * geom), sub3(load3(d.con_pos, 3 * k), load3(d.geom_xpos, 3 * geom))
     w = mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom + 3))
     v = add3(mat_mul_vec(R, load3(m.geom_surfacevel, 6 * geom)), cross(w, lever))
@@ -38,9 +38,9 @@ def _add_surface(m, d, er, k, dim, geom, sign):
 
 @kernel
 def _directions(m, d, er, k, dim):
-    """Jacobian and velocity of the contact in slot k along its directions.
+    """Writes the Jacobian and velocity of the contact in slot k along its directions.
 
-    The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
+    The velocity is computed from the bodies' velocities, which an integration step does not change.
     """
     for r in range(dim):
         er.direction_vel[r] = zero(d)
@@ -57,13 +57,13 @@ def _directions(m, d, er, k, dim):
 # ---- rows ------------------------------------------------------------------------------------------------------------
 @kernel
 def _contact_point(d, k, r):
-    """J a - aref along direction r of the contact in slot k, at the point where the solver ended."""
+    """Returns J a - aref along direction r of the contact in slot k, at the solver's final acceleration."""
     return d.primal.con_y[3 * k + r] if r < 3 else d.primal.con_y[3 * (d.nconmax + k) + r - 3]
 
 
 @kernel
 def _combine(d, er, i, k, r, sign):
-    """Row i: the normal of the contact in slot k and sign mu_r times direction r; of sign = 0 the normal alone."""
+    """Writes row i: the normal of the contact in slot k plus sign mu_r times direction r; sign = 0: only the normal."""
     nv, mu = er.efc_nv, sign * d.con_friction[5 * k + max(r - 1, 0)]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[c] + mu * er.direction_J[nv * r + c]
@@ -77,7 +77,7 @@ def _combine(d, er, i, k, r, sign):
 
 @kernel
 def _friction_row(d, er, i, k, r):
-    """Row i: direction r of friction of an elliptic contact."""
+    """Writes row i: friction direction r of an elliptic contact."""
     nv, mu = er.efc_nv, d.con_friction[5 * k + r - 1]
     for c in range(nv):
         er.efc_J[nv * i + c] = er.direction_J[nv * r + c]
@@ -88,7 +88,7 @@ def _friction_row(d, er, i, k, r):
 
 @kernel
 def _cone(d, er, i, k, dim):
-    """Forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
+    """Writes the forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
     y, square = _contact_point(d, k, 0), zero(d)
     for r in range(1, dim):
         square += _contact_point(d, k, r) * _contact_point(d, k, r)
@@ -106,7 +106,7 @@ def _cone(d, er, i, k, dim):
 
 @kernel
 def _dual_forces(m, d, er, i, k, rows):
-    """The forces that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
+    """Writes the forces of a dual solver; those of elliptic contacts are stored in the basis scaled by friction."""
     start = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[start + r]
@@ -116,7 +116,7 @@ def _dual_forces(m, d, er, i, k, rows):
 
 @kernel
 def _count_rows(m, d, k):
-    """How many rows the contact in slot k has."""
+    """Returns the number of rows of the contact in slot k."""
     dim, rows = d.con_dim[k], 1
     if any_(d.con_D[k] == 0.0):
         rows = 0
@@ -127,7 +127,7 @@ def _count_rows(m, d, k):
 
 @kernel
 def number_contacts(m, d, er, n):
-    """Slots and first rows of the contacts, whose rows start with row n; how many rows there are then."""
+    """Lists slots and first rows of the contacts, whose rows start with row n; returns the total number of rows."""
     contact = 0
     for k in range(d.ncon_slot[0]):
         if any_(d.con_present[k] != 0.0):
@@ -141,7 +141,7 @@ def number_contacts(m, d, er, n):
 
 @kernel
 def _take_contact(m, d, er, contact, i):
-    """The rows of a contact, from row i on."""
+    """Writes the rows of a contact, from row i on."""
     k = er.contact_slot[contact]
     dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
     _directions(m, d, er, k, dim)
@@ -165,7 +165,7 @@ def _take_contact(m, d, er, contact, i):
 
 @kernel
 def take_contacts(m, d, er):
-    """The rows of all contacts that have some."""
+    """Writes the rows of all contacts that have rows."""
     for contact in range(er.efc_count[4]):
         if er.contact_row[contact] >= 0:
             _take_contact(m, d, er, contact, er.contact_row[contact])

@@ -1,4 +1,4 @@
-"""What the rows of one world consist of as MuJoCo's `efc_` arrays."""
+"""Fields of MuJoCo's `efc_` arrays of one world."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ EFC = Layout(
         Field("efc_nv", "size", doc="dofs"),
         Field("efc_nrow", "size", doc="capacity: rows"),
         Field("efc_ncon", "size", doc="capacity: contacts"),
-        _int("efc_count", (5,), "rows; of them equalities, friction loss and limits; contacts"),
-        _int("efc_source", ROWS, "row that it is made of, as `_list_rows` numbers them"),
+        _int("efc_count", (5,), "number of rows; of equalities, friction loss and limits; of contacts"),
+        _int("efc_source", ROWS, "source row, as numbered by `_list_rows`"),
         _int("efc_type", ROWS, "mjtConstraint"),
         _int("efc_id", ROWS, "equality, dof, tendon, joint or contact"),
         _int("efc_state", ROWS, "mjtConstraintState"),
         _int("contact_slot", ("efc_ncon",), "slot of each contact"),
-        _int("contact_row", ("efc_ncon",), "its first row, -1: it has none"),
+        _int("contact_row", ("efc_ncon",), "first row of each contact, -1: none"),
         _real("efc_J", ("efc_nrow", "efc_nv"), "1, m", "Jacobian"),
         _real("efc_pos", ROWS, "m, rad", "position error"),
         _real("efc_margin", ROWS, "m, rad", "margin"),
         _real("efc_frictionloss", ROWS, "N, N m", "friction loss"),
         _real("efc_diagA", ROWS, "1/kg", "estimate of the diagonal of J M^-1 J^T"),
-        _real("efc_KBIP", ("efc_nrow", 4), "1/s^2, 1/s, 1, 1/m", "stiffness, damping, impedance, its rate"),
+        _real("efc_KBIP", ("efc_nrow", 4), "1/s^2, 1/s, 1, 1/m", "stiffness, damping, impedance, its derivative"),
         _real("efc_D", ROWS, "kg", "1 / R"),
         _real("efc_R", ROWS, "1/kg", "regularisation"),
         _real("efc_vel", ROWS, "m/s, rad/s", "velocity J v"),
         _real("efc_aref", ROWS, "m/s^2, rad/s^2", "reference acceleration"),
         _real("efc_force", ROWS, "N, N m", "force"),
-        # of the contact at hand, along normal, tangents, and turns about the three
+        # of the current contact, along normal, tangents, and rotations about the three
         _real("direction_J", (6, "efc_nv"), "1, m", "Jacobian"),
         _real("direction_vel", (6,), "m/s, rad/s", "velocity"),
     ),

@@ -1,14 +1,14 @@
 """Rows under the integrator `discrete`: their springs and dampers act at the end of the step, in its metric.
 
-With v' = v + h a and r' = r + h v' a row that wants a = -B v' - k r', k = K d, and gets it as far as its impedance d
-allows, wants at the beginning of the step
+A row has the reference -B v' - k r', k = K d, at the end of the step, where v' = v + h a and r' = r + h v'; its
+impedance is d.  At the beginning of the step this is equivalent to
 
     a_ref = -((B + h k) v + k r) / (1 + s),    s = h B + h^2 k,    with the impedance d (1 + s) / (1 + d s).
 
-So R = (1 - d) / d A becomes R / (1 + s), down to that of the largest impedance.  A is an estimate of J M^-1 J^T and
-becomes one of J Mhat^-1 J^T by the ratio of the two with the diagonals alone of Mhat and M.
-Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas and which row of a contact stands
-for all of them were found by experiment with 4.0.1.
+So R = (1 - d) / d A becomes R / (1 + s), but not below that of the largest impedance.  A is an estimate of
+J M^-1 J^T; it is scaled to one of J Mhat^-1 J^T by the ratio of the two for the diagonals of Mhat and M.
+Source: MuJoCo 4, chapter Computation, "Discrete-time" and "Parameters"; the formulas, and the row of a contact that
+represents all its rows, were found by experiment with 4.0.1.
 """
 
 from featherlane.prelude import *
@@ -20,11 +20,11 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def resolved(m, h, solref, imp, authored):
-    """(K, B) of a contact or limit; with `refsafe` a spring that the step cannot resolve is the stiffest that it can.
+    """Returns (K, B) of a contact or limit; `refsafe` limits the stiffness to what the step can resolve.
 
-    h^2 K d > 1 pushes out faster than it fell in: K is then 1 / (h^2 d), with the same damping ratio, but with no more
-    damping than the largest impedance leaves room for: s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that gives
-    stiffness and damping themselves is left alone.
+    With h^2 K d > 1 a row would separate faster than it approached: K becomes 1 / (h^2 d), with the same damping ratio;
+    the damping is bounded by that of the largest impedance: s <= (MAXIMP - d) / (d (1 - MAXIMP)).  A solref that
+    specifies stiffness and damping directly is not changed.
     """
     K, B = authored
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
@@ -38,7 +38,7 @@ def resolved(m, h, solref, imp, authored):
 
 @kernel
 def step_scale(m, K, B, imp):
-    """1 / (1 + s): what remains of a part of a_ref that stays the same over the step; 1 in continuous time."""
+    """Returns 1 / (1 + s), the factor of parts of a_ref that are constant over the step; 1 in continuous time."""
     scale = real(m, 1.0)
     if has_metric(m):
         h = timestep(m)
@@ -48,7 +48,7 @@ def step_scale(m, K, B, imp):
 
 @kernel
 def end_of_step(m, K, B, imp):
-    """(stiffness, damping, impedance): a_ref = -damping v - stiffness r."""
+    """Returns (stiffness, damping, impedance): a_ref = -damping v - stiffness r."""
     k = K * imp
     if has_metric(m):
         h, scale = timestep(m), step_scale(m, K, B, imp)
@@ -60,27 +60,27 @@ def end_of_step(m, K, B, imp):
 
 @kernel
 def _diagonal(m, i):
-    """Address of M_ii."""
+    """Returns the address of M_ii."""
     return m.M_rowadr[i] + m.M_rownnz[i] - 1
 
 
 @kernel
 def _add_dof(m, d, i, J, bare, hat):
-    """Sums of J^2 / M_ii and J^2 / Mhat_ii with dof i, the diagonal of Mhat in `search`."""
+    """Adds dof i to the sums of J^2 / M_ii and J^2 / Mhat_ii; `search` holds the diagonal of Mhat."""
     square = J * J
     return bare + square / d.M[_diagonal(m, i)], hat + square / d.primal.search[i]
 
 
 @kernel
 def _ratio(bare, hat):
-    """bare / hat, what D grows by; 1 where the row moves nothing."""
+    """Returns bare / hat, the factor of D; 1 if the row has no inertia."""
     moves = (bare > 0.0) & (hat > 0.0)
     return where(moves, bare / where(moves, hat, 1.0), 1.0)
 
 
 @kernel
 def _wrench(m, d, k, b, u):
-    """Unit force u at contact k as a wrench at the com of the tree of body b."""
+    """Returns the wrench of a unit force u at contact k, at the com of the tree of body b."""
     r = sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
     t = cross(r, u)
     return t[0], t[1], t[2], u[0], u[1], u[2]
@@ -88,9 +88,9 @@ def _wrench(m, d, k, b, u):
 
 @kernel
 def _contact_ratio(m, d, k):
-    """The ratio of contact k's first row: its normal, of a pyramid the edge n + mu_1 t_1.
+    """Returns the ratio of contact k's first row: its normal, or the edge n + mu_1 t_1 of a pyramid.
 
-    Dofs that move both bodies move the two at one point alike: the walk ends where the two chains meet.
+    Dofs above both bodies move them equally at the contact point: the loop ends at the first common ancestor.
     """
     a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     u = load3(d.con_frame, 9 * k)
@@ -110,7 +110,7 @@ def _contact_ratio(m, d, k):
 
 @kernel
 def _metric_diagonal(m, d):
-    """search <- diagonal of the metric, couplings of tendons and actuators included."""
+    """Writes the diagonal of the metric to `search`, including the couplings of tendons and actuators."""
     for i in range(m.nv):
         d.primal.search[i] = d.Mhat[_diagonal(m, i)]
     add_coupling_diagonal(m, d, d.primal.search)
@@ -118,10 +118,10 @@ def _metric_diagonal(m, d):
 
 @stage
 def rescale_rows(m, d):
-    """D of every row by what the diagonal of the metric has over that of M: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
+    """Scales D of every row by the ratio of the metric's diagonal to M's: (J diag(M)^-1 J^T) / (J diag(Mhat)^-1 J^T).
 
     Reads:  M (nC,), Mhat (nC,), cdof, subtree_com, the rows.
-    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; primal.* for itself.
+    Writes: dofrow_D, genrow_D, con_D, con_Dt, con_slip; primal.* (scratch).
     """
     _metric_diagonal(m, d)
     for k in range(d.ndofrow[0]):
@@ -142,10 +142,10 @@ def rescale_rows(m, d):
 
 @stage
 def factor_backbone(m, d):
-    """qH, qHDiagInv <- the factor of M with the diagonal of the metric: what MuJoCo's exact diagonal is taken in.
+    """Factors M with the diagonal of the metric into qH, qHDiagInv: MuJoCo's exact diagonal uses this matrix.
 
-    Tendons and actuators that couple dofs count with their diagonal there.
-    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search for itself.
+    Tendons and actuators that couple dofs contribute only their diagonal.
+    Reads:  M (nC,), Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search (scratch).
     """
     for k in range(m.nC):
         d.qH[k] = d.M[k]
@@ -157,8 +157,8 @@ def factor_backbone(m, d):
 
 @stage
 def factor_metric(m, d):
-    """qH, qHDiagInv <- the factor of the metric.
+    """Factors the metric into qH, qHDiagInv.
 
-    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search for itself.
+    Reads:  Mhat (nC,).   Writes: qH (nC,), qHDiagInv (nv,); primal.search (scratch).
     """
     factor(m, d.Mhat, d.qH, d.qHDiagInv, d.primal.search)

@@ -1,13 +1,13 @@
-"""Equality constraints as general rows: a point of two bodies (connect), a pose (weld), a joint's coordinate, a length.
+"""Equality constraints as general rows: two anchors (connect), a pose (weld), a joint coordinate, a tendon length.
 
     connect    p_1 - p_2 = 0 at the two anchors, world axes
     weld       the same, and torquescale vec(q_2* q_1 q_rel) = 0, in the frame of the second body
     joint      x_1 - x_1(0) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = x_2 - x_2(0)
-    tendon     the same of two lengths
+    tendon     the same for two lengths
 
-The Jacobian has entries at the dofs above either body.  The rows of one connect or weld share the impedance at the norm
-of their errors, and their reference has what the Jacobian's own change adds: aref = -B J v - K d r - (dJ/dt) v.  That
-of a joint or tendon has not.  A row of a constraint that is switched off in some worlds holds zeros there.
+The Jacobian has entries at the dofs above either body.  The rows of a connect or weld share the impedance at the norm
+of their errors; their reference includes the derivative of the Jacobian: aref = -B J v - K d r - (dJ/dt) v.  That of
+a joint or tendon does not.  A row whose constraint is inactive in a world holds zeros there.
 Source: MuJoCo's documentation, "Computation", sec. "Equality", and the change log of 4.0.0; MuJoCo
 mj_instantiateEquality, mj_Jdotv, mj_diagApprox.
 """
@@ -29,14 +29,14 @@ from featherlane.dynamics.body.newton_euler import pass_joints
 # ---- the two bodies -------------------------------------------------------------------------------------------------
 @kernel
 def fastened_body(m, e, side):
-    """The body that equality e holds on side 0 or 1."""
+    """Returns the body of equality e on side 0 or 1."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     return m.site_bodyid[i] if m.eq_objtype[e] == OBJ_SITE else i
 
 
 @kernel
 def local_anchor(m, e, side):
-    """The point of that body at which it is held, in its frame; a weld names the second body's first."""
+    """Returns the anchor in that body's frame; a weld stores the second body's anchor first."""
     i = m.eq_obj1id[e] if side == 0 else m.eq_obj2id[e]
     place = side if m.eq_type[e] == EQ_CONNECT else 1 - side
     if m.eq_objtype[e] == OBJ_SITE:
@@ -48,7 +48,7 @@ def local_anchor(m, e, side):
 
 @kernel
 def anchor(m, d, e, side):
-    """That point in world axes."""
+    """Returns the anchor in world axes."""
     b = fastened_body(m, e, side)
     return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), local_anchor(m, e, side)))
 
@@ -70,7 +70,7 @@ def weld_turn(m, d, e):
 
 @kernel
 def orientations(m, d, e):
-    """(q_2, q_2* q_1 q_rel): the frame in which a weld sees the turn, and the turn."""
+    """Returns (q_2, q_2* q_1 q_rel): the frame of a weld's rotation error, and the error as a quaternion."""
     a, b = load4(d.xquat, 4 * fastened_body(m, e, 0)), load4(d.xquat, 4 * fastened_body(m, e, 1))
     if m.eq_objtype[e] == OBJ_SITE:
         a = quat_mul(a, load4(m.site_quat, 4 * m.eq_obj1id[e]))
@@ -82,7 +82,7 @@ def orientations(m, d, e):
 
 @kernel
 def bias_acceleration(m, d, b):
-    """Spatial acceleration of body b at its tree's com where qacc = 0, gravity aside: sum of (dS/dt) v above it."""
+    """Returns body b's spatial acceleration at its tree's com for qacc = 0, without gravity: sum of (dS/dt) v."""
     acc = zeros(d, 6)
     while b > 0:
         p = m.body_parentid[b]
@@ -93,7 +93,7 @@ def bias_acceleration(m, d, b):
 
 @kernel
 def anchor_acceleration(m, d, b, acc, r):
-    """Acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
+    """Returns the acceleration of the point of body b at arm r: a + alpha x r + omega x (its velocity)."""
     v = load6(d.cvel, 6 * b)
     omega = (v[0], v[1], v[2])
     u = add3((v[3], v[4], v[5]), cross(omega, r))
@@ -102,7 +102,7 @@ def anchor_acceleration(m, d, b, acc, r):
 
 @kernel
 def half_turn(p, y):
-    """vec(y p) / 2 for a vector y: how fast vec(p) changes where p turns by y."""
+    """Returns vec(y p) / 2 for a vector y: the rate of vec(p) if p rotates with angular velocity y."""
     c = cross(y, (p[1], p[2], p[3]))
     return 0.5 * fma(p[0], y[0], c[0]), 0.5 * fma(p[0], y[1], c[1]), 0.5 * fma(p[0], y[2], c[2])
 
@@ -110,25 +110,25 @@ def half_turn(p, y):
 # ---- dofs -----------------------------------------------------------------------------------------------------------
 @kernel
 def last_dofs(m, e):
-    """The last dofs that move the two bodies that equality e holds, -1: none."""
+    """Returns the last dofs that move the two bodies of equality e; -1: none."""
     return m.body_lastdof[fastened_body(m, e, 0)], m.body_lastdof[fastened_body(m, e, 1)]
 
 
 @kernel
 def is_next(m, last, c, i):
-    """1 where dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
+    """Returns 1 if dof i is the c-th one from the root down to dof `last` (-1: none), else 0."""
     return 1 if last >= 0 and c < m.chain_rownnz[last] and m.chain_colind[m.chain_rowadr[last] + c] == i else 0
 
 
 @kernel
 def next_dof(m, last, c):
-    """The c-th dof from the root down to dof `last`, nv after the end."""
+    """Returns the c-th dof from the root down to dof `last`; nv after the end."""
     return m.chain_colind[m.chain_rowadr[last] + c] if last >= 0 and c < m.chain_rownnz[last] else m.nv
 
 
 @kernel
 def list_dofs(m, d, o, last1, last2):
-    """genrow_dof[o ..] <- two dofs (-1: none) and all above them, ascending; returns their number."""
+    """Writes two dofs (-1: none) and their ancestors to genrow_dof[o ..], ascending; returns their number."""
     n, c1, c2 = 0, 0, 0
     i = min(next_dof(m, last1, 0), next_dof(m, last2, 0))
     while i < m.nv:
@@ -143,7 +143,7 @@ def list_dofs(m, d, o, last1, last2):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def store_column(d, o, n, v, present):
-    """Three entries of one dof, in three rows of n entries."""
+    """Writes three entries of one dof, in three rows of n entries."""
     d.genrow_J[o] = where(present, v[0], 0.0)
     d.genrow_J[o + n] = where(present, v[1], 0.0)
     d.genrow_J[o + 2 * n] = where(present, v[2], 0.0)
@@ -151,9 +151,9 @@ def store_column(d, o, n, v, present):
 
 @kernel
 def point_columns(m, d, e, o, n, arms, present):
-    """Three rows at o: the Jacobian of p_1 - p_2, each anchor at an arm from the com of its body's tree.
+    """Writes three rows at o: the Jacobian of p_1 - p_2, each anchor at an arm from the com of its body's tree.
 
-    A dof of both bodies moves the anchors apart by S_rot x (r_1 - r_2): what cancels is left out.
+    A dof above both bodies changes p_1 - p_2 by S_rot x (r_1 - r_2): the cancelling terms are left out.
     """
     (c1, c2), (r1, r2), (last1, last2) = (0, 0), arms, last_dofs(m, e)
     for c in range(n):
@@ -174,7 +174,7 @@ def point_columns(m, d, e, o, n, arms, present):
 
 @kernel
 def turn_columns(m, d, e, o, n, held, present):
-    """Three rows at o: Jacobian of scale vec(turn), whose rate is vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
+    """Writes three rows at o: Jacobian of scale vec(turn), of rate vec(y turn) / 2 with y = R^T (omega_1 - omega_2)."""
     (c1, c2), (last1, last2) = (0, 0), last_dofs(m, e)
     for c in range(n):
         i = d.genrow_dof[o + c]
@@ -196,7 +196,7 @@ class Response(NamedTuple):
     K: Any  # stiffness at the end of the step
     B: Any  # damping
     imp: Any  # impedance
-    scale: Any  # of what stays the same over the step
+    scale: Any  # factor of parts of a_ref that are constant over the step
 
 
 @kernel
@@ -212,7 +212,7 @@ def equality_response(m, e, r):
 
 @kernel
 def store_equality_row(d, k, response, pos, rate, A, present):
-    """Row k of an equality: its error, (dJ/dt) v and J M^-1 J^T."""
+    """Writes row k of an equality: its error, (dJ/dt) v and J M^-1 J^T."""
     aref = -fma(response.B, general_velocity(d, k), response.K * pos) - rate * response.scale
     D, most = inverse_regularisation(response.imp, A), real(d, UNBOUNDED)
     store_general_row(d, k, present, pos, zero(d), D, aref, (-most, most))
@@ -220,7 +220,7 @@ def store_equality_row(d, k, response, pos, rate, A, present):
 
 @kernel
 def turn_rate(m, d, e, held, a1, a2):
-    """(dJ/dt) v of a weld's turn: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
+    """Returns (dJ/dt) v of a weld's rotation: scale vec(y' turn + y^2 turn / 2) / 2, where y^2 = -|y|^2.
 
     With y = R^T (omega_1 - omega_2):  y' = R^T (alpha_1 - alpha_2 - omega_2 x (omega_1 - omega_2)) at qacc = 0.
     """
@@ -235,7 +235,7 @@ def turn_rate(m, d, e, held, a1, a2):
 
 @kernel
 def fastening_rows(m, d, k, o, n, e, present):
-    """Rows from k on, n entries each from o on: equality e, a connect or weld."""
+    """Writes rows from k on, n entries each from o on: equality e, a connect or weld."""
     b1, b2, weld = fastened_body(m, e, 0), fastened_body(m, e, 1), m.eq_type[e] == EQ_WELD
     last1, last2 = last_dofs(m, e)
     p1, p2 = anchor(m, d, e, 0), anchor(m, d, e, 1)
@@ -265,7 +265,7 @@ def fastening_rows(m, d, k, o, n, e, present):
 
 @kernel
 def list_joint_dofs(m, d, o, e):
-    """genrow_dof[o ..] <- the dofs of the joints of equality e, ascending; returns their number."""
+    """Writes the dofs of the joints of equality e to genrow_dof[o ..], ascending; returns their number."""
     i, n = m.jnt_dofadr[m.eq_obj1id[e]], 1
     d.genrow_dof[o] = i
     if m.eq_obj2id[e] >= 0 and m.eq_obj2id[e] != m.eq_obj1id[e]:
@@ -278,7 +278,7 @@ def list_joint_dofs(m, d, o, e):
 
 @kernel
 def joint_equality_row(m, d, k, o, e, present):
-    """Row k, its entries from o on: equality e of two joints, or of one with a constant.
+    """Writes row k, its entries from o on: equality e of two joints, or of one joint and a constant.
 
     Returns the error, A and the number of entries.
     """
@@ -304,13 +304,13 @@ def joint_equality_row(m, d, k, o, e, present):
 
 @kernel
 def rows_of(m, e):
-    """Rows of equality e."""
+    """Returns the number of rows of equality e."""
     return 3 if m.eq_type[e] == EQ_CONNECT else 6 if m.eq_type[e] == EQ_WELD else 1
 
 
 @kernel
 def equality_awake(m, d, e):
-    """Mask: is one of the two bodies that equality e holds awake?"""
+    """Returns the mask of worlds in which one of the two bodies of equality e is awake."""
     if m.eq_type[e] == EQ_JOINT:
         b1, b2 = m.jnt_bodyid[m.eq_obj1id[e]], 0
         if m.eq_obj2id[e] >= 0:
@@ -322,9 +322,9 @@ def equality_awake(m, d, e):
 
 @kernel
 def equality_rows(m, d):
-    """The first general rows of the tile: of each equality that is active in some world and moves anything.
+    """Writes the first general rows of the tile: equalities that are active in any world and depend on a dof.
 
-    Returns the number of rows and of their entries.
+    Returns the number of rows and of entries.
     """
     k, o = 0, 0
     for e in range(m.neq):
@@ -350,7 +350,7 @@ def equality_rows(m, d):
 
 
 def equality_capacity(model) -> tuple[int, int]:
-    """Most rows of equalities, and most entries of them: all equalities active."""
+    """Returns the maximum numbers of equality rows and of their entries: all equalities active."""
     rows = entries = 0
     for e in range(model.neq):
         size = rows_of(model, e)
@@ -366,6 +366,6 @@ def equality_capacity(model) -> tuple[int, int]:
 
 
 def _chain(model, last: int) -> list[int]:
-    """Dofs from the root down to dof `last`, -1: none."""
+    """Returns the dofs from the root down to dof `last`; -1: none."""
     first = int(model.chain_rowadr[last])
     return model.chain_colind[first : first + int(model.chain_rownnz[last])].tolist() if last >= 0 else []

@@ -1,4 +1,4 @@
-"""Fields of constraint rows, in slots: a world without the row of a slot has D = 0 there."""
+"""Fields of constraint rows, in slots: D = 0 in worlds that do not have the row of a slot."""
 
 from featherlane.lanes.layout import Declare, size
 
@@ -9,18 +9,18 @@ FIELDS = (
     size("ndofrowmax", "capacity: one-dof rows (friction loss, limits of slides and hinges)"),
     size("ngenrowmax", "capacity: general rows (equalities, limits of balls)"),
     size("ngenJmax", "capacity: Jacobian entries of the general rows"),
-    # friction loss, and limits of slides and hinges: one dof each
+    # friction loss, and limits of slides and hinges: one dof per row
     _scratch.int("ndofrow", "1", "1", "one-dof row slots of the tile: friction loss, then limits"),
-    _scratch.int("nfrictionrow", "1", "1", "how many of them are friction loss"),
+    _scratch.int("nfrictionrow", "1", "1", "one-dof row slots of friction loss"),
     _slot.int("dofrow_dof", "ndofrowmax", "1", "dof of the row"),
     _slot.int("dofrow_type", "ndofrowmax", "1", "mjtConstraint"),
     _slot.int("dofrow_id", "ndofrowmax", "1", "dof (friction loss) or joint (limit) of the row"),
-    _slot.real("dofrow_present", "ndofrowmax", "1", "1 where the world has this row, else 0"),
+    _slot.real("dofrow_present", "ndofrowmax", "1", "1 in worlds that have this row, else 0"),
     _slot.real("dofrow_J", "ndofrowmax", "1", "the one Jacobian entry"),
     _slot.real("dofrow_pos", "ndofrowmax", "m, rad", "position error"),
     _slot.real("dofrow_margin", "ndofrowmax", "m, rad", "margin"),
     _slot.real("dofrow_vel", "ndofrowmax", "m/s, rad/s", "velocity J v"),
-    _slot.real("dofrow_D", "ndofrowmax", "kg, kg m^2", "1 / R, 0 where absent"),
+    _slot.real("dofrow_D", "ndofrowmax", "kg, kg m^2", "1 / R, 0 if absent"),
     _slot.real("dofrow_aref", "ndofrowmax", "m/s^2, rad/s^2", "reference acceleration"),
     _slot.real("dofrow_lo", "ndofrowmax", "N, N m", "smallest force"),
     _slot.real("dofrow_hi", "ndofrowmax", "N, N m", "largest force"),
@@ -28,23 +28,23 @@ FIELDS = (
     _scratch.int("ngenrow", "1", "1", "general row slots of the tile"),
     _slot.int("genrow_dofadr", "ngenrowmax", "1", "first entry of the row in genrow_dof and genrow_J"),
     _slot.int("genrow_dofnum", "ngenrowmax", "1", "entries of the row"),
-    _slot.int("genrow_rownum", "ngenrowmax", "1", "rows from this one on that share its dofs"),
+    _slot.int("genrow_rownum", "ngenrowmax", "1", "contiguous rows from this one on with the same dofs"),
     _slot.int("genrow_dof", "ngenJmax", "1", "dof of each entry, ascending within a row"),
     _slot.int("genrow_type", "ngenrowmax", "1", "mjtConstraint"),
     _slot.int("genrow_id", "ngenrowmax", "1", "equality or joint of the row"),
-    _slot.real("genrow_present", "ngenrowmax", "1", "1 where the world has this row, else 0"),
+    _slot.real("genrow_present", "ngenrowmax", "1", "1 in worlds that have this row, else 0"),
     _slot.real("genrow_J", "ngenJmax", "1", "Jacobian entries"),
     _slot.real("genrow_pos", "ngenrowmax", "m, rad", "position error"),
     _slot.real("genrow_margin", "ngenrowmax", "m, rad", "margin"),
     _slot.real("genrow_vel", "ngenrowmax", "m/s, rad/s", "velocity J v"),
-    _slot.real("genrow_D", "ngenrowmax", "kg, kg m^2", "1 / R, 0 where absent"),
+    _slot.real("genrow_D", "ngenrowmax", "kg, kg m^2", "1 / R, 0 if absent"),
     _slot.real("genrow_aref", "ngenrowmax", "m/s^2, rad/s^2", "reference acceleration"),
     _slot.real("genrow_lo", "ngenrowmax", "N, N m", "smallest force"),
     _slot.real("genrow_hi", "ngenrowmax", "N, N m", "largest force"),
-    # contacts: no Jacobian, their bodies have it
+    # contacts: no Jacobian is stored; it follows from their bodies
     _slot.real("con_D", "nconmax", "kg", "1 / R of the normal row, of every row of a pyramid; 0: no row"),
     _slot.real("con_Dt", "nconmax", "kg", "elliptic: 1 / R of friction row i over friction_i^2"),
-    _slot.real("con_slip", "nconmax", "kg", "elliptic: D / (1 + mu^2), of a contact that slips"),
+    _slot.real("con_slip", "nconmax", "kg", "elliptic: D / (1 + mu^2), of a slipping contact"),
     _slot.real("con_damping", "nconmax", "1/s", "B: aref = -B J v - con_stiffpos, row by row"),
     _slot.real("con_frictiondamping", "nconmax", "1/s", "B of the friction rows: aref = -B J v"),
     _slot.real("con_stiffpos", "nconmax", "m/s^2", "K imp (dist - includemargin) - adhesion / D"),

@@ -1,6 +1,6 @@
-"""General rows as slots of a tile: a slot exists where any world has the row, a world that lacks it holds zeros there.
+"""General rows as slots of a tile: a slot exists if any world has the row; it holds zeros for the other worlds.
 
-A row has one Jacobian entry for each of its dofs, which ascend.  Rows that share their dofs stand together.
+A row has one Jacobian entry per dof, in ascending order.  Rows with the same dofs are contiguous.
 """
 
 from featherlane.prelude import *
@@ -8,7 +8,7 @@ from featherlane.prelude import *
 
 @kernel
 def place_rows_at(d, k, size, o, n, kind, ident):
-    """Rows k .. k + size - 1 have the n dofs whose numbers stand in genrow_dof from o on; entries follow row by row."""
+    """Assigns the n dofs in genrow_dof from o on to rows k .. k + size - 1; entries are stored row by row."""
     for r in range(size):
         d.genrow_dofadr[k + r] = o + r * n
         d.genrow_dofnum[k + r] = n
@@ -21,7 +21,7 @@ def place_rows_at(d, k, size, o, n, kind, ident):
 
 @kernel
 def general_velocity(d, k):
-    """J v of row k."""
+    """Returns J v of row k."""
     o, v = d.genrow_dofadr[k], zero(d)
     for e in range(o, o + d.genrow_dofnum[k]):
         v = fma(d.genrow_J[e], d.qvel[d.genrow_dof[e]], v)
@@ -30,7 +30,7 @@ def general_velocity(d, k):
 
 @kernel
 def store_general_row(d, k, present, pos, margin, D, aref, bounds):
-    """The numbers of row k, whose Jacobian stands already; bounds: least and greatest force."""
+    """Writes the fields of row k, whose Jacobian is already stored; bounds: least and greatest force."""
     d.genrow_present[k] = where(present, 1.0, 0.0)
     d.genrow_pos[k] = where(present, pos, 0.0)
     d.genrow_margin[k] = where(present, margin, 0.0)

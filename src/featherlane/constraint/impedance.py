@@ -1,6 +1,6 @@
-"""How hard a row is, and how it pulls back: MuJoCo's soft constraint model.
+"""Impedance and reference acceleration of a row: MuJoCo's soft constraint model.
 
-A row wants the acceleration a_ref = -B v - K d (r - margin) and gets it as far as its regularisation R allows:
+A row has the reference acceleration a_ref = -B v - K d (r - margin); its regularisation R determines how closely:
 
     d = impedance(|r - margin|) in (0, 1),    R = (1 - d) / d A,    D = 1 / R
 
@@ -12,15 +12,15 @@ from featherlane.prelude import *
 from featherlane.model.integrator import has_metric
 
 MINIMP, MAXIMP = 0.0001, 0.9999  # the range of d, and of the midpoint of its spline
-MINVAL = 1e-15  # least R, least width, least denominator
-DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # instead of a solref whose signs contradict each other
+MINVAL = 1e-15  # lower bound of R, of widths and of denominators
+DEFAULT_TIMECONST, DEFAULT_DAMPRATIO = 0.02, 1.0  # replace a solref whose two signs differ
 
-UNBOUNDED = 1e30  # N: a force without an upper bound; finite, so that no product with 0 is NaN
+UNBOUNDED = 1e30  # N: stands for no upper bound of a force; finite, so that its product with 0 is not NaN
 
 
 @kernel
 def impedance(solimp, r):
-    """d(r): from dmin at r = 0 to dmax at |r| = width, along a spline of two powers that meet at the midpoint.
+    """Returns d(r): from dmin at r = 0 to dmax at |r| = width, along a spline of two powers that meet at the midpoint.
 
     With x = |r| / width:  y = mid (x / mid)^p up to x = mid, beyond it 1 - (1 - mid) ((1 - x) / (1 - mid))^p.
     Without a width d is constant, (dmin + dmax) / 2.
@@ -33,7 +33,7 @@ def impedance(solimp, r):
     mid, p = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0)
     x = fabs(r) / fmax(solimp[2], MINVAL)
 
-    # the two halves of the spline are mirror images
+    # the two halves of the spline are point-symmetric
     lower = x <= mid
     u = where(lower, x, fmax(1.0 - x, 0.0))
     edge = where(lower, mid, 1.0 - mid)
@@ -50,13 +50,13 @@ def impedance(solimp, r):
 
 @kernel
 def impedance_rate(solimp, r):
-    """Rate of `impedance` by |r|: 0 beyond the width, and without one."""
+    """Returns the derivative of `impedance` with respect to |r|: 0 beyond the width, and without a width."""
     dmin, dmax = clip(solimp[0], MINIMP, MAXIMP), clip(solimp[1], MINIMP, MAXIMP)
     mid, p, width = clip(solimp[3], MINIMP, MAXIMP), fmax(solimp[4], 1.0), fmax(solimp[2], MINVAL)
     x = fabs(r) / width
     lower = x <= mid
     ratio = where(lower, x, fmax(1.0 - x, 0.0)) / where(lower, mid, 1.0 - mid)
-    # y' = p ratio^(p - 1) on either half
+    # y' = p ratio^(p - 1) on both halves
     y = 2.0 * ratio
     general = not_((p == 1.0) | (p == 2.0))
     if any_(general):
@@ -67,7 +67,7 @@ def impedance_rate(solimp, r):
 
 @kernel
 def shortest_timeconst(m):
-    """Least time constant of a reference [s]: two time steps; 0 where `refsafe` is off, and under `discrete`."""
+    """Returns the least time constant of a reference [s]: two time steps; 0 without `refsafe` and under `discrete`."""
     if m.opt_disableflags & DISABLE_REFSAFE or has_metric(m):
         return zero(m)
     return 2.0 * timestep(m)
@@ -75,10 +75,10 @@ def shortest_timeconst(m):
 
 @kernel
 def reference(solref, solimp, shortest):
-    """(K, B): stiffness [1/s^2] and damping [1/s] of a_ref = -B v - K d (r - margin).
+    """Returns (K, B): stiffness [1/s^2] and damping [1/s] of a_ref = -B v - K d (r - margin).
 
-    solref is (time constant, damping ratio), both positive, or (-stiffness, -damping); both are scaled by dmax, so
-    that the row behaves as said where it is hardest.
+    solref is (time constant, damping ratio), both positive, or (-stiffness, -damping).  Both are scaled by dmax, so the
+    specified behaviour holds at the largest impedance.
     """
     dmax = clip(solimp[1], MINIMP, MAXIMP)
     positive = solref[0] > 0.0
@@ -95,9 +95,9 @@ def reference(solref, solimp, shortest):
 
 @kernel
 def friction_reference(solref, B, solimp, shortest):
-    """Damping [1/s] of the friction rows of an elliptic contact: that of their solref, else the normal row's B.
+    """Returns the damping [1/s] of an elliptic contact's friction rows: from their solref, or the normal row's B.
 
-    Zeros and numbers whose signs contradict each other are no solref.
+    Zeros and values of different signs count as no solref.
     """
     mixed = ((solref[0] > 0.0) & (solref[1] <= 0.0)) | (not_(solref[0] > 0.0) & (solref[1] > 0.0))
     own = not_(mixed) & ((solref[0] != 0.0) | (solref[1] != 0.0))
@@ -107,5 +107,5 @@ def friction_reference(solref, B, solimp, shortest):
 
 @kernel
 def inverse_regularisation(d, A):
-    """D = 1 / R with R = (1 - d) / d A, at least MINVAL."""
+    """Returns D = 1 / R with R = (1 - d) / d A, at least MINVAL."""
     return d / fmax((1.0 - d) * A, MINVAL * d)

@@ -1,13 +1,13 @@
-"""Rows that carry a part of the metric of the integrator `discrete`: what tendons and their like add to M.
+"""Rows for the terms that tendons and similar elements add to M in the metric of the integrator `discrete`.
 
-The metric is M + h D + h^2 K.  Joints add to its diagonal; a tendon with a spring or a damper, and an actuator that
-does not act on a joint, add s J^T J, which couples dofs that M does not.  In the cost that the solver minimises it is
+The metric is M + h D + h^2 K.  Joints add to its diagonal.  A tendon with a spring or a damper, and an actuator that
+does not act on a joint, add s J^T J, which couples dofs that are not coupled in M.  In the solver's cost it is
 
     1/2 s (J a)^2:    a row with D = s, a_ref = 0 and no bounds.
 
-So it stands among the general rows, and only the diagonal classes are in the matrix from which the diagonal
-approximation is corrected, as in MuJoCo.  Its force, -s J a, is inertia's and no constraint's: `release_metric` takes
-it out again.  Under PGS there are no such rows.
+So it is one of the general rows.  As in MuJoCo, only diagonal terms enter the matrix that corrects the diagonal
+approximation.  Its force, -s J a, is an inertial force and not a constraint force: `release_metric` subtracts
+it again.  The solver PGS has no such rows.
 Source: MuJoCo 4, chapter Computation, "Discrete-time" (couplings that are applied without a factor).
 """
 
@@ -29,7 +29,7 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def _metric_row(d, k, o, J, dof, first, n, s):
-    """Row k, its entries from o on: those of J from `first` on."""
+    """Writes row k, its entries from o on: those of J from `first` on."""
     present, most = s > 0.0, real(d, UNBOUNDED)
     for e in range(n):
         d.genrow_dof[o + e] = dof[first + e]
@@ -40,7 +40,7 @@ def _metric_row(d, k, o, J, dof, first, n, s):
 
 @kernel
 def metric_rows(m, d, k, o):
-    """Rows from k on, entries from o on: of tendons, then of actuators that are not on joints."""
+    """Writes rows from k on, entries from o on: of tendons, then of actuators that do not act on joints."""
     if has_metric(m):
         if tendons_count(m):
             for i in range(m.ntendon):
@@ -62,7 +62,7 @@ def metric_rows(m, d, k, o):
 
 @kernel
 def release_metric(m, d):
-    """qfrc_constraint less the forces of metric rows."""
+    """Subtracts the forces of metric rows from qfrc_constraint."""
     if has_metric(m):
         for k in range(d.ngenrow[0]):
             if d.genrow_type[k] == METRIC:
@@ -73,5 +73,5 @@ def release_metric(m, d):
 
 
 def metric_capacity(model) -> tuple[int, int]:
-    """Most metric rows, and most entries of them: of all tendons and outputs."""
+    """Returns the maximum numbers of metric rows and of their entries: of all tendons and outputs."""
     return model.ntendon + model.nout, model.nJten + model.nmoment

@@ -1,9 +1,9 @@
-"""Rows as slots of a tile: a slot exists where any world has the row, and a world that lacks it holds zeros there.
+"""Rows as slots of a tile: a slot exists if any world has the row; it holds zeros for the other worlds.
 
     one-dof rows   friction loss by dof, then limits of slides and hinges: by joint, lower side first
-    general rows   equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric of
+    general rows   equality constraints, friction loss of tendons, limits of balls and tendons, terms of the metric of
                    the integrator discrete: entries at several dofs
-    contacts       no Jacobian is kept: a contact's rows follow from its frame, and share what is kept of them
+    contacts       no stored Jacobian: a contact's rows are computed from its frame and share its slot's fields
 
 The force of a row is clip(-D (J qacc - aref), lo, hi) and acts along J.  Within each class the order is MuJoCo's.
 """
@@ -50,7 +50,7 @@ __all__ = [
 
 @kernel
 def inverse_inertia(m, d, i):
-    """A of a row on dof i alone: (M^-1)_ii in qpos0, or in this state."""
+    """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
     A = m.dof_invweight0[i]
     if wants_exact(m):
         A = dof_diagonal(m, d, i)
@@ -59,7 +59,7 @@ def inverse_inertia(m, d, i):
 
 @kernel
 def friction_row(m, d, k, i, present, shortest):
-    """Row k: the friction loss of dof i.  Its position error is 0, so it has damping and no stiffness."""
+    """Writes row k: the friction loss of dof i.  Its position error is 0, so it has damping but no stiffness."""
     solimp, v = load5(m.dof_solimp, 5 * i), d.qvel[i]
     _, B = reference(load2(m.dof_solref, 2 * i), solimp, shortest)
     _, B, imp = end_of_step(m, zero(d), B, impedance(solimp, zero(d)))
@@ -82,7 +82,7 @@ def friction_row(m, d, k, i, present, shortest):
 
 @kernel
 def limit_row(m, d, k, j, sign, dist, present, shortest):
-    """Row k: a limit of the slide or hinge j; sign is +1 at the lower side and -1 at the upper one."""
+    """Writes row k: a limit of the slide or hinge j; sign is +1 for the lower side and -1 for the upper one."""
     i, solimp = m.jnt_dofadr[j], load5(m.jnt_solimp, 5 * j)
     margin, v = m.jnt_margin[j], sign * d.qvel[i]
     r = dist - margin
@@ -107,7 +107,7 @@ def limit_row(m, d, k, j, sign, dist, present, shortest):
 
 @kernel
 def limit_rows(m, d, k, j, shortest):
-    """Rows from k on: the limits of joint j that any world is within the margin of.  Returns the next row."""
+    """Writes rows from k on: limits of joint j that are within the margin in any world.  Returns the next row."""
     q = d.qpos[m.jnt_qposadr[j]]
     for side in range(2):
         sign = 1.0 - 2.0 * side
@@ -123,11 +123,11 @@ def limit_rows(m, d, k, j, shortest):
 
 @stage
 def make_dof_rows(m, d):
-    """One-dof rows: friction loss of every dof that has it, then limits of slides and hinges.
+    """Makes one-dof rows: friction loss of every dof that has it, then limits of slides and hinges.
 
     Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
     Reads:  qpos (nq,), qvel (nv,).
-    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,); primal.* for itself.
+    Writes: nfrictionrow, ndofrow, dofrow_* (ndofrowmax,); primal.* (scratch).
     """
     n, off, shortest = 0, m.opt_disableflags, shortest_timeconst(m)
     if off & (DISABLE_CONSTRAINT | DISABLE_FRICTIONLOSS) == 0:
@@ -151,10 +151,10 @@ def make_dof_rows(m, d):
 
 @stage
 def make_general_rows(m, d):
-    """General rows: equality constraints, friction loss of tendons, limits of balls and tendons, parts of the metric.
+    """Makes general rows: equalities, friction loss of tendons, limits of balls and tendons, terms of the metric.
 
     Reads:  qpos (nq,), qvel (nv,), eq_active (neq,), xpos, xquat, xmat, cdof, cvel, subtree_com, ten_length, ten_J.
-    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); primal.* for itself.
+    Writes: ngenrow, genrow_* (ngenrowmax,), genrow_dof and genrow_J (ngenJmax,); primal.* (scratch).
     """
     k, o, off = 0, 0, m.opt_disableflags
     if off & (DISABLE_CONSTRAINT | DISABLE_EQUALITY) == 0:
@@ -173,7 +173,7 @@ def make_general_rows(m, d):
 
 @kernel
 def contact_inertia(m, d, k, condim, mu2):
-    """A of the first row of contact k: along the normal, or of a pyramid's first edge, n + mu_1 t_1."""
+    """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1."""
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     edge = 1 if condim > 1 and m.opt_cone == PYRAMIDAL else 0
     A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
@@ -186,7 +186,7 @@ def contact_inertia(m, d, k, condim, mu2):
 
 @kernel
 def acts(m, d, k, r):
-    """Mask: does contact k act at the distance r from its margin?  Within it, and in the gap if it can pull."""
+    """Returns the mask of worlds where contact k acts at distance r from its margin: within, or in an adhesive gap."""
     mask = r < 0.0
     if m.flg_adhesion:
         mask = mask | (d.con_adhesion[k] != 0.0)
@@ -195,12 +195,12 @@ def acts(m, d, k, r):
 
 @kernel
 def contact_row(m, d, k, condim, shortest):
-    """D, damping and stiffness of the contact slot k, with A the sum of its bodies' inverse masses.
+    """Computes D, damping and stiffness of contact slot k; A is the sum of its bodies' inverse masses.
 
     An elliptic cone has R_n = (1 - d) / d A along the normal, R_1 = R_n / impratio along the first tangent and
-    R_i = R_1 mu_1^2 / mu_i^2 in the other directions of friction, turns included: one Dt = 1 / (R_i mu_i^2) tells all.
-    A pyramid has A (1 + mu_1^2) in place of A, and each of its edges gets R = 2 mu_1^2 R_1, which gives both cones the
-    same friction; its friction has no reference of its own.  Under `diagexact` A is that of the contact's first row.
+    R_i = R_1 mu_1^2 / mu_i^2 in the other friction directions, rotations included: one Dt = 1 / (R_i mu_i^2) for all.
+    A pyramid has A (1 + mu_1^2) instead of A, and each edge has R = 2 mu_1^2 R_1, so that both cones have the same
+    friction; its friction has no separate reference.  Under `diagexact` A is that of the contact's first row.
     """
     solimp, mu = load5(d.con_solimp, 5 * k), d.con_friction[5 * k]
     r = d.con_dist[k] - d.con_includemargin[k]
@@ -229,15 +229,15 @@ def contact_row(m, d, k, condim, shortest):
 
 @stage
 def make_contact_rows(m, d):
-    """What the rows of each contact share: their D, and aref = -con_damping (J v) - con_stiffpos.
+    """Computes the fields shared by the rows of each contact: D, and aref = -con_damping (J v) - con_stiffpos.
 
-    An elliptic cone's friction rows have aref = -con_frictiondamping (J v), for they have no position.
+    An elliptic cone's friction rows have no position error and aref = -con_frictiondamping (J v).
 
-    A contact in the gap (dist >= includemargin) that is not adhesive and one whose bodies are welded to each other
-    have no rows.
+    A contact has no rows if it is in the gap (dist >= includemargin) and not adhesive, or if its bodies are welded to
+    each other.
     Source: MuJoCo's documentation, "Computation", sec. "Friction cones" and "Diagonal regularizer".
     Reads:  con_* (nconmax,).
-    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; primal.* for itself.
+    Writes: con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos; primal.* (scratch).
     """
     shortest = shortest_timeconst(m)
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
@@ -256,10 +256,10 @@ def make_contact_rows(m, d):
 
 @kernel
 def add_adhesion(m, d):
-    """aref + R adhesion for the normals of adhesive contacts, shared by the edges of a pyramid.
+    """Adds R adhesion to aref of the normals of adhesive contacts, divided among the edges of a pyramid.
 
-    The passive force that pulls the contact together is held by the row at no further penetration; so the row's force
-    less the adhesion is that of a cone which is moved down its normal.
+    The row balances the adhesive force without additional penetration.  So the row's force minus the adhesion lies in a
+    friction cone that is shifted down along the normal.
     Source: MuJoCo 4, chapter Computation, "Adhesion".
     """
     for k in range(d.ncon_slot[0]):
@@ -273,7 +273,7 @@ def add_adhesion(m, d):
 
 @stage
 def make_rows(m, d):
-    """All rows of the tile: one-dof rows, general rows, contacts.
+    """Makes all rows of the tile: one-dof rows, general rows, contacts.
 
     Reads:  what `make_dof_rows`, `make_general_rows` and `make_contact_rows` read; under discrete M, Mhat.
     Writes: what `make_dof_rows`, `make_general_rows` and `make_contact_rows` write; under discrete what `factor_metric`
@@ -294,9 +294,9 @@ def make_rows(m, d):
 
 
 def row_capacity(model) -> dict[str, int]:
-    """The most rows that a model can have: sizes ndofrowmax, ngenrowmax and ngenJmax of a tile.
+    """Returns the maximum numbers of rows of a model: sizes ndofrowmax, ngenrowmax and ngenJmax of a tile.
 
-    Every dof and tendon may have friction loss (it is edited between steps), a slide, hinge or tendon has two limits, a
+    Every dof and tendon may have friction loss (editable between steps); a slide, hinge or tendon has two limits, a
     ball has one.  All equalities may be active.
     """
     kinds = model.jnt_type[model.jnt_limited != 0]

@@ -1,10 +1,10 @@
-"""Rows of tendons as general rows: friction loss, limits of the length, and lengths that are coupled.
+"""Rows of tendons as general rows: friction loss, length limits, and equalities of lengths.
 
     friction loss    no error, a force between -loss and loss
     limits           length - lower side, upper side - length, where that is less than the margin
     equality         (L_1 - L_1(0)) - (a_0 + a_1 y + a_2 y^2 + a_3 y^3 + a_4 y^4) = 0 with y = L_2 - L_2(0)
 
-The Jacobian is that of the lengths.  A length that nothing changes has no row.
+The Jacobian is that of the lengths.  A length that does not depend on any dof has no row.
 Source: MuJoCo's documentation, "Computation", sec. "Constraint model".
 """
 
@@ -20,9 +20,9 @@ from featherlane.dynamics.awake import sleeping, tendon_awake
 
 @kernel
 def store_jacobian(m, d, o, i, sign, present):
-    """Entries at o: sign times row i of the tendons' Jacobian; returns their number and where the row is present.
+    """Writes entries at o: sign times row i of the tendons' Jacobian; returns their number and the mask of worlds.
 
-    A length that no dof changes in this state has no row, as if the world lacked it: its D is beyond all bounds.
+    If a length depends on no dof in this state, the world has no row: D would be unbounded.
     """
     first, n, moves = m.ten_J_rowadr[i], m.ten_J_rownnz[i], false_mask(d)
     for e in range(n):
@@ -35,14 +35,14 @@ def store_jacobian(m, d, o, i, sign, present):
 
 @kernel
 def inverse_inertia(m, d, k, i):
-    """A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
+    """Returns A of general row k along tendon i: J M^-1 J^T in qpos0, or in this state."""
     return row_diagonal(m, d, k) if wants_exact(m) else m.tendon_invweight0[i]
 
 
 # ---- friction loss ---------------------------------------------------------------------------------------------------
 @kernel
 def friction_row(m, d, k, o, i, present):
-    """Row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
+    """Writes row k, its entries from o on: the friction loss of tendon i.  Returns the number of entries."""
     solimp = load5(m.tendon_solimp_fri, 5 * i)
     n, present = store_jacobian(m, d, o, i, real(d, 1.0), present)
     place_rows_at(d, k, 1, o, n, FRICTION_TENDON, i)
@@ -56,7 +56,7 @@ def friction_row(m, d, k, o, i, present):
 
 @kernel
 def tendon_friction_rows(m, d, k, o):
-    """Rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
+    """Writes rows from k on, entries from o on: friction loss of tendons.  Returns the next row and the next entry."""
     for i in range(m.ntendon):
         present = m.tendon_frictionloss[i] > 0.0
         if sleeping(m):
@@ -70,7 +70,7 @@ def tendon_friction_rows(m, d, k, o):
 # ---- limits ----------------------------------------------------------------------------------------------------------
 @kernel
 def limit_row(m, d, k, o, i, sign, dist, present):
-    """Row k, its entries from o on: a limit of tendon i, sign +1 at the lower side.  Returns the number of entries."""
+    """Writes row k, its entries from o on: a limit of tendon i, sign +1 for the lower side.  Returns their number."""
     solimp, margin = load5(m.tendon_solimp_lim, 5 * i), m.tendon_margin[i]
     n, present = store_jacobian(m, d, o, i, real(d, sign), present)
     place_rows_at(d, k, 1, o, n, LIMIT_TENDON, i)
@@ -86,7 +86,7 @@ def limit_row(m, d, k, o, i, sign, dist, present):
 
 @kernel
 def tendon_limit_rows(m, d, k, o):
-    """Rows from k on, entries from o on: limits that some world is within the margin of.  Returns the next of each."""
+    """Writes rows from k on, entries from o on: limits within the margin in any world.  Returns the next of each."""
     for i in range(m.ntendon):
         if m.tendon_limited[i] != 0 and m.ten_J_rownnz[i] > 0:
             for side in range(2):
@@ -104,15 +104,15 @@ def tendon_limit_rows(m, d, k, o):
 # ---- equality --------------------------------------------------------------------------------------------------------
 @kernel
 def tendon_dof(m, i, c):
-    """The c-th dof of tendon i, nv after the end and where i is -1."""
+    """Returns the c-th dof of tendon i; nv after the end, and for i = -1."""
     return m.ten_J_colind[m.ten_J_rowadr[i] + c] if i >= 0 and c < m.ten_J_rownnz[i] else m.nv
 
 
 @kernel
 def merged_jacobian(m, d, o, i, j, slope, present):
-    """Entries at o: row i of the tendons' Jacobian less slope times row j (-1: none).
+    """Writes entries at o: row i of the tendons' Jacobian minus slope times row j (-1: none).
 
-    Returns their number and where the row is present.
+    Returns their number and the mask of worlds in which the row is present.
     """
     n, a, b, moves = 0, 0, 0, false_mask(d)
     v, w = tendon_dof(m, i, 0), tendon_dof(m, j, 0)
@@ -133,14 +133,14 @@ def merged_jacobian(m, d, o, i, j, slope, present):
 
 @kernel
 def equality_moves(m, e):
-    """Does any dof change the lengths of equality e?"""
+    """Returns whether the lengths of equality e depend on any dof."""
     j = m.eq_obj2id[e]
     return m.ten_J_rownnz[m.eq_obj1id[e]] > 0 or (j >= 0 and m.ten_J_rownnz[j] > 0)
 
 
 @kernel
 def equality_slope(m, d, e):
-    """How fast the first tendon's length of equality e is to change with the second's: a_1 + 2 a_2 y + ..."""
+    """Returns the prescribed derivative of the first tendon's length by the second's: a_1 + 2 a_2 y + ..."""
     a, j, slope = NEQDATA * e, m.eq_obj2id[e], zero(d)
     if j >= 0:
         y = d.ten_length[j] - m.tendon_length0[j]
@@ -151,9 +151,9 @@ def equality_slope(m, d, e):
 
 @kernel
 def tendon_equality_row(m, d, k, o, e, present):
-    """Row k, its entries from o on: equality e of two tendons, or of one with a constant.
+    """Writes row k, its entries from o on: equality e of two tendons, or of one tendon and a constant.
 
-    Returns the error, A, the number of entries and where the row is present.
+    Returns the error, A, the number of entries and the mask of worlds in which the row is present.
     """
     i, j, a = m.eq_obj1id[e], m.eq_obj2id[e], NEQDATA * e
     pos, A = (d.ten_length[i] - m.tendon_length0[i]) - m.eq_data[a], m.tendon_invweight0[i]
@@ -169,36 +169,36 @@ def tendon_equality_row(m, d, k, o, e, present):
 
 
 def tendon_capacity(model) -> tuple[int, int]:
-    """Most rows of friction loss (which is edited between steps) and limits of tendons, and most entries of them."""
+    """Returns the maximum numbers of friction loss rows (editable between steps), limit rows, and their entries."""
     sides = 1 + 2 * (model.tendon_limited != 0)
     return int(sides.sum()), int((sides * model.ten_J_rownnz).sum())
 
 
 def crossings(model) -> int:
-    """Most pairs of branches that the rows of tendons couple, and those of the metric of actuators."""
+    """Returns the maximum number of branch pairs coupled by rows of tendons and by metric rows of actuators."""
     rows = [(2 + 2 * int(model.tendon_limited[i]), _dofs(model, i)) for i in range(model.ntendon)]
     rows += [(1, _moment_dofs(model, q)) for q in range(model.nout)]
     rows += [(1, equality_dofs(model, e)) for e in range(model.neq) if model.eq_type[e] == EQ_TENDON]
     pairs = 0
     for count, dofs in rows:
         above = {int(model.dof_parentid[i]) for i in dofs}
-        tips = len(dofs - above)  # at least as many as there are: of dofs that lie apart on one branch, too
+        tips = len(dofs - above)  # an upper bound: dofs that are separated on one branch count, too
         pairs += count * (tips * (tips - 1) // 2)
     return pairs
 
 
 def equality_dofs(model, e: int) -> set[int]:
-    """The dofs of the tendons of equality e."""
+    """Returns the dofs of the tendons of equality e."""
     return set().union(*(_dofs(model, int(i)) for i in (model.eq_obj1id[e], model.eq_obj2id[e]) if i >= 0))
 
 
 def _moment_dofs(model, q: int) -> set[int]:
-    """The dofs of output q."""
+    """Returns the dofs of output q."""
     first = int(model.moment_rowadr[q])
     return {int(dof) for dof in model.moment_colind[first : first + int(model.moment_rownnz[q])]}
 
 
 def _dofs(model, i: int) -> set[int]:
-    """The dofs of tendon i."""
+    """Returns the dofs of tendon i."""
     first = int(model.ten_J_rowadr[i])
     return {int(dof) for dof in model.ten_J_colind[first : first + int(model.ten_J_rownnz[i])]}

@@ -1,4 +1,4 @@
-"""The model: what is constant while a simulation runs, loaded, named, edited and checked."""
+"""The model: everything that is constant during a simulation.  Loads, names, edits and checks it."""
 
 from featherlane.model.fields import MODEL
 from featherlane.model.length_range import set_length_range

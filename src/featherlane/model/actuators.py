@@ -1,4 +1,4 @@
-"""Actuators as they are loaded: their kinds, their optional activations, and parameters that make no actuator."""
+"""Classifies actuators at load time: their kinds, optional activations, and invalid parameters."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _field = Declare()
     _field.int("actuator_simple", "nactuator", "1", "1: on a slide or hinge, fixed or affine, without activations"),
 )
 def actuator_kinds(mj) -> dict[str, Any]:
-    """What actuators are, so that a model without some kind pays nothing for it.
+    """Returns the kinds of actuators in use, so that a model without a kind has no cost for it.
 
-    A simple one is a motor or servo: force = gain u + bias, both fixed or affine in length and rate, u its one control.
+    A simple actuator is a motor or servo: force = gain u + bias with one control u, fixed or affine in length and rate.
     """
     on_joint = mj.actuator_trntype <= TRN_JOINTINPARENT
     joint = mj.jnt_type[np.where(on_joint, mj.actuator_trnid[:, 0], 0)] if mj.njnt else mj.actuator_trntype
@@ -68,7 +68,7 @@ def actuator_kinds(mj) -> dict[str, Any]:
 
 
 def _states(mj, i: int) -> int:
-    """1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current."""
+    """Returns bits of optional activations: 1 slewed setpoint, 2 integral, 4 temperature, 8 bristle, 16 current."""
     dynprm, gainprm = mj.actuator_dynprm[i], mj.actuator_gainprm[i]
     if mj.actuator_dyntype[i] == DYN_PID:
         present = [dynprm[1] > 0, gainprm[0] > 0]
@@ -80,11 +80,11 @@ def _states(mj, i: int) -> int:
 
 
 def check_actuators(mj) -> None:
-    """Refuse parameters with which an actuator would blow up or mean nothing.
+    """Raises an error for parameters with which an actuator would be unstable or undefined.
 
     Raises:
-        ModelError: a gear, a rod, a time constant, a length range, a delay or a number of activations; with the
-            actuator's name, what was given and what is allowed.
+        ModelError: an invalid gear, rod length, time constant, length range, delay or number of activations; with the
+            actuator's name, the given value and the allowed values.
     """
     for i in range(mj.nactuator):
         wrong = _wrong(mj, i)
@@ -93,7 +93,7 @@ def check_actuators(mj) -> None:
 
 
 def _wrong(mj, i: int) -> str:
-    """What is wrong with actuator i, or ""."""
+    """Returns the error of actuator i, or ""."""
     kind, dynprm = mj.actuator_dyntype[i], mj.actuator_dynprm[i]
     if kind in (DYN_FILTER, DYN_FILTEREXACT) and not dynprm[0] > 0:
         return f"time constant dynprm[0] is {dynprm[0]:g}, allowed is > 0"
@@ -113,7 +113,7 @@ def _wrong(mj, i: int) -> str:
 
 
 def _wrong_transmission(mj, i: int) -> str:
-    """What is wrong with what actuator i acts on, or ""."""
+    """Returns the error of actuator i's transmission, or ""."""
     first, rod = mj.actuator_outadr[i], mj.actuator_cranklength[i]
     gear = mj.actuator_gear[first : first + mj.actuator_outnum[i]]
     if not np.isfinite(gear).all():
@@ -124,7 +124,7 @@ def _wrong_transmission(mj, i: int) -> str:
 
 
 def _wrong_muscle(mj, i: int) -> str:
-    """What is wrong with the ranges of a muscle, or ""."""
+    """Returns the error of a muscle's ranges, or ""."""
     low, high = mj.actuator_lengthrange[mj.actuator_outadr[i]]
     prms = {"gain": (mj.actuator_gaintype[i] == GAIN_MUSCLE, mj.actuator_gainprm[i])}
     prms["bias"] = (mj.actuator_biastype[i] == BIAS_MUSCLE, mj.actuator_biasprm[i])

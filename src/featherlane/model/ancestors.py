@@ -1,4 +1,4 @@
-"""Branch-induced sparsity of a model: which dofs lie above each dof and each body.
+"""Computes the branch-induced sparsity of a model: the ancestor dofs of each dof and each body.
 
 Source: Featherstone, RBDA, sec. 4.1.4 (the sets kappa(i)) and 6.4 (expanded parent array, which is MuJoCo's
 dof_parentid).
@@ -11,7 +11,7 @@ import numpy as np
 from featherlane.lanes.layout import Declare, size
 from featherlane.model.derived import derived
 
-BLOCK = 8  # dofs at most
+BLOCK = 8  # maximum number of dofs
 _field = Declare()
 
 
@@ -30,11 +30,11 @@ _field = Declare()
     _field.int("M_below", "nv", "1", "rows of M with an entry in this column below the diagonal: they follow row i"),
 )
 def ancestors(mj) -> dict[str, np.ndarray]:
-    """Chains of dofs in CSR form and the last dof of each body.
+    """Returns the ancestor chains of dofs in CSR form and the last dof of each body.
 
     Row i of the chains holds the ancestors of dof i in ascending order, then i: the row of an ancestor is a prefix of
-    the row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world, -1
-    where there is none: body b cannot move.
+    the row of each of its descendants.  `body_lastdof[b]` is the dof nearest to body b on its path to the world; -1 if
+    there is none, so that body b cannot move.
     """
     parent, rows, last = mj.dof_parentid, [], np.full(mj.nbody, -1)
     for i, p in enumerate(parent):
@@ -43,7 +43,7 @@ def ancestors(mj) -> dict[str, np.ndarray]:
         own = mj.body_dofadr[b] + mj.body_dofnum[b] - 1
         last[b] = own if mj.body_dofnum[b] else last[mj.body_parentid[b]]
     children = np.full(mj.nbody, -1)
-    children[mj.body_parentid[1:]] = np.arange(1, mj.nbody)  # of several, the last one stays
+    children[mj.body_parentid[1:]] = np.arange(1, mj.nbody)  # with several children, the last one is kept
     nnz = np.array([len(row) for row in rows], int)
     return _blocks(parent) | {
         "body_lastchild": children,
@@ -56,7 +56,7 @@ def ancestors(mj) -> dict[str, np.ndarray]:
 
 
 def _blocks(parent: np.ndarray) -> dict[str, np.ndarray]:
-    """Runs of dofs of which each is the parent of the next and of no other: their rows of M share all columns above.
+    """Returns runs of dofs, each the parent of only the next one: their rows of M share all columns above.
 
     A run longer than BLOCK is cut into equal parts.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from featherlane.errors import ModelError, near
 
-MOST = 2**31 - 1  # compiled loops count to it
+MOST = 2**31 - 1  # largest loop count of compiled kernels
 LARGEST = float(np.finfo(np.float64).max)  # the largest finite number
 
 
@@ -23,25 +23,25 @@ def count(name: str, value: Any, least: int, most: int = MOST, error: type[Excep
 
 
 def counts(owner: Any, least: dict[str, int]) -> None:
-    """Checks attributes by their least values; None is allowed, and `_` in a name is `-` on the command line."""
+    """Checks attributes against their least values; allows None; prints `_` in a name as `-`, the command-line form."""
     for name, low in least.items():
         if (value := getattr(owner, name)) is not None:
             count(name.replace("_", "-"), value, low)
 
 
 def is_real(value: Any) -> bool:
-    """Returns whether a value is one real number, not NaN."""
+    """Returns whether a value is a single real number and not NaN."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and value == value
 
 
 def span(low: float, high: float, above: bool = False) -> str:
-    """Returns the words for numbers from `low` (above it, if `above`) to `high`."""
+    """Returns the text for numbers from `low` (excluded if `above`) to `high`."""
     first = "" if low <= -LARGEST else f" above {low:g}" if above else f" from {low:g}"
     return first + ("" if high >= LARGEST else f" to {high:g}")
 
 
 def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool = False) -> float:
-    """Returns a number from `low`, or above it, to `high`; LARGEST for `high` refuses infinity."""
+    """Returns a number from `low` (excluded if `above`) to `high`; LARGEST for `high` excludes infinity."""
     if not is_real(value) or not low <= value <= high or (above and value == low):
         kind = "finite number" if high == LARGEST else "number"
         raise ModelError(f"{name}: got {value!r}, allowed is a {kind}{span(low, high, above)}")
@@ -49,7 +49,7 @@ def bounded(name: str, value: Any, low: float, high: float = np.inf, above: bool
 
 
 def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception] = ModelError) -> str:
-    """Returns one of some names."""
+    """Returns a value that is one of the allowed names."""
     allowed = tuple(allowed)
     if not isinstance(value, str) or value not in allowed:
         raise error(f"{name}: got {value!r}, allowed are {', '.join(map(str, allowed))}{near(str(value), allowed)}")
@@ -57,7 +57,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str], error: type[Exception]
 
 
 def instance(name: str, value: Any, kind: Any, allowed: str, error: type[Exception] = ModelError) -> Any:
-    """Returns a value of a type; `allowed` ends the message."""
+    """Returns a value of the given type; `allowed` ends the error message."""
     if not isinstance(value, kind):
         raise error(f"{name}: got {type(value).__name__}, allowed is {allowed}")
     return value

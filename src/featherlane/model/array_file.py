@@ -1,4 +1,4 @@
-"""Arrays in files that somebody else wrote, without pickles: every error of a reader is a ModelError."""
+"""Reads arrays from untrusted files, without pickles: every error of a reader is a ModelError."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def read_array(path: str | os.PathLike[str], name: str) -> np.ndarray:
 
     Args:
         path: the file.
-        name: what errors call it.
+        name: the file's name in error messages.
 
     Raises:
-        ModelError: there is no such file, or it holds no array of numbers.
+        ModelError: the file does not exist, or does not hold an array of numbers.
     """
     found = _loaded(path, name, "cannot be read as a NumPy array")
     if isinstance(found, np.ndarray):
@@ -32,11 +32,11 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
 
     Args:
         source: the file.
-        name: what errors call it.
-        refusal: what errors say of a file that cannot be read.
+        name: the file's name in error messages.
+        refusal: the error text for a file that cannot be read.
 
     Raises:
-        ModelError: there is no such file, or it cannot be read.
+        ModelError: the file does not exist or cannot be read.
     """
     found = _loaded(source, name, refusal)
     if isinstance(found, np.ndarray):
@@ -51,15 +51,15 @@ def read_arrays(source: str | os.PathLike[str] | BinaryIO, name: str, refusal: s
 def read_member(
     source: str | os.PathLike[str] | BinaryIO, name: str, refusal: str, member: str, most: int
 ) -> np.ndarray:
-    """Reads one array of a .npz file, if it has at most `most` bytes: a few KB may be compressed from gigabytes.
+    """Reads one array of a .npz file of at most `most` bytes: a few KB may decompress to gigabytes.
 
     Args:
-        source, name, refusal: as of `read_arrays`.
+        source, name, refusal: as for `read_arrays`.
         member: the array's name in the file.
-        most: bytes of the array and its header.
+        most: maximum size of the array and its header [bytes].
 
     Raises:
-        ModelError: it cannot be read, or it is larger.
+        ModelError: the array cannot be read, or it is larger.
     """
     found = _loaded(source, name, refusal)
     try:
@@ -82,5 +82,5 @@ def _loaded(source, name: str, refusal: str) -> Any:
 
 
 def _unreadable(error: Exception, name: str, refusal: str) -> ModelError:
-    """zipfile, zlib, tokenize and NumPy raise errors of many classes for bytes that they do not understand."""
+    """Returns a ModelError for a reader's error: zipfile, zlib, tokenize and NumPy raise many types for bad bytes."""
     return ModelError(f"{name}: {refusal} ({type(error).__name__}: {error})")

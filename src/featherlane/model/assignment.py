@@ -1,7 +1,7 @@
-"""Assignment to a field: the value is copied into the live array with broadcasting, or refused.
+"""Assigns to a field: copies the value into the live array with broadcasting, or raises an error.
 
-A number spreads over objects, worlds and the axes of a vector.  It does not spread over an axis whose entries mean
-different things: 0.02 for a `solref` would be a damping ratio, too.
+A number broadcasts over objects, worlds and the axes of a vector, but not over an axis whose entries have different
+meanings: 0.02 for a `solref` would also set the damping ratio.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from featherlane.errors import ModelError
 
-# ends of names of the fields whose last axis holds numbers of different meanings
+# suffixes of fields whose last axis holds entries of different meanings
 MIXED = tuple(
     "solref solimp solref_lim solimp_lim solref_fri solimp_fri solreffriction _friction range quat dynprm gainprm "
     "biasprm gear poly eq_data geom_fluid geom_aabb surfacevel cam_intrinsic sensor_interval".split()
@@ -24,27 +24,27 @@ FLAGS = (0, 1)
 
 @functools.cache
 def is_mixed(name: str) -> bool:
-    """Whether the entries of the field's last axis mean different things."""
+    """Returns whether the entries of the field's last axis have different meanings."""
     return name.endswith(MIXED)
 
 
 def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bool = False) -> None:
-    """Copy a value into `array[index]`.
+    """Copies a value into `array[index]`.
 
     Args:
-        name: what is assigned, for the message.
+        name: name of the field in error messages.
         array: the field.
-        value: what broadcasts to the shape there, of a kind of number that the field can hold.
-        index: where.
-        mixed: the last axis has to be given in full.
+        value: broadcasts to the shape of `array[index]`; its number type must fit the field.
+        index: index of the entries.
+        mixed: the last axis must be given in full.
 
     Raises:
-        ModelError: a shape or a kind of number that does not fit, an array that is fixed; nothing is changed then.
+        ModelError: the shape or number type does not fit, or the array is fixed; nothing is changed then.
     """
     if not array.flags.writeable:
         raise ModelError(f"{name} cannot be set: {getattr(array, 'reason', 'it is read-only')}")
     if type(value) is np.ndarray and index is ... and value.shape == array.shape and value.dtype == array.dtype:
-        array[...] = value  # the common case, in a microsecond
+        array[...] = value  # the common case, takes 1 us
         return
     shape, dtype = np.shape(array[index]), array.dtype
     try:
@@ -63,7 +63,7 @@ def assign(name: str, array: np.ndarray, value: Any, index: Any = ..., mixed: bo
 
 
 def _holds(dtype: np.dtype, given: np.ndarray) -> bool:
-    """Whether numbers of this kind go into the field: no fractions in whole numbers, in flags 0 and 1 alone."""
+    """Returns whether the field can hold this number type: no fractions in integers, only 0 and 1 in flags."""
     if given.dtype.kind not in "biuf":
         return False
     if dtype.kind == "b" and given.dtype.kind in "iu":
@@ -74,10 +74,10 @@ def _holds(dtype: np.dtype, given: np.ndarray) -> bool:
 
 
 def converted(value: Any) -> np.ndarray:
-    """A value as an array: the one place where what a user gives becomes an array.
+    """Converts a value to an array; all user values are converted here.
 
     Raises:
-        ValueError: rows of several lengths; a masked array, because NumPy would return the numbers under the mask.
+        ValueError: rows differ in length, or the array is masked (NumPy would return the numbers under the mask).
     """
     if type(value) is not np.ndarray and _is_masked(value):
         raise ValueError("a masked array")
@@ -88,22 +88,22 @@ def converted(value: Any) -> np.ndarray:
 
 
 def _is_masked(value: Any) -> bool:
-    """Whether it is a masked array, or a list with one in it."""
+    """Returns whether the value is a masked array, or a list that contains one."""
     if isinstance(value, list | tuple):
         return any(map(_is_masked, value))
     return isinstance(value, np.ma.MaskedArray)
 
 
 def is_numbers(value: Any) -> bool:
-    """An array of real numbers, which does not have to be converted?"""
+    """Returns whether the value is an array of real numbers that needs no conversion."""
     return type(value) is np.ndarray and value.dtype.kind in "biuf"
 
 
 def regular(name: str, value: Any) -> np.ndarray:
-    """A value as an array.
+    """Returns a value as an array.
 
     Raises:
-        ModelError: rows of several lengths, or a masked array.
+        ModelError: rows differ in length, or the array is masked.
     """
     try:
         return converted(value)
@@ -112,20 +112,20 @@ def regular(name: str, value: Any) -> np.ndarray:
 
 
 def reals(name: str, value: Any, allowed: str) -> np.ndarray:
-    """A value as a new array of float64; arguments and errors are those of `numbers`."""
+    """Returns a value as a new array of float64; arguments and errors are those of `numbers`."""
     return numbers(name, value, allowed).astype(np.float64)
 
 
 def numbers(name: str, value: Any, allowed: str) -> np.ndarray:
-    """A value as an array of real numbers of any precision; an array is given back as it is.
+    """Returns a value as an array of real numbers of any precision; an array is returned unchanged.
 
     Args:
-        name: what was given, for the message.
+        name: the value's name in error messages.
         value: the value.
-        allowed: what is, for the message.
+        allowed: text of the allowed values, for the message.
 
     Raises:
-        ModelError: it is no array of real numbers.
+        ModelError: the value is not an array of real numbers.
     """
     try:
         given = converted(value)
@@ -138,7 +138,7 @@ def numbers(name: str, value: Any, allowed: str) -> np.ndarray:
 
 
 def described(value: Any) -> str:
-    """What was given, in short: a number as it is, else its kind and shape."""
+    """Describes a value briefly: a number as it is, otherwise its type and shape."""
     try:
         given = converted(value)
     except ValueError:
@@ -151,15 +151,15 @@ def described(value: Any) -> str:
 
 
 def number(name: str, value: Any, allowed: str = "is a number") -> float:
-    """One real number, not NaN.
+    """Returns one real number, not NaN.
 
     Args:
-        name: what was given, for the message.
+        name: the value's name in error messages.
         value: the value.
-        allowed: what is, for the message.
+        allowed: text of the allowed values, for the message.
 
     Raises:
-        ModelError: it is no real number.
+        ModelError: the value is not a real number.
     """
     given = numbers(name, value, allowed)
     if given.ndim or isinstance(value, bool | np.bool_) or np.isnan(given):
@@ -168,10 +168,10 @@ def number(name: str, value: Any, allowed: str = "is a number") -> float:
 
 
 def flag(name: str, value: Any) -> bool:
-    """A switch: True or False, or 1 or 0.
+    """Returns a boolean, given as True or False, or 1 or 0.
 
     Raises:
-        ModelError: anything else, which Python would take for True or False all the same.
+        ModelError: any other value, even if Python would convert it to a boolean.
     """
     if isinstance(value, bool | np.bool_ | int | np.integer) and value in FLAGS:
         return bool(value)
@@ -179,10 +179,10 @@ def flag(name: str, value: Any) -> bool:
 
 
 def encodable(name: str, text: str) -> str:
-    """Text that UTF-8 can hold, as MuJoCo takes it.
+    """Returns text that can be encoded in UTF-8, which MuJoCo requires.
 
     Raises:
-        ModelError: it has a lone surrogate, which stands for a byte that was no text.
+        ModelError: the text has a lone surrogate, which stands for an undecodable byte.
     """
     try:
         text.encode()
@@ -194,15 +194,15 @@ def encodable(name: str, text: str) -> str:
 
 
 def entries(name: str, value: Any, allowed: str) -> Iterator[Any]:
-    """The entries of a value one by one, for there may be more than fit into memory; a string is one entry.
+    """Yields the entries of a value one by one, so that they need not fit into memory; a string is one entry.
 
     Args:
-        name: what was given, for the message.
+        name: the value's name in error messages.
         value: the value.
-        allowed: what is, for the message.
+        allowed: text of the allowed values, for the message.
 
     Raises:
-        ModelError: it has no entries.
+        ModelError: the value is not iterable.
     """
     try:
         return iter((value,) if isinstance(value, str) else value)

@@ -1,10 +1,10 @@
-"""What the broad phase needs of a model: a crowd for a tree, or groups of candidates for the boxes of bodies.
+"""Prepares the broad phase of a model: a *crowd* for a tree, or groups of candidates for body bounding boxes.
 
-Up to CROWD_PAIRS pairs are listed when a model is loaded, and each is tested in each step, all worlds at once.  Where
-there are more, the bounded geoms are a *crowd*: their pairs are not listed but found by a tree, world by world; only
-pairs with an unbounded geom (a plane) and explicit pairs stay candidates.
+Up to CROWD_PAIRS pairs are listed at load time, and each is tested in each step, for all worlds at once.  With more
+pairs, the bounded geoms are a *crowd*: a tree finds their pairs, world by world.  Then only pairs with an unbounded
+geom (a plane) and explicit pairs stay candidates.
 Measured (spheres): a listed pair costs 3 ns in one world and 10 ns in eight at once; a geom of a crowd 0.1 us a world,
-more where neighbours overlap (the 121 geoms of a dog 0.3 us each, and their 6300 pairs, listed, 3 us in all).
+more if neighbours overlap (the 121 geoms of a dog 0.3 us each; their 6300 pairs, listed, 3 us in total).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from featherlane.model.pair import function_tables
 if TYPE_CHECKING:
     import mujoco
 
-CROWD_PAIRS = 12_000  # listed pairs of bounded geoms; more make a crowd
-# candidates of two bodies, on average, from which on the bodies' boxes are tested first; measured on four bodies of n
-# spheres: even at 4 candidates (n = 2), 1.9 times as fast at 16 and 36, 4 times at 100, 12 times at 400
+CROWD_PAIRS = 12_000  # maximum number of listed pairs of bounded geoms; more pairs make a crowd
+# mean number of candidates per pair of bodies from which the bodies' boxes are tested first; measured on four bodies of
+# n spheres: equally fast at 4 candidates (n = 2), 1.9 times as fast at 16 and 36, 4 times at 100, 12 times at 400
 GROUP_SIZE = 4
 _field = Declare()
 
@@ -51,7 +51,7 @@ _field = Declare()
     _field.int("group_boxed", "ngroup", "1", "1: all geoms of the group are bounded"),
 )
 def broad_phase(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
-    """The candidates without those of a crowd, and what describes crowd and groups."""
+    """Returns the candidates without those of a crowd, and the fields of crowd and groups."""
     bounded = mj.geom_rbound > 0
     listed = ~(bounded[pairs["cand_geom1"]] & bounded[pairs["cand_geom2"]]) | (pairs["cand_pair"] >= 0)
     colliding, crowd, cand = np.union1d(pairs["cand_geom1"], pairs["cand_geom2"]), np.zeros(0, int), pairs
@@ -72,12 +72,12 @@ def broad_phase(mj: mujoco.MjModel, pairs: dict[str, np.ndarray]) -> dict[str, A
 
 
 def _sorted_pairs(pairs: np.ndarray) -> np.ndarray:
-    """Rows (a, b) with a < b, each once, in ascending order."""
+    """Returns unique rows (a, b) with a < b in ascending order."""
     return np.unique(np.sort(pairs, axis=1), axis=0).reshape(-1, 2)
 
 
 def _groups(mj, cand, bounded) -> dict[str, np.ndarray]:
-    """Candidates of the same two bodies; none where there are so few of them that their boxes do not pay."""
+    """Groups candidates by pair of bodies; returns no groups if there are too few candidates for box tests to pay."""
     bodies = np.sort(np.stack([mj.geom_bodyid[cand["cand_geom1"]], mj.geom_bodyid[cand["cand_geom2"]]], axis=1), axis=1)
     first = np.flatnonzero(np.any(np.diff(bodies, axis=0, prepend=-1), axis=1))
     if len(bodies) < GROUP_SIZE * len(first):

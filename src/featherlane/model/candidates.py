@@ -1,16 +1,16 @@
-"""The geom pairs that may collide: every filter that does not depend on the state, applied once when a model is loaded.
+"""Finds the geom pairs that may collide: applies every state-independent filter once at load time.
 
 A pair of geoms is a candidate if MuJoCo could ever test it in its narrow phase:
 
 - the geoms' bodies are not welded to each other, and at least one of them can be moved by a force;
-- the bodies are not parent and child (unless the `filterparent` flag is off; the world is no parent in this sense);
+- the bodies are not parent and child (unless the `filterparent` flag is off; the world does not count as a parent);
 - no `<exclude>` names the two bodies, and the geoms' contype and conaffinity let them touch;
-- or an explicit `<pair>` names the geoms: it overrules all of these but "a force can move one of them", and its own
-  parameters hold instead of the geoms'.
+- or an explicit `<pair>` names the geoms: it overrides all conditions but "at least one can be moved by a force",
+  and its parameters replace those of the geoms.
 
-Two flags are read here, when the model is loaded: `filterparent`, which decides what is a candidate, and `midphase`,
-which decides only the order.  The flags `contact` and `constraint` do not matter here: the collision pass reads them
-at each step.
+Two flags are read at load time: `filterparent`, which affects the list of candidates, and `midphase`, which affects
+only its order.  The flags `contact` and `constraint` have no effect here: the collision stage reads them in each
+step.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The candidate pairs of a model, in the order in which MuJoCo lists their contacts.
+    """Returns the candidate pairs of a model, ordered as MuJoCo's contact list.
 
     Source: MuJoCo's documentation, "Collision detection"; the order was measured on its contact lists: ascending pairs
-        of bodies (lower id first), within a pair of bodies explicit pairs first, then by geom ids.
+        of bodies (lower id first); within a pair of bodies explicit pairs first, then by geom ids.
 
     Args:
         mj: a compiled model.
 
     Returns:
         int32 arrays of length ncand:
-        `cand_geom1`, `cand_geom2`: the geoms, lower geom type first, equal types in the order of their bodies;
-        `cand_pair`: the explicit pair whose parameters hold, -1: they come from the geoms;
-        `cand_npoint`: most contact points, 0 for a pair of types without a pair function;
+        `cand_geom1`, `cand_geom2`: the geoms, lower geom type first, equal types ordered by body;
+        `cand_pair`: the explicit pair that sets the parameters, -1: the geoms set them;
+        `cand_npoint`: maximum number of contact points, 0 for a pair of types without a pair function;
         `cand_function`: pair function, a number of `model/pair.py`, or -1.
     """
     explicit = _explicit(mj)
@@ -61,18 +61,18 @@ def candidates(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 
 def _collides(type1: np.ndarray, type2: np.ndarray) -> np.ndarray:
-    """Whether MuJoCo has a collision function for two types, lower first: none among planes and height fields."""
+    """Returns whether MuJoCo has a collision function for two types, lower first: none for planes and height fields."""
     return (type1 > HFIELD) | (type2 > HFIELD)
 
 
 def _by_type(mj: mujoco.MjModel, geom1: np.ndarray, geom2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The two geoms with the lower type first; equal types stay."""
+    """Returns the two geoms with the lower type first; equal types keep their order."""
     swap = mj.geom_type[geom1] > mj.geom_type[geom2]
     return np.where(swap, geom2, geom1), np.where(swap, geom1, geom2)
 
 
 def _explicit(mj: mujoco.MjModel) -> tuple[np.ndarray, ...]:
-    """Rows of the explicit pairs: signature, 0, sort keys, geoms, pair."""
+    """Returns rows of the explicit pairs: signature, 0, sort keys, geoms, pair."""
     pair = np.arange(mj.npair)
     geom1, geom2 = _by_type(mj, mj.pair_geom1, mj.pair_geom2)
     movable = mj.body_dofnum[mj.body_weldid[mj.geom_bodyid]] > 0
@@ -84,7 +84,7 @@ def _explicit(mj: mujoco.MjModel) -> tuple[np.ndarray, ...]:
 
 
 def _automatic(mj: mujoco.MjModel, explicit: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
-    """Rows of all other pairs, one tuple per first body: signature, 1, sort keys, geoms, -1."""
+    """Returns rows of all other pairs, one tuple per first body: signature, 1, sort keys, geoms, -1."""
     body = mj.geom_bodyid
     contype, conaffinity = mj.geom_contype, mj.geom_conaffinity
     midphase = not mj.opt.disableflags & Disable.MIDPHASE
@@ -101,7 +101,7 @@ def _automatic(mj: mujoco.MjModel, explicit: tuple[np.ndarray, ...]) -> list[tup
         keep = ~np.isin(signature, excluded) & ~np.isin(_key(mj, first, second), named)
         keep &= _collides(mj.geom_type[first], mj.geom_type[second])
 
-        # the mid-phase sorts contacts by geoms in the order of types; without it they come in the order of bodies
+        # the mid-phase sorts contacts by geom type; without it they are sorted by body
         key1, key2 = (first, second) if midphase else (geom1, geom2)
         one = np.ones_like(signature)
         rows.append(tuple(column[keep] for column in (signature, one, key1, key2, first, second, -one)))
@@ -109,7 +109,7 @@ def _automatic(mj: mujoco.MjModel, explicit: tuple[np.ndarray, ...]) -> list[tup
 
 
 def _bodies_collide(mj: mujoco.MjModel, body1: int) -> np.ndarray:
-    """Mask over bodies: which of those after `body1` may touch it."""
+    """Returns a mask over bodies after `body1`: whether they may collide with it."""
     weld = mj.body_weldid
     movable = mj.body_dofnum[weld] > 0
     mask = (np.arange(mj.nbody) > body1) & (weld != weld[body1]) & (movable | movable[body1])
@@ -119,11 +119,11 @@ def _bodies_collide(mj: mujoco.MjModel, body1: int) -> np.ndarray:
         weldparent = weld[mj.body_parentid[weld]]
         mask &= (weld == 0) | ((weld != weldparent[body1]) & (weldparent != weld[body1]))
 
-    # MuJoCo also asks the union over a body's geoms as compiled, which an edit of geom_contype does not reach
+    # MuJoCo also tests the union over a body's geoms as compiled, which an edit of geom_contype does not change
     contype, conaffinity = mj.body_contype, mj.body_conaffinity
     return mask & (((contype & conaffinity[body1]) | (conaffinity & contype[body1])) != 0)
 
 
 def _key(mj: mujoco.MjModel, geom1: np.ndarray, geom2: np.ndarray) -> np.ndarray:
-    """One number per unordered pair of geoms."""
+    """Returns a unique number per unordered pair of geoms."""
     return np.minimum(geom1, geom2).astype(np.int64) * mj.ngeom + np.maximum(geom1, geom2)

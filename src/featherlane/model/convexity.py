@@ -1,11 +1,11 @@
-"""The convex hull of points from a surface that is nearly theirs: edges that bend inwards are flipped, exactly.
+"""Computes the convex hull of points from a nearly convex surface: flips the edges that bend inwards, exactly.
 
-MuJoCo's compiler makes the hull of a mesh's vertices before these become float32.  After it some edges in a hundred
-bend inwards, by a part in 1e8 of the mesh's size, and who climbs along them may stop short of the highest vertex.  Here
-triangles a b c and b a d whose common edge bends inwards become a d c and b c d.  That adds the tetrahedron between
-them, so it comes to an end.  Where it would turn a triangle over, an end of the edge lies below the other three points:
-it is no corner of the hull, and is left out.  What bends is asked in float64 first, and of whole numbers where rounding
-may decide, so a hull is the same on every processor.
+MuJoCo's compiler computes the hull of a mesh's vertices before rounding them to float32.  After rounding, a few percent
+of the edges bend inwards by 1e-8 of the mesh's size, and hill climbing may stop short of the highest vertex.
+Triangles a b c and b a d whose common edge bends inwards become a d c and b c d.  This adds the tetrahedron between
+them, so the algorithm terminates.  If a flip would invert a triangle, an end of the edge is below the other three
+points: it is not a corner of the hull and is removed.  The predicate is evaluated in float64 first, and in integers if
+rounding may decide, so the hull is identical on every processor.
 Source: Edelsbrunner and Shah, "Incremental topological flipping works for regular triangulations" (1996); a convex
     surface is a regular triangulation of the sphere about a point inside.
 """
@@ -16,23 +16,23 @@ from math import ldexp
 
 import numpy as np
 
-ROUNDING = 2e-14  # of the product of three lengths: by more a volume is not wrong in float64
-FLIPS = 100  # for each edge: who needs more is not near a hull
+ROUNDING = 2e-14  # of the product of three lengths: bound of the rounding error of a volume in float64
+FLIPS = 100  # per edge: a surface that needs more is not nearly convex
 
 Point = tuple[int, int, int]
 Edge = tuple[int, int]
 
 
 def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | None:
-    """The triangles of the convex hull, or None where those given are too far from it.
+    """Returns the triangles of the convex hull, or None if the given surface is too far from it.
 
     Args:
         vert: (n, 3), points.
-        triangles: (f, 3), a closed surface over some of them that is nearly convex, counterclockwise seen from outside.
+        triangles: (f, 3), a nearly convex closed surface over some of them, counterclockwise seen from outside.
 
     Returns:
-        (g, 3); those given where no edge bends inwards.  Points that lie in a face or on an edge of the hull may be
-        corners all the same.
+        (g, 3); the given triangles if no edge bends inwards.  Points in a face or on an edge of the hull may remain
+        corners.
     """
     triangles = _without_twins(vert, triangles)
     if len(triangles) < 4 or not _is_closed(triangles) or not np.isfinite(vert).all():
@@ -49,7 +49,7 @@ def convex_triangles(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray | No
 
 
 def _without_twins(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    """Triangles whose corners differ: of points in one place the first is taken for all."""
+    """Returns the triangles without degenerate ones: points at equal positions are merged into the first."""
     _, first, place = np.unique(vert, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(vert):
         return triangles
@@ -59,38 +59,38 @@ def _without_twins(vert: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 
 # ---- in float64 ------------------------------------------------------------------------------------------------------
 def _sides(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(3 f, 2) edges in the direction in which their triangles run, and (3 f,) the corners across."""
+    """Returns (3 f, 2) edges in the orientation of their triangles, and (3 f,) the opposite corners."""
     a, b, c = triangles.T
     return np.concatenate([np.stack(edge, axis=1) for edge in ((a, b), (b, c), (c, a))]), np.concatenate([c, a, b])
 
 
 def _numbers(edges: np.ndarray) -> np.ndarray:
-    """(m,): a number for each edge and its direction."""
+    """Returns (m,) a unique number for each directed edge."""
     return edges[:, 0].astype(np.int64) << 32 | edges[:, 1]
 
 
 def _is_closed(triangles: np.ndarray) -> bool:
-    """Has each edge two triangles, which run along it in opposite directions?"""
+    """Returns whether each edge has two triangles with opposite orientations."""
     edges, _ = _sides(triangles)
     there, back = np.sort(_numbers(edges)), np.sort(_numbers(edges[:, ::-1]))
     return bool((there == back).all() and (np.diff(there) > 0).all())
 
 
 def _is_positive(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n,) masks: is the volume between rows of three vectors surely positive; is it surely not?"""
+    """Returns (n,) masks: whether the triple product of three vectors is certainly positive; certainly not positive."""
     x = np.cross(a, b) * c
     volume, most = x[:, 0] + x[:, 1] + x[:, 2], ROUNDING * np.prod([np.abs(v).max(axis=1) for v in (a, b, c)], axis=0)
     return volume > most, volume < -most
 
 
 def _may_face_inwards(arms: np.ndarray, triangles: np.ndarray) -> list[tuple[int, ...]]:
-    """The triangles that the point from which the arms reach may see from outside."""
+    """Returns the triangles that may not face away from the point at the origin of the arms."""
     outwards, _ = _is_positive(*(arms[corner] for corner in triangles.T))
     return [tuple(face) for face in triangles[~outwards].tolist()]
 
 
 def _may_bend(vert: np.ndarray, triangles: np.ndarray) -> list[tuple[int, ...]]:
-    """(a, b, c, d): edges a b that may bend inwards, each once, and the corners across."""
+    """Returns (a, b, c, d): edges a b that may bend inwards, each once, and the opposite corners."""
     edges, across = _sides(triangles)
     beyond = np.empty_like(across)
     beyond[np.argsort(_numbers(edges[:, ::-1]))] = across[np.argsort(_numbers(edges))]
@@ -100,16 +100,16 @@ def _may_bend(vert: np.ndarray, triangles: np.ndarray) -> list[tuple[int, ...]]:
     return [tuple(four) for four in fours[~below].tolist()]
 
 
-# ---- of whole numbers ------------------------------------------------------------------------------------------------
+# ---- in integers -----------------------------------------------------------------------------------------------------
 def _whole(points: np.ndarray) -> list[Point]:
-    """Points times the power of two that makes whole numbers of all coordinates."""
+    """Returns points multiplied by the power of two that makes all coordinates integers."""
     mantissa, exponent = np.frexp(points)
     bits = 53 - int(exponent[mantissa != 0.0].min(initial=0))
     return [(int(ldexp(x, bits)), int(ldexp(y, bits)), int(ldexp(z, bits))) for x, y, z in points.tolist()]
 
 
 def _volume(points: list[Point], a: int, b: int, c: int, d: int) -> int:
-    """Six times the volume of a tetrahedron: positive where d is above the triangle a b c, seen counterclockwise."""
+    """Returns six times the volume of a tetrahedron: positive if d is above the counterclockwise triangle a b c."""
     (x, y, z), p, q, r = points[a], points[b], points[c], points[d]
     px, py, pz = p[0] - x, p[1] - y, p[2] - z
     qx, qy, qz = q[0] - x, q[1] - y, q[2] - z
@@ -118,13 +118,13 @@ def _volume(points: list[Point], a: int, b: int, c: int, d: int) -> int:
 
 
 class _Surface:
-    """A closed surface of triangles about the last of its points, by its edges.
+    """A closed surface of triangles around an interior point (the last one), stored by its edges.
 
     Attributes:
-        points: in whole numbers.
-        across: for each edge, in the direction in which a triangle runs along it, that triangle's third corner.
-        changed: edges of triangles that are new.
-        tries: how many edges may still be flipped.
+        points: in integers.
+        across: for each directed edge of a triangle, the triangle's third corner.
+        changed: edges of new triangles.
+        tries: remaining number of flips.
     """
 
     def __init__(self, points: list[Point], triangles: np.ndarray):
@@ -136,17 +136,17 @@ class _Surface:
             self._add(a, b, c)
 
     def triangles(self) -> np.ndarray:
-        """(f, 3)."""
+        """Returns (f, 3) corners of the triangles."""
         return np.array([(a, b, c) for (a, b), c in self.across.items() if a < b and a < c])
 
     def turn(self, a: int, b: int, c: int) -> bool:
-        """Give a triangle that does not face outwards an edge of its neighbours'; can that be done?"""
+        """Flips an edge of a triangle that does not face outwards; returns whether that is possible."""
         if self.across.get((a, b)) != c or self._faces_outwards(a, b, c):
             return True
         return any(self._flip(*edge) for edge in ((a, b), (b, c), (c, a)))
 
     def make_convex(self, bent: list[Edge]) -> bool:
-        """Flip all edges that bend inwards, beginning with these and those whose triangles change; can that be done?"""
+        """Flips all edges that bend inwards, starting with these; returns whether the surface became convex."""
         self.changed = bent + self.changed
         while self.changed and self.tries > 0:
             a, b = self.changed.pop()
@@ -166,7 +166,7 @@ class _Surface:
         return _volume(self.points, a, b, self.across[a, b], self.across[b, a]) > 0
 
     def _flip(self, a: int, b: int) -> bool:
-        """Put the edge c d in the place of a b, if both triangles then face outwards."""
+        """Replaces the edge a b by c d, if both new triangles face outwards; returns whether it did."""
         c, d = self.across[a, b], self.across[b, a]
         good = (c, d) not in self.across and self._faces_outwards(a, d, c) and self._faces_outwards(b, c, d)
         if good:
@@ -177,7 +177,7 @@ class _Surface:
         return good
 
     def _leave_out_below(self, a: int, b: int) -> bool:
-        """Leave out the end of an edge that hinders its flip, and close the ring around it by ears."""
+        """Removes the end of an edge that prevents its flip, and fills the ring around it by ear clipping."""
         c, d = self.across[a, b], self.across[b, a]
         if self._faces_outwards(a, d, c):
             a, b = b, a
@@ -197,7 +197,7 @@ class _Surface:
         return True
 
     def _is_ear(self, ring: list[int], k: int) -> bool:
-        """Does the triangle of corner k and those beside it face outwards, with no other corner of the ring in it?"""
+        """Returns whether corner k and its neighbours form an outward triangle without other corners of the ring."""
         b, c, d = ring[k - 1], ring[k], ring[(k + 1) % len(ring)]
         sides = ((b, c), (c, d), (d, b))
         others = (e for e in ring if e not in (b, c, d))

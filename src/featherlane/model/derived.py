@@ -1,4 +1,4 @@
-"""Fields that are computed when a model is loaded: one registration declares, sizes and computes them.
+"""Registers fields that are computed at load time: one registration declares, sizes and computes them.
 
     @derived(
         size("ncouple", "pairs of tendons that share a site"),
@@ -7,7 +7,7 @@
     def couples(mj):
         return {"couple_tendon": ...}
 
-`fields.py` lists the registrations in `DERIVED`, in the order in which the model's layout has them.
+`fields.py` lists the registrations in `DERIVED`, ordered as the model's layout.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Values = dict[str, Any]
 
 
 class Derived:
-    """A function that computes fields of a model; callable as that function.
+    """A function that computes fields of a model; callable like that function.
 
     Attributes:
-        fields: what it computes.
-        inputs: names of its parameters: `mj`, the compiled MjModel; `pairs`, its `candidates`; `links`, those of
+        fields: the fields that it computes.
+        inputs: names of its parameters: `mj`, the compiled MjModel; `pairs`, its `candidates`; `links`, the links of
             `load`.
-        lengths: for each size that the function does not return, the field of which it is the length.
+        lengths: for each size that the function does not return, the field whose length it is.
     """
 
     def __init__(self, function: Callable[..., Values], fields: tuple[Field, ...]):
@@ -52,7 +52,7 @@ def derived(*fields: Field) -> Callable[[Callable[..., Values]], Derived]:
     Args:
         fields: arrays and sizes.
 
-    The function returns values by name.  It leaves out a size that is the length of one of its arrays.
+    The function returns values by name.  It omits a size that is the length of one of its arrays.
     """
     return lambda function: Derived(function, fields)
 
@@ -61,8 +61,8 @@ def derive(registered: Iterable[Derived], **inputs: Any) -> tuple[dict[str, int]
     """Computes all registered fields of a model.
 
     Args:
-        registered: the functions.
-        inputs: what their parameters name.
+        registered: the registered functions.
+        inputs: values of their parameters by name.
 
     Returns:
         Sizes and arrays by name.

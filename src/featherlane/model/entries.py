@@ -1,7 +1,7 @@
-"""Entries of a field in words: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.gravity[2]`.
+"""Parses paths of field entries: `body_mass[torso]`, `geom_friction[:, 0]`, `opt.gravity[2]`.
 
-In brackets stand which entries: of the first axis a name or a number, of the others numbers, ranges `1:3` or `:` for
-all.
+The brackets hold one index per axis: a name or a number for the first axis; numbers, ranges `1:3` or `:` for the
+others.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ WHOLE = re.compile(r"-?\d+")
 
 
 def selection(model: Model, what: str, field: Field, dims: tuple[int, ...], text: str) -> tuple[Any, ...]:
-    """The index that stands in brackets.
+    """Parses the index in the brackets.
 
     Args:
         model: the model, for names.
-        what: what has the path, for messages.
+        what: owner of the path, for messages.
         field: the field.
         dims: its shape.
-        text: what stands in the brackets.
+        text: the text in the brackets.
 
     Raises:
-        ModelError: too many indices, one out of range, a name that there is not.
+        ModelError: too many indices, an index out of range, or an unknown name.
     """
     words = [word.strip() for word in text.split(",")]
     if len(words) > len(dims):

@@ -1,8 +1,8 @@
-"""The numbers of enumerations: MuJoCo's, as kernels and models hold them, and Featherlane's own.
+"""Defines enumerations: MuJoCo's values, as kernels and models store them, and Featherlane's own.
 
-A number of MuJoCo's is called as in MuJoCo without the `mj` (EQ_WELD is mjEQ_WELD), or as `PREFIXES` says;
-`tests/model/test_enums.py` holds every number here against MuJoCo.  Whoever can ask MuJoCo by name need not look here:
-compiled code and tables cannot.
+A MuJoCo constant has MuJoCo's name without the `mj` (EQ_WELD is mjEQ_WELD), or the prefix of `PREFIXES`;
+`tests/model/test_enums.py` compares every value with MuJoCo.  Compiled code and tables need these constants; other code
+can use MuJoCo's names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import operator
 from enum import IntEnum, IntFlag
 from typing import Any
 
-# prefix here -> prefix of MuJoCo's, where they differ
+# prefix here -> MuJoCo's prefix, if they differ
 PREFIXES = {
     "": ("JNT_", "GEOM_", "CNSTR_", "CONE_", "SOL_", "INT_"),
     "DISABLE_": ("DSBL_",),
@@ -21,7 +21,7 @@ PREFIXES = {
 
 
 def whole_number(value: Any) -> int | None:
-    """An integer, also NumPy's and a member of an enumeration of MuJoCo's, which has no `__index__`; None otherwise."""
+    """Returns an int from an integer, a NumPy integer, or a MuJoCo enum member, which has no `__index__`; else None."""
     if isinstance(value, bool):
         return None
     if type(value).__name__.startswith("mjt"):
@@ -59,7 +59,7 @@ class Solver(IntEnum):
 
 
 class Disable(IntFlag):
-    """Parts of the physics that can be switched off (mjtDisableBit)."""
+    """Disable flags of physics components (mjtDisableBit)."""
 
     CONSTRAINT = 1 << 0
     EQUALITY = 1 << 1
@@ -84,7 +84,7 @@ class Disable(IntFlag):
 
 
 class Enable(IntFlag):
-    """Parts of the physics that can be switched on (mjtEnableBit)."""
+    """Enable flags of physics components (mjtEnableBit)."""
 
     OVERRIDE = 1 << 0
     ENERGY = 1 << 1
@@ -97,7 +97,7 @@ class Enable(IntFlag):
 
 
 class State(IntFlag):
-    """Parts of a state (mjtState), in the order in which a vector holds them."""
+    """Components of a state (mjtState), ordered as in the state vector."""
 
     TIME = 1 << 0
     QPOS = 1 << 1
@@ -122,7 +122,7 @@ class State(IntFlag):
 
 
 class ForwardDynamics(IntEnum):
-    """Ways from forces to accelerations without constraints; no option of MuJoCo's."""
+    """Algorithms for forward dynamics without constraints; MuJoCo has no such option."""
 
     AUTO = 0
     CRB = 1
@@ -130,7 +130,7 @@ class ForwardDynamics(IntEnum):
 
 
 class ContactModel(IntEnum):
-    """How contacts and other rows become forces; no option of MuJoCo's."""
+    """Contact models, which compute forces of contacts and other rows; MuJoCo has no such option."""
 
     CONVEX = 0
     LCP = 1
@@ -145,28 +145,28 @@ class LcpSolver(IntEnum):
 
 
 class LcpFriction(IntEnum):
-    """Where Dantzig's friction limits come from: the normals without friction, or the final ones."""
+    """Normal forces in Dantzig's friction limits: those without friction, or the final ones."""
 
     FROZEN = 0
     CONSISTENT = 1
 
 
 class LcpCone(IntEnum):
-    """Friction of the iterative LCP solvers."""
+    """Friction cones of the iterative LCP solvers."""
 
     PYRAMID = 0
     CONE = 1
 
 
 class Softness(IntEnum):
-    """What the LCP takes the softness of rows from."""
+    """Source of the softness of LCP rows."""
 
     ERP = 0
     SOLREF = 1
 
 
 class Gyroscopic(IntEnum):
-    """Gyroscopic torque of free bodies."""
+    """Integration of the gyroscopic torque of free bodies."""
 
     EXPLICIT = 0
     IMPLICIT = 1
@@ -174,19 +174,19 @@ class Gyroscopic(IntEnum):
 
 
 class Rotation(IntEnum):
-    """How orientations are advanced."""
+    """Integration of orientations."""
 
     FINITE = 0
     INFINITESIMAL = 1
 
 
-# ---- MuJoCo's numbers, as kernels read them --------------------------------------------------------------------------
+# ---- MuJoCo's values, as kernels read them ---------------------------------------------------------------------------
 # joints, geoms
 FREE, BALL, SLIDE, HINGE = range(4)
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH, SDF = range(9)
 NGEOMTYPES = 9
 
-# rows, and which part of their cost's shape they are in
+# rows, and the state of a row: the part of its cost function
 EQUALITY, FRICTION_DOF, FRICTION_TENDON, LIMIT_JOINT, LIMIT_TENDON = range(5)
 CONTACT_FRICTIONLESS, CONTACT_PYRAMIDAL, CONTACT_ELLIPTIC = range(5, 8)
 STATE_SATISFIED, STATE_QUADRATIC, STATE_LINEARNEG, STATE_LINEARPOS, STATE_CONE = range(5)
@@ -217,7 +217,7 @@ CHART_QUAT = 2
 # tendons
 WRAP_JOINT, WRAP_PULLEY, WRAP_SITE, WRAP_SPHERE, WRAP_CYLINDER = range(1, 6)
 
-# sensors: what they measure, on what, and what kind of number it is
+# sensors: types, object types and data types
 SENS_TOUCH, SENS_ACCELEROMETER, SENS_VELOCIMETER, SENS_GYRO, SENS_FORCE, SENS_TORQUE = range(6)
 SENS_MAGNETOMETER, SENS_RANGEFINDER, SENS_CAMPROJECTION = range(6, 9)
 SENS_JOINTPOS, SENS_JOINTVEL, SENS_TENDONPOS, SENS_TENDONVEL = range(9, 13)
@@ -236,7 +236,7 @@ DATATYPE_REAL, DATATYPE_POSITIVE, DATATYPE_AXIS, DATATYPE_QUATERNION = range(4)
 CONDATA_FOUND, CONDATA_FORCE, CONDATA_TORQUE, CONDATA_DIST, CONDATA_POS, CONDATA_NORMAL = (1 << k for k in range(6))
 CONDATA_TANGENT, CONDATA_LINVEL, CONDATA_ANGVEL = 1 << 6, 1 << 7, 1 << 8
 RAYDATA_DIST, RAYDATA_DIR, RAYDATA_ORIGIN, RAYDATA_POINT, RAYDATA_NORMAL, RAYDATA_DEPTH = (1 << k for k in range(6))
-BITS = ("mjtConDataField", "mjtRayDataField")  # enumerations whose number k stands here as 1 << k
+BITS = ("mjtConDataField", "mjtRayDataField")  # enumerations whose value k is stored here as 1 << k
 
 # cameras, sleeping trees, ranges of lengths
 CAMLIGHT_TRACK, CAMLIGHT_TRACKCOM, CAMLIGHT_TARGETBODY, CAMLIGHT_TARGETBODYCOM = range(1, 5)
@@ -244,12 +244,12 @@ PROJ_PERSPECTIVE = 0
 SLEEP_AUTO_NEVER, SLEEP_NEVER, SLEEP_INIT = 1, 3, 5
 LRMODE_ALL = 3
 
-# lengths of rows, and others of MuJoCo's constants
+# lengths of rows, and other constants of MuJoCo
 NEQDATA, NFLUID, NSENS, NGROUP = 12, 12, 3, 6
-MINAWAKE = 10  # steps below the tolerance before a tree is ready to sleep
-MAXCONPAIR = 50  # contact points of one pair of geoms
+MINAWAKE = 10  # steps below the tolerance before a tree may sleep
+MAXCONPAIR = 50  # maximum contact points of one pair of geoms
 
-# ---- MuJoCo's numbers that have names in MJCF alone: which contact is told, how samples of a history are joined ------
+# ---- MuJoCo's values that are named only in MJCF: reduction of contact sensors, interpolation of histories -----------
 REDUCE_NONE, REDUCE_MINDIST, REDUCE_MAXFORCE, REDUCE_NETFORCE = range(4)
 INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 
@@ -262,8 +262,8 @@ PYRAMID, CONE = map(int, LcpCone)
 BY_ERP, BY_SOLREF = map(int, Softness)
 GYRO_EXPLICIT, GYRO_IMPLICIT, GYRO_OFF = map(int, Gyroscopic)
 FINITE, INFINITESIMAL = map(int, Rotation)
-METRIC = 8  # a row's type beside MuJoCo's: what the integrator discrete adds to the metric
-SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, as activations are ordered
+METRIC = 8  # type of rows that add to the metric of the integrator discrete; MuJoCo has none
+SLEW, INTEGRAL, TEMPERATURE, BRISTLE, CURRENT = 1, 2, 4, 8, 16  # bits of actuator_states, ordered as the activations
 OWN = frozenset(
     "AUTO CRB ABA CONVEX LCP DANTZIG LCP_PGS APGD FROZEN CONSISTENT PYRAMID CONE BY_ERP BY_SOLREF GYRO_EXPLICIT"
     " GYRO_IMPLICIT GYRO_OFF FINITE INFINITESIMAL METRIC SLEW INTEGRAL TEMPERATURE BRISTLE CURRENT".split()

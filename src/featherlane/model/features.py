@@ -1,12 +1,12 @@
-"""What a model asks for and the engine does not compute: one line per element whose absence would change the motion.
+"""Lists the features of a model that are not computed: one line per element whose absence would change the motion.
 
-Everything else in a model loads: cameras, lights, skins, sensors, user data, geoms that touch nothing.  What MuJoCo's
-model holds and this file does not name is either computed or cannot change the motion:
+Everything else loads: cameras, lights, skins, sensors, user data, geoms that cannot collide.  All other parts of a
+MuJoCo model are either computed or cannot change the motion:
 
-- options: magnetic concerns sensors, jacobian is a matter of storage, ccd_* steer MuJoCo's own algorithm for convex
-  shapes, sdf_* concern shapes that are refused;
-- enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes what inverse dynamics
-  returns and not the motion, ipc concerns flexes;
+- options: magnetic affects only sensors, jacobian only storage, ccd_* only MuJoCo's algorithm for convex
+  shapes, sdf_* only unsupported shapes;
+- enable flags: energy and sleep are computed, fwdinv records statistics, invdiscrete changes the result of inverse
+  dynamics and not the motion, ipc affects only flexes;
 - disable flags: sensor, midphase, nativeccd, multiccd and island change how MuJoCo computes, not the solution;
 - histories of sensors.
 """
@@ -31,12 +31,12 @@ from featherlane.model.shapes import visible_geoms
 if TYPE_CHECKING:
     from featherlane.model.model import Model
 
-# functions of the user that mj_step calls
+# user callbacks that mj_step calls
 CALLBACKS = ("passive", "control", "contactfilter", "act_dyn", "act_gain", "act_bias")
 
 
 def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
-    """Every feature that would change the motion and is not computed, each with its element's name or `#id`.
+    """Returns every feature that would change the motion and is not computed, with its element's name or `#id`.
 
     Args:
         mj: a compiled model.
@@ -45,7 +45,7 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
     Returns:
         Lines such as `equality 'pull': flex`; empty if the whole motion is computed.
     """
-    # speculative contacts come within the step, and are found by sweeping shapes along their velocities
+    # speculative contacts occur within the step, found by sweeping shapes along their velocities
     found = ["option flag: speculative"] if mj.opt.enableflags & Enable.SPECULATIVE else []
     found += _callbacks()
     if mj.nv:
@@ -57,10 +57,10 @@ def unsupported(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> list[str]:
 
 
 def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
-    """Why the value of sensor i is not computed; empty if it is."""
+    """Returns the reason why sensor i is not computed; empty if it is."""
     kind = mujoco.mjtSensor(int(mj.sensor_type[i]))
     word = _word(mujoco.mjtSensor, kind)
-    if int(kind) not in SENSORS:  # of deformable pads, of plugins; of the user, unless a function is given
+    if int(kind) not in SENSORS:  # sensors of deformable pads and plugins; user sensors without a function
         return word
     if kind == mujoco.mjtSensor.mjSENS_INSIDESITE and mj.sensor_intprm[i, 0]:
         return f"{word} enclosed"
@@ -69,7 +69,7 @@ def sensor_problem(mj: mujoco.MjModel, i: int) -> str:
 
 
 def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
-    """A site or geom of the sensor whose shape has no answer to what is asked; empty if there is none."""
+    """Returns a site or geom of the sensor whose shape does not support it; empty if there is none."""
     mesh, sensors, site = mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtSensor, int(mujoco.mjtObj.mjOBJ_SITE)
     obj, ref = int(mj.sensor_objid[i]), int(mj.sensor_refid[i])
     if kind == sensors.mjSENS_TOUCH and mj.site_type[obj] == mesh:
@@ -92,15 +92,15 @@ def _geometry_problem(mj: mujoco.MjModel, i: int, kind: int) -> str:
 
 
 def ray_problems(mj: mujoco.MjModel, geoms: Iterable[int]) -> list[str]:
-    """Those of these geoms that rays cannot meet: signed distance fields, each with its name."""
+    """Returns the geoms among these that rays cannot hit (signed distance fields), with their names."""
     return [f"{element(mj, 'geom', geom)}: sdf" for geom in geoms if mj.geom_type[geom] == SDF]
 
 
 def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
-    """Raise where rays would have to meet geoms that they cannot.
+    """Raises an error if rays would have to hit unsupported geoms.
 
     Raises:
-        UnsupportedFeatureError: with the name of each of them.
+        UnsupportedFeatureError: with the name of each of these geoms.
     """
     lost = ray_problems(model.mj_model, geoms)
     if lost:
@@ -108,29 +108,29 @@ def refuse_rays(model: Model, geoms: Iterable[int]) -> None:
 
 
 def _geoms(mj: mujoco.MjModel, kind: int, ident: int) -> range:
-    """The geoms that a sensor's object stands for: itself, or those of a body."""
+    """Returns the geoms of a sensor's object: the geom itself, or those of a body."""
     if kind == int(mujoco.mjtObj.mjOBJ_BODY):
         return range(mj.body_geomadr[ident], mj.body_geomadr[ident] + mj.body_geomnum[ident])
     return range(ident, ident + 1)
 
 
 def sensor_support(mj: mujoco.MjModel) -> list[bool]:
-    """Per sensor of the model: whether its value is computed; reading sensordata raises where one is not."""
+    """Returns per sensor whether its value is computed; reading sensordata raises if one is not."""
     return [not sensor_problem(mj, i) for i in range(mj.nsensor)]
 
 
 def refused_kinds() -> dict[str, set[str]]:
-    """Kinds of actuators and sensors that are an error with names, by group, for the table of features."""
+    """Returns the unsupported kinds of actuators and sensors, by group, for the table of features."""
     kinds = mujoco.mjtSensor.__members__.values()
     sensors = {_word(mujoco.mjtSensor, kind) for kind in kinds if int(kind) not in SENSORS}
     return {"transmission": {"undefined"}, "sensor": sensors}
 
 
 def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
-    """Raise where the results of sensors, all of them or these, are not computed.
+    """Raises an error if the results of sensors (all of them, or the given ones) are not computed.
 
     Raises:
-        UnsupportedFeatureError: with the name and kind of each of them.
+        UnsupportedFeatureError: with the name and kind of each of these sensors.
     """
     mj, asked = model.mj_model, range(model.nsensor) if sensors is None else sensors
     problems = [(i, sensor_problem(mj, i)) for i in asked if i not in model.user_sensors]
@@ -140,12 +140,12 @@ def refuse_sensors(model: Model, sensors: Iterable[int] | None = None) -> None:
 
 
 def _word(enum: type, value: int) -> str:
-    """Last part of an enum's name as MJCF spells it: mjEQ_CONNECT -> connect."""
+    """Returns the last part of an enum's name in MJCF's spelling: mjEQ_CONNECT -> connect."""
     return enum(int(value)).name.split("_", 1)[1].lower()
 
 
 def _callbacks() -> Iterator[str]:
-    """User functions that are installed in this process."""
+    """Yields the user callbacks that are installed in this process."""
     for name in CALLBACKS:
         if getattr(mujoco, f"get_mjcb_{name}")() is not None:
             yield f"callback mjcb_{name}: installed in this process"
@@ -156,7 +156,7 @@ def _deformables(mj: mujoco.MjModel) -> Iterator[str]:
 
 
 def _equalities(mj: mujoco.MjModel) -> Iterator[str]:
-    """Those of flexes; inactive ones, too: they can be switched on between steps."""
+    """Yields the equalities of flexes, also inactive ones: they can be activated between steps."""
     for i in range(mj.neq):
         if mj.eq_type[i] > EQ_TENDON:
             yield f"{element(mj, 'equality', i)}: {_word(mujoco.mjtEq, mj.eq_type[i])}"
@@ -172,18 +172,18 @@ def _actuators(mj: mujoco.MjModel) -> Iterator[str]:
 
 
 def _plugins(mj: mujoco.MjModel) -> Iterator[str]:
-    """Plugins on bodies, and instances that no element uses: passive forces; one of a sensor only measures."""
+    """Yields plugins on bodies, and instances that no element uses (passive forces); sensor plugins only measure."""
     yield from (f"{element(mj, 'body', i)}: plugin" for i in np.flatnonzero(mj.body_plugin >= 0))
     used = {*mj.body_plugin, *mj.geom_plugin, *mj.actuator_plugin, *mj.sensor_plugin}
     yield from (f"{element(mj, 'plugin', i)}: plugin" for i in range(mj.nplugin) if i not in used)
 
 
 def _shapes(mj: mujoco.MjModel, cand: dict[str, np.ndarray]) -> Iterator[str]:
-    """Geoms that may touch a geom with which there is no pair function: one line per geom, with the other types."""
+    """Yields geoms that may collide with an unsupported shape: one line per geom, with the other types."""
     odd = cand["cand_function"] == NO_FUNCTION
     geom1, geom2 = cand["cand_geom1"][odd], cand["cand_geom2"][odd]
 
-    # the geom of higher type is the unusual one, but for height fields
+    # the unsupported shape is the geom of higher type, except for height fields
     hfield = mj.geom_type[geom1] == HFIELD
     culprit, other = np.where(hfield, geom1, geom2), np.where(hfield, geom2, geom1)
     for geom in np.unique(culprit):

@@ -1,7 +1,7 @@
-"""Read-only arrays whose error of a write states the reason; NumPy's error states only "read-only".
+"""Read-only arrays that raise an error with the reason on a write; NumPy's error only states "read-only".
 
-Kernels index memory by a model's tables without a check, so that no write may reach them.  The memory behind a table is
-exported read-only: NumPy does not switch `flags.writeable` on again.
+Kernels use a model's tables as unchecked indices, so no write may change them.  The memory of a table is exported
+read-only, so NumPy cannot set `flags.writeable` again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Fixed(np.ndarray):
     """A read-only array with a reason; results of operations on it are plain arrays.
 
     Attributes:
-        reason: the text of the error that a write raises.
+        reason: the error text of a write.
     """
 
     reason: str
@@ -36,7 +36,7 @@ class Fixed(np.ndarray):
         return getattr(ufunc, method)(*map(_plain, inputs), **options)
 
     def _refuse(self) -> None:
-        """Raise the reason; a copy can be written to."""
+        """Raises the error with the reason; copies are writable."""
         if not self.flags.writeable:
             raise ModelError(self.reason)
 
@@ -46,12 +46,12 @@ def _plain(array):
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The same memory as a root of views that cannot be made writable."""
+    """Returns a base array of the same memory whose views cannot be made writable."""
     return np.asarray(array.data.toreadonly())
 
 
 def fixed(array: np.ndarray, reason: str) -> Fixed:
-    """A read-only array as `Fixed`."""
+    """Returns a read-only array as `Fixed`."""
     view = array.view(Fixed)
     view.reason = reason
     return view

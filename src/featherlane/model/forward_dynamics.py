@@ -1,14 +1,14 @@
-"""Which way from forces to accelerations is cheaper for a model: the factor of M, or articulated bodies.
+"""Selects the cheaper forward dynamics for a model: the factorization of M, or the articulated-body algorithm.
 
-Both are counted in operations (a fused multiplication and addition is one) on the model's own tree:
+The cost is the number of operations (a fused multiply-add counts as one) on the model's tree:
 
     crb     L^T D L and the substitutions on the pattern of M: n (n + 1) / 2 + 2 n + 1 for a dof with n others above it
     aba     93 for a dof (a symmetric 6 x 6 matrix times its axis, a division, the matrix less a product, two motions),
             27 for a body (added to its parent)
 
-M itself is left out of the count: a step with constraints computes it either way.  A factor's operations run in long
-sums, those of the recursion go through memory; hence MEASURED, the time of one operation of each in a tile of eight
-worlds in float64 (AMD EPYC, Zen 4, 3.7 GHz).  Found there, in microseconds:
+M itself is not counted: a step with constraints computes it in either case.  The operations of a factorization are in
+long sums, those of the recursion go through memory.  So MEASURED is the time of one operation of each in a tile of
+eight worlds in float64 (AMD EPYC, Zen 4, 3.7 GHz).  Measured solve times, in microseconds:
 
                       nv   crb      aba
     arm                7     0.1      0.8
@@ -30,7 +30,7 @@ MEASURED = {"crb": 0.65, "aba": 0.84}  # ns per operation
 
 
 def costs(mj) -> dict[str, float]:
-    """Time [ns] of one solve with M in a tile of eight worlds, by way."""
+    """Returns the time [ns] of one solve with M in a tile of eight worlds, by algorithm."""
     above = np.asarray(mj.M_rownnz) - 1
     operations = {
         "crb": float((above * (above + 1) / 2 + 2 * above + 1).sum()),
@@ -44,15 +44,15 @@ def costs(mj) -> dict[str, float]:
     size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
 )
 def choices(mj) -> dict[str, bool]:
-    """Which algorithms pay on the model's tree."""
+    """Returns which algorithms are faster on the model's tree."""
     cost = costs(mj)
     return {"articulated_pays": cost["aba"] < cost["crb"], "implicit_diagonal": _is_diagonal(mj)}
 
 
 def _is_diagonal(mj) -> bool:
-    """Whether implicitfast changes the diagonal of M alone: all actuators on slides and hinges, no lone free body."""
+    """Returns whether implicitfast changes only M's diagonal: all actuators on slides and hinges, no lone free body."""
     kinds = np.asarray(mj.jnt_type)
-    if mj.ntendon:  # which may damp
+    if mj.ntendon:  # tendons may have damping
         return False
     on_joint = np.asarray(mj.actuator_trntype) <= TRN_JOINTINPARENT
     driven = kinds[np.asarray(mj.actuator_trnid)[on_joint, 0]]

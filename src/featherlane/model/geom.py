@@ -1,7 +1,7 @@
-"""The types of geoms and sites that have a closed form: each is registered with what is asked of its shape by itself.
+"""Registers geom and site types with a closed form, each with the kernels that need only its sizes.
 
-`collision/rays/shapes.py` registers those that there are; which of them collide, and how, pairs tell (`model/pair.py`).
-Planes, meshes and height fields are more than their sizes: rays know of them, and pair functions.
+`collision/rays/shapes.py` registers the shapes; `model/pair.py` registers the pairs that collide.
+Planes, meshes and height fields need more than sizes: ray and pair functions handle them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ class Shape(NamedTuple):
 
     Attributes:
         kind: a `geom_type`.
-        nsize: how many of the three sizes it has; they must be positive.
-        radius: the kernel of (size, bound) that gives the radius of a ball about its centre that holds it [m]; bound:
-            the one that the compiler of the model found.
-        meet: the kernel of (p, v, size), a point and a unit vector, that gives where the ray meets its surface: (mask,
+        nsize: number of sizes that the shape uses of three; they must be positive.
+        radius: the kernel of (size, bound) that returns the radius of a bounding sphere about its centre [m]; bound is
+            the radius found by MuJoCo's compiler.
+        meet: the kernel of (p, v, size), a point and a unit vector, that returns where the ray hits its surface: (mask,
             distance [m], outward unit normal).
-        inside: the kernel of (size, p) that gives the mask: is the point within it?
-        semi_axes: the kernel of (size) that gives those of the ellipsoid that stands for it in a medium [m].
-        volume: of the three sizes [m^3].
+        inside: the kernel of (size, p) that returns the mask of worlds in which the point is inside.
+        semi_axes: the kernel of (size) that returns those of the ellipsoid that represents it in a fluid [m].
+        volume: the function of the three sizes that returns the volume [m^3].
     """
 
     kind: int
@@ -40,11 +40,11 @@ class Shape(NamedTuple):
 SHAPES: dict[int, Shape] = {}  # by kind
 
 
-# ---- the links of the chains -----------------------------------------------------------------------------------------
+# ---- dispatch by shape -----------------------------------------------------------------------------------------------
 def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_size(kind, size):
-        """What a shape says of its sizes."""
+        """Calls the shape's kernel of (size)."""
         if kind == number:
             return ask(size)
         return others(kind, size)
@@ -55,7 +55,7 @@ def _of_size(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_bound(kind, size, bound):
-        """The radius of a shape."""
+        """Returns the bounding radius of a shape."""
         if kind == number:
             return ask(size, bound)
         return others(kind, size, bound)
@@ -66,7 +66,7 @@ def _of_bound(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_point(kind, size, p):
-        """What a shape says of a point."""
+        """Calls the shape's kernel of (size, point)."""
         if kind == number:
             return ask(size, p)
         return others(kind, size, p)
@@ -77,7 +77,7 @@ def _of_point(number: int, ask: Kernel, others: Kernel) -> Kernel:
 def _of_ray(number: int, ask: Kernel, others: Kernel) -> Kernel:
     @kernel
     def of_ray(kind, p, v, size):
-        """What a shape says of a ray."""
+        """Calls the shape's kernel of a ray."""
         if kind == number:
             return ask(p, v, size)
         return others(kind, p, v, size)
@@ -87,25 +87,25 @@ def _of_ray(number: int, ask: Kernel, others: Kernel) -> Kernel:
 
 @kernel
 def _bound(kind, size, bound):
-    """No shape that is known: the ball that the model's compiler found."""
+    """Returns the compiler's bounding radius, for unregistered shapes."""
     return bound
 
 
 @kernel
 def _nowhere(kind, size, p):
-    """No shape that is known: nothing is within it."""
+    """Returns an empty mask, for unregistered shapes: no point is inside."""
     return size[0] != size[0]
 
 
 @kernel
 def _never(kind, p, v, size):
-    """No shape that is known: no ray meets it."""
+    """Returns no hit, for unregistered shapes."""
     return size[0] != size[0], 0.0 * size[0], v
 
 
 @kernel
 def _as_they_are(kind, size):
-    """Half the edges of what is no shape that is known."""
+    """Returns the sizes as semi-axes, for unregistered shapes."""
     return size
 
 
@@ -116,10 +116,10 @@ semi_axes_of = Choice(_of_size, _as_they_are)  # (kind, size)
 
 
 def register(shape: Shape) -> None:
-    """Take up a shape, before models are loaded and the stages that ask are compiled.
+    """Registers a shape, before models are loaded and before the stages that use it are compiled.
 
     Raises:
-        ValueError: the kind is registered already.
+        ValueError: the kind is already registered.
     """
     if shape.kind in SHAPES:
         raise ArgumentError(f"the shape {shape.kind} is registered already")

@@ -1,4 +1,4 @@
-"""The histories of delayed controls and sensors as a reset leaves them: zeros, at the times of steps gone by."""
+"""Computes the histories of delayed controls and sensors after a reset: zeros, at the times of the preceding steps."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 
 def empty_history(model, timestep=None, interval=None) -> np.ndarray:
-    """`history` after a reset.
+    """Returns `history` after a reset.
 
     Args:
         model: the model.
-        timestep: (n,) time step of each world [s]; None: the model's, of one world.
+        timestep: (n,) time step of each world [s]; None: the model's, for one world.
         interval: (n, nsensor, 2) or (1, nsensor, 2) period and phase of sensors [s]; None: the model's.
 
     Returns:
-        (n, nhistory): for each history user, cursor, times, samples, as `dynamics/actuator/history.py` has them.
+        (n, nhistory): per history user, cursor, times, samples, in the format of `dynamics/actuator/history.py`.
 
     Source: MuJoCo mj_resetData.
     """
@@ -22,11 +22,11 @@ def empty_history(model, timestep=None, interval=None) -> np.ndarray:
     interval = np.broadcast_to(model.sensor_interval if interval is None else interval, (len(h), model.nsensor, 2))
     out = np.zeros((len(h), model.nhistory))
     for (n, _), a in zip(model.actuator_history, model.actuator_historyadr, strict=True):
-        if n > 0:  # MuJoCo takes a negative number for none
+        if n > 0:  # MuJoCo treats a negative number as none
             out[:, a + 1] = n - 1
             out[:, a + 2 : a + 2 + n] = _steps(n, h)
     for i, ((n, _), a) in enumerate(zip(model.sensor_history, model.sensor_historyadr, strict=True)):
-        if n > 0:  # MuJoCo takes a negative number for none
+        if n > 0:  # MuJoCo treats a negative number as none
             period, phase = interval[:, i].T
             last = np.where(period > 0, np.where(phase == 0, -period, phase), -h)
             ticks = last[:, None] - (n - 1 - np.arange(n)) * period[:, None]
@@ -36,5 +36,5 @@ def empty_history(model, timestep=None, interval=None) -> np.ndarray:
 
 
 def _steps(n: int, h: np.ndarray) -> np.ndarray:
-    """Times of the n steps before time 0, (len(h), n)."""
+    """Returns the times of the n steps before time 0, (len(h), n)."""
     return (np.arange(n) - n) * h[:, None]

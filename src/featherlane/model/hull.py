@@ -1,9 +1,9 @@
-"""Convex hulls and triangles of meshes, as MuJoCo's compiler made them, in arrays that kernels can walk.
+"""Converts convex hulls and triangles of meshes, as computed by MuJoCo's compiler, to arrays for kernels.
 
-A hull's vertices are numbered from 0 and stored together; so are its edges (the neighbours of each vertex) and its
-faces, in which the compiler has merged coplanar triangles.  A mesh that no geom collides with has no hull.
+A hull's vertices are numbered from 0 and stored contiguously, as are its edges (the neighbours of each vertex) and its
+faces, in which the compiler has merged coplanar triangles.  A mesh without a colliding geom has no hull.
 Source: MuJoCo's `mesh_graph` (the hull of qhull, described in mjmodel.h) and `mesh_poly*`.
-Deviation: edges are those of the convex hull of the vertices as they are stored (`convexity`).
+Deviation: edges are those of the convex hull of the stored float32 vertices (`convexity`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from featherlane.model.outline import outlines
 if TYPE_CHECKING:
     import mujoco
 
-CELLS = 16  # along each side of a cube's face, in which directions are told apart
-FEW = 100  # vertices from which the way to the farthest along a direction begins, when a model is loaded
-ASK_ALL = 16  # vertices of a hull up to which all are asked for a support point
-SMALL = 10  # vertices of a mesh from which on MuJoCo goes along the hull's edges
-SINGLE = 2.0**-24  # by which part of itself a number may change when it becomes float32
-ROUNDING = 1e-6  # of a mesh's size: MuJoCo's boxes were made before its vertices became float32, and may lack 1e-7
+CELLS = 16  # directions are binned by the faces of a cube, each with CELLS x CELLS cells
+FEW = 100  # a search for the farthest vertex starts from the best of this many, when a model is loaded
+ASK_ALL = 16  # up to this number of hull vertices, a support query tests all
+SMALL = 10  # from this number of mesh vertices on, MuJoCo climbs along the hull's edges
+SINGLE = 2.0**-24  # relative rounding of a conversion to float32
+ROUNDING = 1e-6  # of a mesh's size: MuJoCo computes boxes before rounding vertices to float32; they may be 1e-7 short
 _field = Declare()
 
 
@@ -66,7 +66,7 @@ _field = Declare()
     _field.scalar("hull_polynormal", "nhullpoly 3", "1", "unit normal of a face, outwards"),
 )
 def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The convex hull of each mesh, its vertices numbered from 0."""
+    """Computes the convex hull of each mesh, its vertices numbered from 0."""
     of_meshes = [_hull(mj, mesh) for mesh in range(mj.nmesh)]
     parts = of_meshes or [_empty()]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0] if name != "convex"}
@@ -92,7 +92,7 @@ def hulls(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     _field.scalar("triangle_vert", "ntrianglevert 3", "m", "vertex in the mesh's frame"),
 )
 def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """The triangles of all meshes: what a ray meets."""
+    """Lists the triangles of all meshes, for ray casts."""
     return {
         "triangle_adr": mj.mesh_faceadr,
         "triangle_num": mj.mesh_facenum,
@@ -110,7 +110,7 @@ def triangles(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
     _field.scalar("meshnode_box", "nmeshnode 6", "m", "box about all below a node: lower, upper corner, mesh's frame"),
 )
 def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
-    """A tree of boxes about the triangles of each mesh, one triangle in each leaf.
+    """Lists a tree of boxes around the triangles of each mesh, one triangle per leaf.
 
     Source: MuJoCo's `mesh_bvhadr`, `bvh_child`, `bvh_nodeid`, `bvh_aabb` (centre and half sides there).
     """
@@ -128,7 +128,7 @@ def triangle_trees(mj: mujoco.MjModel) -> dict[str, np.ndarray]:
 
 
 def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """For each hull that is climbed, the corner that is farthest along the middle of each cell of directions."""
+    """Returns, for each hull searched by climbing, the farthest corner along the centre of each cell of directions."""
     middles, place, adr, starts = _middles(), 0, [], [np.zeros(0, np.int32)]
     for hull in hulls:
         climbed = len(hull["vert"]) > ASK_ALL
@@ -140,7 +140,7 @@ def _starting_vertices(hulls: list[dict[str, np.ndarray]]) -> dict[str, np.ndarr
 
 
 def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray:
-    """(m,): for each direction a farthest vertex; on a convex hull by climbing from the farthest of a few."""
+    """Returns (m,) a farthest vertex per direction; climbs on a convex hull from the farthest of a few vertices."""
     vert, number = hull["vert"], hull["edgenum"]
     corners = np.flatnonzero(number)
     asked = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
@@ -155,7 +155,7 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
         highest = np.maximum.reduceat(height, _starts(count))
         is_highest = height == np.repeat(highest, count)
         farther = highest > best[rising]
-        # the first of equally high ones
+        # the first of equally high vertices
         place = np.full(len(directions), -1)
         place[of[is_highest][::-1]] = neighbours[is_highest][::-1]
         rising = rising[farther]
@@ -164,10 +164,10 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
 
 
 def _middles() -> np.ndarray:
-    """(6 CELLS^2, 3): the middles of the cells of directions, in the order of `collision.support.cell_of`.
+    """Returns (6 CELLS^2, 3) the centres of the cells of directions, ordered as in `collision.support.cell_of`.
 
-    The directions are those to the faces of a cube, each cut into CELLS x CELLS squares: face 2 k + (1 where axis k is
-    positive), then the square's place along axis k + 1, then along axis k + 2.
+    The directions point to the faces of a cube, each divided into CELLS x CELLS squares: face 2 k + (1 if axis k is
+    positive), then the square's index along axis k + 1, then along axis k + 2.
     """
     at = (2.0 * np.arange(CELLS) + 1.0) / CELLS - 1.0
     out = np.zeros((6, CELLS, CELLS, 3))
@@ -179,17 +179,17 @@ def _middles() -> np.ndarray:
 
 
 def _starts(count: np.ndarray) -> np.ndarray:
-    """Where each of several lists begins, stored one after the other."""
+    """Returns the start of each of several contiguous lists."""
     return (np.cumsum(count) - count).astype(np.int32)
 
 
 def _rows(start: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """start[0], start[0] + 1, ... (count[0] of them), start[1], ..."""
+    """Returns start[0], start[0] + 1, ... (count[0] of them), start[1], ..."""
     return np.repeat(start - _starts(count), count) + np.arange(count.sum())
 
 
 def _empty() -> dict[str, np.ndarray]:
-    """The hull of a mesh that has none."""
+    """Returns an empty hull, for a mesh without one."""
     lists = ("edge", "polyvert", "map", "outline")
     ints = {name + of: np.zeros(0, np.int32) for name in lists for of in ("", "num")}
     reals = {name: np.zeros((0, 3)) for name in ("vert", "polynormal", "planenormal")}
@@ -198,18 +198,18 @@ def _empty() -> dict[str, np.ndarray]:
 
 
 def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
-    """One mesh's vertices and neighbours, faces and corners, and the faces at each vertex."""
+    """Returns a mesh's vertices and neighbours, faces and corners, and the faces at each vertex."""
     at = mj.mesh_graphadr[mesh]
     if at < 0:
         return _empty()
     nvert, nface = mj.mesh_graph[at : at + 2]
     graph = mj.mesh_graph[at + 2 : at + 2 + 3 * nvert + 6 * nface]
     start, ids, edges, triangles = np.split(graph, [nvert, 2 * nvert, 3 * nvert + 3 * nface])
-    # a vertex's neighbours end with -1
+    # -1 terminates a vertex's neighbours
     ends = np.flatnonzero(edges < 0)
     edgenum = ends[np.searchsorted(ends, start)] - start
 
-    # where MuJoCo asks all vertices of the mesh, the first of equally far ones is the first in the mesh's order
+    # where MuJoCo tests all vertices of the mesh, ties are decided by the mesh's vertex order
     order = np.argsort(ids) if mj.mesh_vertnum[mesh] < SMALL else np.arange(nvert)
     rank = np.argsort(order)
     ids, start, edgenum = ids[order], start[order], edgenum[order]
@@ -237,9 +237,9 @@ def _hull(mj: mujoco.MjModel, mesh: int) -> dict[str, np.ndarray]:
 
 
 def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: np.ndarray) -> dict[str, np.ndarray]:
-    """The neighbours of each vertex, given MuJoCo's: those of the convex hull, if that can be had.
+    """Returns the neighbours of each vertex: those of the convex hull if it can be found, else MuJoCo's.
 
-    Neighbours keep their order, and new ones come last.  A vertex that is inside the hull by rounding has none.
+    Neighbours keep their order, and new ones come last.  A vertex inside the hull due to rounding has none.
     """
     hull = convex_triangles(vert, triangles)
     if hull is None:
@@ -255,7 +255,7 @@ def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: n
 
 
 def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The planes of a hull's faces, in float64: how flat each is, and how far it stands out from the other vertices."""
+    """Returns the planes of a hull's faces, in float64: their flatness, and their distance to the other vertices."""
     corners, count = hull["polyvert"], hull["polyvertnum"]
     first, face = _starts(count), np.repeat(np.arange(len(count)), count)
     if not len(count):
@@ -270,7 +270,7 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
     offset = np.maximum.reduceat(height, first)
     error = offset - np.minimum.reduceat(height, first)
 
-    # neighbours of corners that are no corners themselves
+    # neighbours of corners that are not corners of the same face
     begin, number = _starts(hull["edgenum"])[corners], hull["edgenum"][corners]
     of_face = np.repeat(face, number)
     neighbour = hull["edge"][_rows(begin, number)]
@@ -283,6 +283,6 @@ def _planes(vert: np.ndarray, hull: dict[str, np.ndarray]) -> dict[str, np.ndarr
 
 
 def _unit(v: np.ndarray) -> np.ndarray:
-    """Rows scaled to length 1 (MuJoCo's are float32)."""
+    """Returns rows scaled to length 1 (MuJoCo's are float32)."""
     length = np.linalg.norm(v, axis=1, keepdims=True)
     return v / np.where(length > 0.0, length, 1.0)

@@ -1,7 +1,7 @@
-"""The integrators: each is registered with how it takes a step, and what it asks of the passes before it.
+"""Registers the integrators, each with its step kernel and its requirements on the preceding stages.
 
-Whoever wants to know something of the model's integrator asks one of the kernels here; uncompiled they take anything
-with `opt_integrator`.  `dynamics/integrator/table.py` registers those that there are.
+Code that depends on the model's integrator calls the kernels below; uncompiled they accept any object
+with `opt_integrator`.  `dynamics/integrator/table.py` registers the integrators.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ class Scheme(NamedTuple):
     """An integrator.
 
     Attributes:
-        number: an `opt_integrator`.
-        name: as `model.opt.integrator` takes it.
-        advance: the kernel or stage of (m, d) that takes the step, once the last acceleration is there: it writes the
+        number: value of `opt_integrator`.
+        name: value of `model.opt.integrator`.
+        advance: the kernel or stage of (m, d) that completes the step after the last acceleration: it writes the
             next state.
-        accelerations: how many accelerations a step evaluates.
-        start: of (m, d), where there are several: after the first one, before `move`.
-        move: of (m, d, k): from acceleration k - 1 to the state in which number k is evaluated.
-        reads_inertia: of (m): whether `advance` reads M where accelerations are found without it.
-        moment: of (m, d): from the acceleration of a step, in qacc and qacc_step, to that of the moment, in qacc; None
-            where a step has no acceleration of its own, or no other.
-        has_metric: whether the constraint solve is the time step itself, in a metric of the integrator's own.
+        accelerations: number of accelerations evaluated per step.
+        start: of (m, d), if there are several: called after the first one, before `move`.
+        move: of (m, d, k): from acceleration k - 1 to the state at which acceleration k is evaluated.
+        reads_inertia: of (m): whether `advance` reads M if accelerations are computed without it.
+        moment: of (m, d): converts the step's acceleration (qacc, qacc_step) to the instantaneous one, in qacc; None
+            if the step uses the instantaneous acceleration or has none to convert.
+        has_metric: whether the constraint solve is the time step itself, in the integrator's metric.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Scheme(NamedTuple):
 SCHEMES: dict[int, Scheme] = {}  # by number
 
 
-# ---- the links of the questions' chains ------------------------------------------------------------------------------
+# ---- dispatch by integrator ------------------------------------------------------------------------------------------
 @kernel
 def _integrator(m):
     return m.opt_integrator
@@ -56,7 +56,7 @@ _act, _is = doing(_integrator), being(_integrator)
 def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
     @kernel
     def moves(m, d, k):
-        """To the state in which acceleration k is evaluated."""
+        """Moves to the state at which acceleration k is evaluated."""
         if m.opt_integrator == number:
             move(m, d, k)
         else:
@@ -68,7 +68,7 @@ def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
 def _say(number: int, says: Kernel, others: Kernel) -> Kernel:
     @kernel
     def said(m):
-        """What the integrator of this number says."""
+        """Calls the integrator's kernel of (m)."""
         return says(m) if m.opt_integrator == number else others(m)
 
     return said
@@ -77,7 +77,7 @@ def _say(number: int, says: Kernel, others: Kernel) -> Kernel:
 def _count(number: int, count: int, others: Kernel) -> Kernel:
     @kernel
     def counted(m):
-        """How many accelerations the integrator evaluates."""
+        """Returns the number of accelerations that the integrator evaluates."""
         return count if m.opt_integrator == number else others(m)
 
     return counted
@@ -85,31 +85,31 @@ def _count(number: int, count: int, others: Kernel) -> Kernel:
 
 @kernel
 def _one(m):
-    """One acceleration."""
+    """Returns one acceleration."""
     return 1
 
 
 @kernel
 def _stay(m, d, k):
-    """No state but that of the step's start."""
+    """Stays in the state of the step's start."""
 
 
-# ---- the questions ---------------------------------------------------------------------------------------------------
-advance = Choice(_act, nothing)  # (m, d): the next state
-start = Choice(_act, nothing)  # (m, d): what is kept of the first of several accelerations
-move = Choice(_move, _stay)  # (m, d, k): to the state of acceleration k
-accelerations = Choice(_count, _one)  # (m): how many a step evaluates
-reads_inertia = Choice(_say, no)  # (m): does `advance` read M?
-has_moment = Choice(_is, no)  # (m): does a step have another acceleration than the moment?
-to_the_moment = Choice(_act, nothing)  # (m, d): qacc <- that of the moment
-has_metric = Choice(_is, no)  # (m): is the constraint solve the time step, in a metric of its own?
+# ---- properties of the model's integrator ----------------------------------------------------------------------------
+advance = Choice(_act, nothing)  # (m, d): writes the next state
+start = Choice(_act, nothing)  # (m, d): stores the first of several accelerations
+move = Choice(_move, _stay)  # (m, d, k): moves to the state of acceleration k
+accelerations = Choice(_count, _one)  # (m): accelerations per step
+reads_inertia = Choice(_say, no)  # (m): whether `advance` reads M
+has_moment = Choice(_is, no)  # (m): whether a step's acceleration differs from the instantaneous one
+to_the_moment = Choice(_act, nothing)  # (m, d): sets qacc to the instantaneous acceleration
+has_metric = Choice(_is, no)  # (m): whether the constraint solve is the time step, in the integrator's metric
 
 
 def register(scheme: Scheme) -> None:
-    """Take up an integrator, before the stages that ask for it are compiled.
+    """Registers an integrator, before the stages that use it are compiled.
 
     Raises:
-        ValueError: the number or the name is registered already.
+        ValueError: the number or the name is already registered.
     """
     if scheme.number in SCHEMES or scheme.name in {other.name for other in SCHEMES.values()}:
         raise ArgumentError(f"an integrator {scheme.number}, {scheme.name!r} is registered already")

@@ -1,13 +1,13 @@
-"""The types of joints: how many coordinates and dofs each has, and what these are.
+"""Defines the joint types: the number and kind of their coordinates and dofs.
 
-Passes ask the kernels here, not the type; uncompiled they take arrays of types, too.  How a joint moves its body, and
-about which axes, stands in `dynamics/body/joint.py`: the two files are all that knows one joint from another.
+Stages call the kernels here instead of testing the type; uncompiled they also accept arrays of types.
+`dynamics/body/joint.py` defines the motion and axes of a joint: only these two files distinguish joint types.
 """
 
 from featherlane.lanes import kernel
 from featherlane.model.enums import BALL, FREE, HINGE, SLIDE
 
-# by mjtJoint
+# indexed by mjtJoint
 NAMES = ("free", "ball", "slide", "hinge")
 COORDINATES = (7, 4, 1, 1)
 DOFS = (6, 3, 1, 1)
@@ -15,47 +15,47 @@ DOFS = (6, 3, 1, 1)
 
 @kernel
 def joint_coordinates(kind):
-    """Coordinates of a joint."""
+    """Returns the number of coordinates of a joint."""
     return 7 if kind == FREE else 4 if kind == BALL else 1
 
 
 @kernel
 def joint_dofs(kind):
-    """Dofs of a joint."""
+    """Returns the number of dofs of a joint."""
     return 6 if kind == FREE else 3 if kind == BALL else 1
 
 
 @kernel
 def is_scalar(kind):
-    """Has the joint one coordinate, whose rate is its one dof, and an axis?"""
+    """Returns whether the joint has an axis and one coordinate, whose rate is its only dof."""
     return kind >= SLIDE
 
 
 @kernel
 def is_free(kind):
-    """Are the first three dofs translations along the world's axes, and the others those of a ball?"""
+    """Returns whether the first three dofs are translations along the world's axes, and the others those of a ball."""
     return kind == FREE
 
 
 @kernel
 def is_ball(kind):
-    """Are all dofs those of a ball?"""
+    """Returns whether all dofs are those of a ball."""
     return kind == BALL
 
 
 @kernel
 def has_quaternion(kind):
-    """Are the last three dofs those of a ball: turns about axes of the body, its orientation a quaternion?"""
+    """Returns whether the last three dofs are rotations about body axes, with a quaternion as orientation."""
     return kind <= BALL
 
 
 @kernel
 def is_angle(kind):
-    """Is its one coordinate an angle?"""
+    """Returns whether its one coordinate is an angle."""
     return kind == HINGE
 
 
 @kernel
 def is_translation(kind, k):
-    """Is dof k of a joint, counted from its first, a translation?"""
+    """Returns whether dof k of a joint, counted from its first, is a translation."""
     return kind == SLIDE or (kind == FREE and k < 3)

@@ -1,8 +1,8 @@
-"""Lengths that actuators can take, found anew after edits: muscles measure their own length by them.
+"""Recomputes the length ranges of actuators after edits: muscles are scaled by them.
 
-MuJoCo's compiler finds them by simulation, and so does mj_setLengthRange, which is called here: each actuator is drawn
-to its shortest and to its longest, in damped motion from qpos0, without contacts, gravity, passive forces, friction
-loss and other actuators, so that joint limits, tendon limits and geometry alone end the way.
+MuJoCo's compiler computes them by simulation; mj_setLengthRange, called here, does the same.  Each actuator is pulled
+to its shortest and to its longest length, in damped motion from qpos0, without contacts, gravity, passive forces,
+friction loss and other actuators.  So only joint limits, tendon limits and geometry bound the length.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from featherlane.model.enums import LRMODE_ALL, Disable
 from featherlane.model.model import Model, check_model
 from featherlane.model.reader import heard
 
-# what the compiler switches off while it looks
+# features that the compiler disables for this simulation
 OFF = Disable.CONTACT | Disable.GRAVITY | Disable.SPRING | Disable.DAMPER | Disable.FRICTIONLOSS | Disable.ACTUATION
-PARAMETERS = "accel maxforce timeconst timestep inttotal interval tolrange".split()  # of mjLROpt
+PARAMETERS = "accel maxforce timeconst timestep inttotal interval tolrange".split()  # fields of mjLROpt
 
 
 def _options(uselimit: bool, parameters: dict[str, float]):
-    """MjLROpt that looks at whatever actuator it is given."""
+    """Returns an MjLROpt that includes every given actuator."""
     import mujoco
 
     options = mujoco.MjLROpt()
@@ -37,7 +37,7 @@ def _options(uselimit: bool, parameters: dict[str, float]):
 
 
 def _muscles(model: Model) -> np.ndarray:
-    """Actuators whose gain or bias is a muscle's."""
+    """Returns the actuators with a muscle gain or bias."""
     import mujoco
 
     gain, bias = mujoco.mjtGain.mjGAIN_MUSCLE, mujoco.mjtBias.mjBIAS_MUSCLE
@@ -47,23 +47,23 @@ def _muscles(model: Model) -> np.ndarray:
 def set_length_range(
     model: Model, actuators: Iterable[str | int] | None = None, *, uselimit: bool = False, **parameters: float
 ) -> None:
-    """Find `actuator_lengthrange` anew, after edits of what a muscle's path depends on.
+    """Recomputes `actuator_lengthrange`, after edits that affect a muscle's path.
 
     Args:
-        model: the model; its `actuator_lengthrange` is written, and nothing else.
-        actuators: names or numbers; None: all muscles.
-        uselimit: an actuator of a limited joint or tendon takes over that limit, without gear and simulation.
-        parameters: of the simulation, as the compiler's element `lengthrange` has them: `accel` [m/s^2, rad/s^2] norm
-            of the acceleration by which an actuator is drawn, `maxforce` [N] the most it is drawn with (0: any),
+        model: the model; only its `actuator_lengthrange` is written.
+        actuators: names or ids; None: all muscles.
+        uselimit: an actuator of a limited joint or tendon copies that limit, without gear and simulation.
+        parameters: of the simulation, as in the compiler element `lengthrange`: `accel` [m/s^2, rad/s^2] norm
+            of the acceleration that pulls an actuator, `maxforce` [N] largest pulling force (0: unlimited),
             `timeconst` [s] of the damping, `timestep` [s] (0: the model's), `inttotal` [s] duration, `interval` [s] at
-            its end over which the length has to stay within `tolrange` of the range.
+            its end during which the length must stay within `tolrange` of the range.
 
     Raises:
-        ModelError: an actuator's length does not settle, so that its range is unlimited or `inttotal` too short; a
-            parameter is unknown or no number; nothing is changed then.
-        UnknownNameError: no such actuator.
+        ModelError: an actuator's length does not converge (its range is unlimited, or `inttotal` is too short), or a
+            parameter is unknown or not a number; nothing is changed then.
+        UnknownNameError: the actuator does not exist.
 
-    Source: MuJoCo mj_setLengthRange, with what its compiler switches off beside it.
+    Source: MuJoCo mj_setLengthRange, plus the features that its compiler disables.
     """
     import mujoco
 

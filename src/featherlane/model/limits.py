@@ -1,7 +1,7 @@
-"""Which numbers the real fields of a model can hold: negative masses, NaN and the like are refused by name.
+"""Checks the values of real model fields: a negative mass, NaN etc. raises an error that names the element.
 
-Every number is finite, but for ranges and largest forces, which may be infinite.  What MuJoCo gives a meaning to is
-allowed: negative damping and stiffness, `solref` of either sign, `solimp` beyond its range.
+Values must be finite, except ranges and maximum forces, which may be infinite.  Values to which MuJoCo gives a meaning
+are allowed: negative damping and stiffness, `solref` of either sign, `solimp` out of its range.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from featherlane.model.joint import is_scalar
 from featherlane.model.names import KINDS as NAMED
 from featherlane.model.protocol import ModelFields
 
-LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # > 0 in either precision
+LEAST = float(np.nextafter(np.float32(0.0), np.float32(1.0)))  # above 0 in both precisions
 INF = float("inf")
-UNIT = 1e-4  # how far a length may be from 1
-KINDS = {"jnt": "joint", "eq": "equality", "cam": "camera"}  # prefix of a field -> kind of its element, if another
+UNIT = 1e-4  # maximum deviation of a unit length from 1
+KINDS = {"jnt": "joint", "eq": "equality", "cam": "camera"}  # field prefix -> kind of its element, if they differ
 
 
 class Limit(NamedTuple):
-    """What a number may be: from low to high, in words."""
+    """The allowed range of a value, from low to high, and its text."""
 
     low: float
     high: float
@@ -72,9 +72,9 @@ _NAMES = {
 LIMITS = {name: limit for limit, names in _NAMES.items() for name in names.split()}
 
 
-# ---- what depends on the element's type: masks (..., n) of the rows that are wrong, and what is allowed --------------
+# ---- limits by element type: masks (..., n) of invalid rows, and the text of what is allowed -------------------------
 def _sizes(model: ModelFields, rows: np.ndarray):
-    """A geom that touches nothing may be without extent."""
+    """Checks geom sizes; a geom that cannot collide may have size 0."""
     wrong, touches = np.zeros(rows.shape[:-1], bool), np.isin(np.arange(model.ngeom), model.collide_geom)
     for kind, shape in SHAPES.items():
         sizes = rows[..., : shape.nsize]
@@ -101,14 +101,14 @@ def _rods(model: ModelFields, rows: np.ndarray):
 
 
 def _gyroscopic(model: ModelFields, rows: np.ndarray):
-    """The implicit torque is of the first order, and RK4 is not."""
+    """Checks the gyroscopic mode: the implicit torque is first order, RK4 is fourth order."""
     if model.opt_integrator == RK4:
         return ~np.isin(rows, (-1, GYRO_EXPLICIT, GYRO_OFF)), "-1, 0 and 2 with the integrator rk4"
     return ~np.isin(rows, (-1, *Gyroscopic)), "-1, 0, 1 and 2"
 
 
 def _compiled(model: ModelFields, rows: np.ndarray, table: tuple[tuple[int, int, int], ...]):
-    """Which actuators have other activations than compiled: parameters above 0 ask for them, and they are state."""
+    """Checks that the activations are those of the compiled model: a parameter above 0 requires one in the state."""
     wrong, states = np.zeros(rows.shape[:-1], bool), model.actuator_states
     motor = (model.actuator_dyntype == DYN_DCMOTOR) | (model.actuator_gaintype == GAIN_DCMOTOR)
     for kind, column, bit in table:
@@ -132,13 +132,13 @@ def _dynamics(model: ModelFields, rows: np.ndarray):
 
 
 def _side_sites(model: ModelFields, rows: np.ndarray):
-    """A geom on a tendon's path has its side site here, which decides what a step computes."""
+    """Checks that a geom on a tendon's path keeps its compiled side site, which determines what a step computes."""
     around = np.isin(model.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
     return around & (np.rint(rows) != model.wrap_sideid), "the side site that the model was compiled with"
 
 
 def _compiled_with(field: str, column: int | None, words: str):
-    """Numbers that act only where the model was compiled with memory for them."""
+    """Checks values that only have an effect if the model was compiled with memory for them."""
 
     def check(model: ModelFields, rows: np.ndarray):
         given = model.__dict__[field] if column is None else model.__dict__[field][:, column] - 1
@@ -148,7 +148,7 @@ def _compiled_with(field: str, column: int | None, words: str):
 
 
 def _ordered(flag: str):
-    """Ranges of the elements that a flag limits."""
+    """Checks the order of ranges, for elements whose flag enables the limit."""
 
     def check(model: ModelFields, rows: np.ndarray):
         limited = model.__dict__[flag].astype(bool)
@@ -185,7 +185,7 @@ ROWS = {
 
 # ---- the check -------------------------------------------------------------------------------------------------------
 def _limits(name: str, dtype: np.dtype) -> tuple[float, float, str]:
-    """Least and greatest number of a field in a precision, and what is allowed in words."""
+    """Returns the least and greatest value of a field in a precision, and the text of what is allowed."""
     low, high, words = LIMITS.get(name, FINITE)
     if dtype == np.float32:
         top = float(np.finfo(dtype).max)
@@ -194,26 +194,26 @@ def _limits(name: str, dtype: np.dtype) -> tuple[float, float, str]:
 
 
 def holds_each(name: str, values: np.ndarray) -> bool:
-    """Whether each number of a field is within limits that it has by itself; False where its limits are of rows."""
+    """Returns whether each value is within the field's limits; False if the limits depend on the whole row."""
     low, high, _ = _limits(name, values.dtype)
     return name not in ROWS and bool(((values >= low) & (values <= high)).all())
 
 
 def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool = False) -> None:
-    """Refuse numbers that a field cannot hold.
+    """Raises an error for values that a field cannot hold.
 
     Args:
         model: the model, for types and names.
         name: a real field.
-        values: of the field's shape, with a leading axis of worlds where `worlds` is set.
+        values: values of the field's shape, with a leading axis of worlds if `worlds` is set.
 
     Raises:
-        ModelError: with the field, the element, what was given and what is allowed.
+        ModelError: with the field, the element, the given value and the allowed values.
     """
     if not values.size:
         return
     low, high, words = _limits(name, values.dtype)
-    # a NaN is passed on by both and fails either comparison
+    # both pass on a NaN, which fails either comparison
     if not (low <= values.min() and values.max() <= high):
         wrong = ~((values >= low) & (values <= high))
         _refuse(model, name, values, tuple(np.argwhere(wrong)[0]), words, worlds)
@@ -224,10 +224,10 @@ def check_field(model: ModelFields, name: str, values: np.ndarray, worlds: bool 
 
 
 def check_precision(model: ModelFields, dtype: np.dtype) -> None:
-    """Refuse numbers of a model that a precision cannot hold: where they have to be finite and it makes them infinite.
+    """Raises an error for model values that must be finite but become infinite in this precision.
 
     Raises:
-        ModelError: with the field, the element, what was given and what is allowed.
+        ModelError: with the field, the element, the given value and the allowed values.
     """
     top = float(np.finfo(dtype).max)
     beyond = np.isfinite(model.real_buffer) & (np.abs(model.real_buffer) > top)
@@ -251,7 +251,7 @@ def _refuse(model: ModelFields, name: str, values: np.ndarray, at: tuple, words:
 
 
 def label(model: ModelFields, name: str, place: tuple[int, ...]) -> str:
-    """A place in a field, with its element by kind and name: `body_mass of body 'torso'`."""
+    """Returns the text of an entry of a field, with its element's kind and name: `body_mass of body 'torso'`."""
     prefix, i = name.partition("_")[0], place[0]
     if prefix in ("opt", "stat"):
         return f"option {name.removeprefix('opt_')}"

@@ -1,6 +1,6 @@
-"""Links: joints between any two bodies, beside the kinematic tree, as ODE has them in maximal coordinates.
+"""Links: joints between any two bodies in addition to the kinematic tree, as in ODE's maximal coordinates.
 
-A link is written in world axes, for the model in qpos0; the model keeps it in the frames of its two bodies.
+A link is specified in world axes, for the model in qpos0; the model stores it in the frames of its two bodies.
 Source: ODE manual, sec. "Joint types and joint functions", "Stops and motor parameters".
 """
 
@@ -24,38 +24,38 @@ from featherlane.model.ordered_sums import turned_back
 KINDS = ("ball", "hinge", "slider", "fixed")
 LINK_BALL, LINK_HINGE, LINK_SLIDER, LINK_FIXED = range(4)
 HAS_ANCHOR, HAS_AXIS = (LINK_BALL, LINK_HINGE), (LINK_HINGE, LINK_SLIDER)
-OF_MODEL = -1.0  # of an ERP or CFM: the model's option
-# numbers that a link may leave out, with the least and the largest value
+OF_MODEL = -1.0  # value of an ERP or CFM: use the model's option
+# optional parameters of a link, with their least and largest value
 FRACTIONS = ("erp", "stop_erp", "motor_fudge", "stop_bounce")
 NOT_NEGATIVE = ("cfm", "stop_cfm", "motor_cfm", "motor_force")
-SMALL = 1e-12  # m: an axis shorter than this has no direction
+SMALL = 1e-12  # m: the least length of an axis
 _field = Declare()
 
 
 @dataclass(frozen=True)
 class Link:
-    """A joint between two bodies that is no joint of the tree: rows of the contact model `lcp`.
+    """A joint between two bodies that is not part of the tree: rows of the contact model `lcp`.
 
-    The bodies keep their own coordinates.  With free bodies throughout a scene is one in maximal coordinates, as ODE
-    has them; with bodies of trees a link closes a loop.  `fl.load(source, links=[...])` takes them; MuJoCo has none, so
-    `model.to_mujoco()` is without.
+    The bodies keep their own coordinates.  A scene of only free bodies is in maximal coordinates, as in ODE;
+    between bodies of trees a link closes a loop.  Pass links to `fl.load(source, links=[...])`.  MuJoCo has none, so
+    `model.to_mujoco()` omits them.
 
     Attributes:
-        kind: `"ball"` (one point in common), `"hinge"` (and one axis), `"slider"` (moves along an axis and does not
-            turn), `"fixed"`.
-        body1: name or number of a body that moves.
-        body2: name or number of the other one, None for the world.
+        kind: `"ball"` (a common point), `"hinge"` (a common point and axis), `"slider"` (translates along an axis and
+            does not rotate), `"fixed"`.
+        body1: name or id of a body that can move.
+        body2: name or id of the other body, None for the world.
         name: for `model.link(name)`, `data.link(name)`, `batch.link(name)`.
         anchor: (3,) [m] the common point of a ball or hinge, in world axes with the model in qpos0.
         axis: (3,) axis of a hinge or slider, of any length, in world axes with the model in qpos0.
-        range: (2,) [rad, m] stops of a hinge or slider, of `data.link_position`: how far the first body has turned or
-            moved against the second since qpos0.  Either may be infinite; a hinge turns from -pi to pi.
-        erp: part of an error that a step removes, 0 to 1; None: `opt.erp`.
-        cfm: [m/(s N)] velocity that a unit force lets through, >= 0; None: `opt.cfm`.
-        motor_vel: [rad/s, m/s] velocity that the motor of a hinge or slider seeks.
-        motor_force: [N m, N] largest force of the motor; 0: there is none.
+        range: (2,) [rad, m] stops of a hinge or slider, bounds of `data.link_position`: rotation or translation of the
+            first body relative to the second since qpos0.  Either may be infinite; a hinge's position is in -pi to pi.
+        erp: fraction of an error that a step removes, 0 to 1; None: `opt.erp`.
+        cfm: [m/(s N)] velocity error per unit force, >= 0; None: `opt.cfm`.
+        motor_vel: [rad/s, m/s] target velocity of the motor of a hinge or slider.
+        motor_force: [N m, N] largest force of the motor; 0: no motor.
         motor_cfm: softness of the motor; None: `opt.cfm`.
-        motor_fudge: part of its force with which a motor drives away from a stop that it stands at, 0 to 1.
+        motor_fudge: fraction of its force with which a motor drives away from an active stop, 0 to 1.
         stop_erp: ERP of the stops; None: `opt.erp`.
         stop_cfm: CFM of the stops; None: `opt.cfm`.
         stop_bounce: restitution of the stops, 0 to 1.
@@ -83,14 +83,14 @@ class Link:
 
 
 def listed(links: Link | Iterable[Link]) -> list[Link]:
-    """Links as a list; one that stands alone is a list of one.
+    """Returns links as a list; a single link becomes a list of one.
 
     Raises:
-        ModelError: something that is no link.
+        ModelError: an entry is not a link.
     """
     if isinstance(links, Link):
         return [links]
-    numbers = isinstance(links, np.ndarray) and links.dtype != object  # however many
+    numbers = isinstance(links, np.ndarray) and links.dtype != object  # an array of numbers, of any length
     if numbers or isinstance(links, str | bytes | dict) or not isinstance(links, Iterable):
         raise ModelError(f"links: got {type(links).__name__}, allowed are fl.Link(...) and lists of them")
     return list(links)
@@ -117,10 +117,10 @@ def listed(links: Link | Iterable[Link]) -> list[Link]:
     _field.real("link_stop_bounce", "nlink", "1", "restitution of the stop"),
 )
 def link_fields(mj, links: Sequence[Link]) -> dict[str, np.ndarray]:
-    """One row for each link.
+    """Returns the fields of links, one row per link.
 
     Raises:
-        ModelError: a link that is none; with its number, what was given and what is allowed.
+        ModelError: an invalid link; with its index, the given value and the allowed values.
     """
     fields = {f.name: np.zeros(f.dims({"nlink": len(links)})) for f in link_fields.fields if f.kind != "size"}
     if links:
@@ -139,7 +139,7 @@ def link_fields(mj, links: Sequence[Link]) -> dict[str, np.ndarray]:
 
 
 def _frames(mj_model):
-    """An MjData with the frames of the bodies in qpos0."""
+    """Returns an MjData with the frames of the bodies in qpos0."""
     import mujoco
 
     mj_data = mujoco.MjData(mj_model)
@@ -148,7 +148,7 @@ def _frames(mj_model):
 
 
 def _row(mj_model, frames, link: Link, label: str) -> dict[str, Any]:
-    """One link in the frames of its bodies."""
+    """Returns the fields of one link in the frames of its bodies."""
     kind = _kind(link, label)
     a = _body(mj_model, link.body1, f"{label}: body1")
     b = 0 if link.body2 is None else _body(mj_model, link.body2, f"{label}: body2")
@@ -170,7 +170,7 @@ def _kind(link: Link, label: str) -> int:
 
 
 def _body(mj_model, body, label: str) -> int:
-    """The number of a body."""
+    """Returns the id of a body."""
     import mujoco
 
     if isinstance(body, str):
@@ -186,7 +186,7 @@ def _body(mj_model, body, label: str) -> int:
 
 
 def _check_pair(mj_model, a: int, b: int, label: str) -> None:
-    """The first body has to move, and the two against each other."""
+    """Checks that the first body can move, and that the two can move relative to each other."""
     weld = mj_model.body_weldid
     if weld[a] == 0:
         raise ModelError(f"{label}: body1: body {a} ({mj_model.body(a).name!r}) does not move; name it as body2")
@@ -195,7 +195,7 @@ def _check_pair(mj_model, a: int, b: int, label: str) -> None:
 
 
 def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
-    """Anchor and unit axis; zeros where the kind has none."""
+    """Returns anchor and unit axis; zeros if the kind has none."""
     anchor = _vector(link, label, "anchor", kind in HAS_ANCHOR)
     axis = _vector(link, label, "axis", kind in HAS_AXIS)
     length = math.sqrt(axis[0] * axis[0] + axis[1] * axis[1] + axis[2] * axis[2])
@@ -205,7 +205,7 @@ def _place(link: Link, label: str, kind: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _vector(link: Link, label: str, name: str, wanted: bool) -> np.ndarray:
-    """Three numbers, zeros where the kind does without."""
+    """Returns three numbers, zeros if the kind does not need them."""
     value = getattr(link, name)
     if value is None and not wanted:
         return np.zeros(3)
@@ -218,7 +218,7 @@ def _vector(link: Link, label: str, name: str, wanted: bool) -> np.ndarray:
 
 
 def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """first* second."""
+    """Returns first* second."""
     import mujoco
 
     inverse, out = np.zeros(4), np.zeros(4)
@@ -228,7 +228,7 @@ def _relative(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
-    """Softness, stops and motor, checked."""
+    """Returns softness, stops and motor, checked."""
     row: dict[str, Any] = {name: _number(link, label, name, 0.0, 1.0) for name in FRACTIONS}
     row |= {name: _number(link, label, name, 0.0) for name in NOT_NEGATIVE}
     row["motor_vel"] = _number(link, label, "motor_vel", -LARGEST)
@@ -244,6 +244,6 @@ def _numbers(link: Link, label: str, kind: int) -> dict[str, Any]:
 
 
 def _number(link: Link, label: str, name: str, low: float, high: float = LARGEST) -> float:
-    """A number in its range, OF_MODEL where it is left out."""
+    """Returns a number in its range, OF_MODEL if it is omitted."""
     value, what = getattr(link, name), f"{label}: {name}"
     return OF_MODEL if value is None else bounded(what, number(what, value), low, high)

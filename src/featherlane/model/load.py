@@ -1,7 +1,7 @@
-"""`load`: from a bundled name, a file, XML text, an MjModel or an MjSpec to a `Model`.
+"""Loads a model: from a bundled name, a file, XML text, an MjModel or an MjSpec to a `Model`.
 
-MuJoCo reads and compiles; nothing is computed here.  A feature that would change the motion and is not computed is an
-error that names it, so that a loaded model moves as its author meant.
+MuJoCo reads and compiles the source; nothing is simulated here.  Unsupported features that would change the motion
+raise an error that names them.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ FUSED = (
 
 
 def _bundled_files() -> dict[str, Path]:
-    """The bundled models by name."""
+    """Returns the bundled models by name."""
     folder = Path(__file__).parent / "bundled"
     return {path.stem: path for path in sorted(folder.glob("*.xml"))}
 
 
 def bundled_names() -> list[str]:
-    """Names of the models that come with the package."""
+    """Returns the names of the models that come with the package."""
     return list(_bundled_files())
 
 
 def _find(source: str | Path) -> Path:
-    """The file that a bundled name or a path means."""
+    """Returns the file of a bundled name or a path."""
     bundled = _bundled_files()
     if isinstance(source, str) and source in bundled:
         return bundled[source]
@@ -73,7 +73,7 @@ def _find(source: str | Path) -> Path:
 
 
 def _warn_of_hidden_file(source) -> None:
-    """Warn where a bundled name is the name of a local file, too."""
+    """Warns if a bundled name is also the name of a local file."""
     if isinstance(source, str) and source in _bundled_files() and Path(source).is_file():
         warnings.warn(
             f"load: {source!r} is the bundled model; the local file of this name is not read, "
@@ -83,7 +83,7 @@ def _warn_of_hidden_file(source) -> None:
 
 
 def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
-    """Assets as MuJoCo takes them: bytes by file name."""
+    """Returns the assets in MuJoCo's form: bytes by file name."""
     result = {}
     instance("assets", assets, Mapping | None, "a dict of contents by file name")
     for name, content in (assets or {}).items():
@@ -96,13 +96,13 @@ def _checked_assets(assets: Mapping[str, bytes] | None) -> dict[str, bytes]:
 
 
 def _is_urdf(text: str) -> bool:
-    """Whether XML text has `robot` as its first element."""
+    """Returns whether XML text has `robot` as its first element."""
     first = re.search(r"<([A-Za-z_][\w.-]*)", re.sub(r"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^>]*>", "", text, flags=re.S))
     return first is not None and first.group(1) == "robot"
 
 
 def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[object, str, str]:
-    """An MjModel of our own, its name for messages, and its XML text where there is one."""
+    """Returns a new MjModel, its name for messages, and its XML text if there is one."""
     listed_folders(package_dirs)
     if assets is not None and not _is_text(source):
         raise ModelError("assets: allowed only with XML text; a file finds its own")
@@ -122,7 +122,7 @@ def _compile(mujoco: Any, source: Any, assets, package_dirs: Folders) -> tuple[o
 
 
 def _found(source: str | Path) -> tuple[Path | None, str]:
-    """The file of a source, None of XML text, and its text."""
+    """Returns the file of a source (None for XML text) and its text."""
     if _is_text(source):
         return None, encodable("XML text", _clean(str(source)))
     path = _find(source)
@@ -134,7 +134,7 @@ def _spec(mujoco: Any, path: Path | None, text: str, assets: dict[str, bytes]) -
 
 
 def _clean(text: str) -> str:
-    """XML text without what may stand before its first `<`."""
+    """Returns XML text without the characters that may precede its first `<`."""
     return text.lstrip("\ufeff \t\r\n")
 
 
@@ -144,7 +144,7 @@ def _is_text(source: Any) -> bool:
 
 @contextmanager
 def _errors_of(source: Any) -> Iterator[None]:
-    """MuJoCo's errors as ModelError, with the name of the source."""
+    """Converts MuJoCo's errors to ModelError, with the name of the source."""
     mujoco = mujoco_module()
     try:
         yield
@@ -160,7 +160,7 @@ def _errors_of(source: Any) -> Iterator[None]:
 
 
 def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
-    """What MuJoCo makes of a source, whatever its features: an MjModel of our own, its name, its XML text or "".
+    """Compiles a source with MuJoCo, whatever its features: a new MjModel, its name, its XML text or "".
 
     Args:
         source: as for `load`.
@@ -168,9 +168,9 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
         package_dirs: as for `load`.
 
     Raises:
-        ModelError: it cannot be found, read or compiled; with the file and the parser's line.  A field of it has a
-            number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
-        InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
+        ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
+            an invalid value (NaN, a negative mass): MuJoCo compiles some of these.
+        InstallationError: `mujoco` is missing, too old or broken; with the command that repairs it.
     """
     mujoco = mujoco_module()
     is_empty = isinstance(source, str) and not _clean(source)
@@ -182,13 +182,13 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
 
 
 def specification(source) -> Any:
-    """A `mujoco.MjSpec` of a source, to add elements to before it is loaded.
+    """Returns a `mujoco.MjSpec` of a source, to which elements can be added before loading.
 
     Args:
-        source: as for `load`, but no MjModel, which cannot be added to.
+        source: as for `load`, but not an MjModel, which cannot be extended.
 
     Raises:
-        ModelError: it cannot be found or read, or is an MjModel.
+        ModelError: the source cannot be found or read, or is an MjModel.
     """
     mujoco = mujoco_module()
     if isinstance(source, mujoco.MjSpec):
@@ -210,26 +210,26 @@ def load(
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
 ) -> Model:
-    """Load a model.
+    """Loads a model.
 
     Args:
         source: the name of a bundled model (`bundled_names`), the path of an MJCF or URDF file, XML text that starts
-            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).  A bundled name goes before a local
-            file of that name, with a warning.
+            with `<`, a `mujoco.MjModel` (copied) or a `mujoco.MjSpec` (compiled).  A bundled name takes precedence over
+            a local file of that name, with a warning.
         assets: files that XML text refers to, content by name.
-        links: joints between bodies beside the tree, a `Link` or several; such a model has the contact model `lcp`.
+        links: joints between bodies outside the tree, one or several `Link`; such a model has the contact model `lcp`.
         package_dirs: folders in which a URDF's `package://NAME/PATH` is searched: folders that hold packages, or the
-            package itself.  Then come those of ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and CMAKE_PREFIX_PATH, and the
-            folders above the file.
+            package itself.  The folders of ROS_PACKAGE_PATH, AMENT_PREFIX_PATH and CMAKE_PREFIX_PATH, and the
+            folders above the file, are searched after them.
 
     Warns:
-        UserWarning: what MuJoCo does not read of a URDF (`model.dropped`), and which links it merges (`model.fused`).
+        UserWarning: URDF elements that MuJoCo ignores (`model.dropped`), and links that it merges (`model.fused`).
 
     Raises:
-        UnsupportedFeatureError: the model has features that would change its motion and are not computed; lists all.
-        ModelError: it cannot be found, read or compiled; with the file and the parser's line.  A field of it has a
-            number that it cannot hold (NaN, a negative mass): MuJoCo compiles some of these.
-        InstallationError: there is no `mujoco`, or an old or a broken one; with the command that repairs it.
+        UnsupportedFeatureError: the model has unsupported features that would change its motion; lists all.
+        ModelError: the source cannot be found, read or compiled; with the file and the parser's line.  Or a field has
+            an invalid value (NaN, a negative mass): MuJoCo compiles some of these.
+        InstallationError: `mujoco` is missing, too old or broken; with the command that repairs it.
     """
     model = load_unchecked(source, assets, links, package_dirs)
     model.check_edits()
@@ -237,7 +237,7 @@ def load(
 
 
 def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) -> Model:
-    """A model as `load` reads it, whatever its numbers: for those who look at what is wrong with it."""
+    """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     links = listed(links)
     _warn_of_hidden_file(source)
     mj_model, name, text = read(source, assets, package_dirs)
@@ -255,8 +255,8 @@ def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) ->
 
 
 def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
-    """A `Model` that owns `mj_model`, with links: features are checked, and the functions in DERIVED compute fields."""
-    from featherlane.model.features import unsupported  # imports mujoco, which costs more than the whole package
+    """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
+    from featherlane.model.features import unsupported  # imports mujoco, which takes longer than the whole package
 
     check_compiled(mj_model)
     pairs = candidates(mj_model)
@@ -276,10 +276,10 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
 
 
 def centred_inertias(mj_model) -> dict[str, np.ndarray]:
-    """`body_ipos` and `body_iquat` without what rounding left of them where MuJoCo takes them for zero and no rotation.
+    """Returns `body_ipos` and `body_iquat` without rounding errors where MuJoCo treats them as zero and identity.
 
-    A body whose mesh is centred by the compiler has its centre of mass some nanometres beside its frame.  MuJoCo's
-    `body_sameframe` says that the two frames are one, and its M of such a body is diagonal.
+    If the compiler centres a body's mesh, the body's centre of mass is a few nanometres off its frame.  MuJoCo's
+    `body_sameframe` states that the two frames coincide, and its M of such a body is diagonal.
     """
     import mujoco
 

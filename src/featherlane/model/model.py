@@ -1,8 +1,8 @@
-"""The model on the host: owner of every number that the engine reads.
+"""The model on the host: owns all values that the engine reads.
 
-All real fields lie in one contiguous float64 buffer in layout order, all integer fields in one int32 buffer, and what
-all worlds share (vertices, heights) in one float64 buffer; each field is a shaped view, so an edit takes effect at the
-next step.  Sizes and integer options are Python ints.
+All real fields are in one contiguous float64 buffer in layout order, all integer fields in one int32 buffer, and values
+shared by all worlds (vertices, heights) in one float64 buffer.  Each field is a shaped view, so an edit takes effect at
+the next step.  Sizes and integer options are Python ints.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from featherlane.model.names import NamedAccess, NamedView, named, object_names
 from featherlane.model.option import Option
 from featherlane.model.write_detection import Lent
 
-LAYOUT = layout_hash(MODEL)  # what a pickle's buffers mean
+LAYOUT = layout_hash(MODEL)  # identifies the field layout of a pickle
 BUFFERS = {"real": np.float64, "int": np.int32, "scalar": np.float64}
-# fields whose numbers have limits
+# fields with value limits
 LIVE = tuple(f.name for f in MODEL.fields if is_editable(f) and (f.kind != "int" or f.name in ROWS))
-# what a copy and a pickle have, beside the buffers
+# attributes that a copy and a pickle contain, in addition to the buffers
 KEPT = "mj_model source dropped fused revision user_sensors user_actuators link_names _sizes _layout".split()
 KEYFRAME_FIELDS = ("key_time", "key_qpos", "key_qvel", "key_act", "key_ctrl", "key_mpos", "key_mquat", "key_plastic")
 FIXED = "{} is fixed when the model is loaded; change it in the XML or the MjSpec"
 SHAPING = shaping(MODEL)
 EDITABLE, CHECKED = frozenset(f.name for f in MODEL.fields if is_editable(f)), frozenset(LIVE)
-# the byte of an int32 that holds 0 or 1: a flag's public view is bool and live
+# offset of the low byte of an int32 flag (0 or 1): its public view is bool and live
 _LOW_BYTE = 0 if sys.byteorder == "little" else 3
 
 
 @functools.lru_cache(maxsize=64)
 def _places(values: tuple[int, ...]) -> list[tuple[Field, slice, tuple[int, ...]]]:
-    """Each field's rows of its buffer and its shape, for the values of the sizes that shapes are made of."""
+    """Returns each field's slice of its buffer and its shape, for the given values of the sizes in shapes."""
     sizes, place, found = dict(zip(SHAPING, values, strict=True)), dict.fromkeys(BUFFERS, 0), []
     for field in MODEL.stored:
         start = place[field.kind]
@@ -54,9 +54,9 @@ def _places(values: tuple[int, ...]) -> list[tuple[Field, slice, tuple[int, ...]
 
 
 class _Live:
-    """A field that users may write to, as an attribute of a model: a live array, lent.
+    """Descriptor of a field that users may write: returns a live array and records the access.
 
-    The model's own code takes what stands in `__dict__`, which is not.
+    The model's own code reads `__dict__`, which does not count as an access.
     """
 
     def __init__(self, name: str):
@@ -76,7 +76,7 @@ class _Live:
 
 
 class Statistics:
-    """`model.stat`: scales of the model in qpos0, as MuJoCo's compiler found them; `meaninertia` can be set."""
+    """`model.stat`: scales of the model in qpos0, computed by MuJoCo's compiler; `meaninertia` can be set."""
 
     __slots__ = ("_model",)
 
@@ -85,7 +85,7 @@ class Statistics:
 
     @property
     def meaninertia(self) -> float:
-        """Mean diagonal of M in qpos0."""
+        """Returns the mean diagonal of M in qpos0."""
         return float(self._model.__dict__["stat_meaninertia"][0])
 
     @meaninertia.setter
@@ -94,44 +94,44 @@ class Statistics:
 
     @property
     def meanmass(self) -> float:
-        """Mean mass of the bodies [kg]."""
+        """Returns the mean mass of the bodies [kg]."""
         return self._model.mj_model.stat.meanmass
 
     @property
     def meansize(self) -> float:
-        """Mean size of the bodies [m]."""
+        """Returns the mean size of the bodies [m]."""
         return self._model.mj_model.stat.meansize
 
     @property
     def extent(self) -> float:
-        """Spatial extent of the model [m]."""
+        """Returns the spatial extent of the model [m]."""
         return self._model.mj_model.stat.extent
 
     @property
     def center(self) -> np.ndarray:
-        """Centre of the model (3,) [m]."""
+        """Returns the centre of the model (3,) [m]."""
         return self._model.mj_model.stat.center
 
 
 class Model(NamedAccess):
-    """A compiled model: fields under MuJoCo's names, live and shaped; made by `featherlane.load`.
+    """A compiled model: live, shaped fields under MuJoCo's names; made by `featherlane.load`.
 
-    Numbers that a field cannot hold (a negative mass, a radius of 0, NaN) are refused by the next call that computes
-    something with the model, with a ModelError that names the element, however they came into the live array.
+    A value that a field cannot hold (a negative mass, a radius of 0, NaN) raises a ModelError that names the element.
+    The next call that computes with the model raises it, however the value was written to the live array.
 
     Attributes:
-        mj_model: the MjModel behind, as loaded and as `set_const` last left it; `to_mujoco` gives one with all edits.
-        source: where the model came from, for messages.
-        dropped: elements of the source that MuJoCo ignored without a word.
-        fused: links of a URDF that fixed joints merge into the bodies that carry them: there are no such bodies.
+        mj_model: the underlying MjModel, as loaded or as `set_const` last left it; see `to_mujoco` for all edits.
+        source: origin of the model, for messages.
+        dropped: elements of the source that MuJoCo ignored without a warning.
+        fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
         real_buffer: all real fields, float64, in layout order.
         int_buffer: all integer fields, int32, in layout order; read-only.
-        scalar_buffer: all numbers that worlds share, float64, in layout order; read-only.
-        rows: the flat rows of each field in these buffers, as a record wants them; flags are int32 here; read-only.
-        revision: grows when a size, an integer option or a function of the user changes.
-        user_sensors: what `set_user_sensor` registered, by the sensor's number.
+        scalar_buffer: all values shared by worlds, float64, in layout order; read-only.
+        rows: the flat rows of each field in these buffers, in a record's format; flags are int32 here; read-only.
+        revision: incremented when a size, an integer option or a user callback changes.
+        user_sensors: the callbacks of `set_user_sensor`, by sensor id.
         link_names: names of the links, empty for those without one.
-        user_actuators: what `set_user_actuator` registered, by the actuator's number and `activation`, `gain`, `bias`.
+        user_actuators: the callbacks of `set_user_actuator`, by actuator id and `activation`, `gain`, `bias`.
     """
 
     layout = MODEL
@@ -159,10 +159,10 @@ class Model(NamedAccess):
                 self._memory[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
-        """Copy the buffers to memory that kernels may read, and make the views anew.
+        """Copies the buffers to memory that kernels may read, and rebuilds the views.
 
         Raises:
-            ModelError: the state is that of a model of another version of Featherlane, with other fields.
+            ModelError: the state is from another version of Featherlane, with other fields.
         """
         if state.get("_layout") != LAYOUT:
             raise ModelError(
@@ -183,19 +183,19 @@ class Model(NamedAccess):
             buffer, shown = held[field.kind]
             self._attach(field, buffer[rows], shown[rows], shape)
 
-    # made anew at each access: kept, they and the model would hold each other
+    # rebuilt at each access: a stored one would form a reference cycle with the model
     @property
     def opt(self) -> Any:
-        """Physics options, live, checked as they are set."""
+        """Returns the physics options: live, and checked when they are set."""
         return Option(self)
 
     @property
     def stat(self) -> Any:
-        """Statistics of the model in qpos0."""
+        """Returns statistics of the model in qpos0."""
         return Statistics(self)
 
     def _attach(self, field: Field, memory: np.ndarray, shown: np.ndarray, shape: tuple[int, ...]) -> None:
-        """The views of one field: flat for the engine and for records, shaped for users."""
+        """Adds the views of one field: flat for the engine and for records, shaped for users."""
         name = field.name
         self._memory[name], self.rows[name] = memory, shown
         flat = memory if name in EDITABLE else shown
@@ -211,7 +211,7 @@ class Model(NamedAccess):
         return {name: self.__dict__[name] for name in (*KEPT, *(f"{kind}_buffer" for kind in BUFFERS))}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Model:
-        """A copy; fields that were found to be in order here are not checked again there."""
+        """Returns a copy; fields that passed the check here are not checked again there."""
         other = memo[id(self)] = object.__new__(type(self))
         state = self.__getstate__()
         for name, value in state.items():
@@ -223,7 +223,7 @@ class Model(NamedAccess):
         return other
 
     def __copy__(self) -> Model:
-        """Two models never share a buffer: a shallow copy is a deep one."""
+        """Returns a deep copy: two models never share a buffer."""
         return copy.deepcopy(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -258,19 +258,19 @@ class Model(NamedAccess):
 
     # ---- edits -------------------------------------------------------------------------------------------------------
     def _note(self, name: str) -> None:
-        """A user may write to this field from now on."""
+        """Records that a user may write to this field from now on."""
         if name in self._lent:
             self._edited.add(name)
             self.__dict__["_stamp"] = None
 
     def check_edits(self) -> None:
-        """Refuse numbers that fields cannot hold, where users have or had a live array since the last check.
+        """Raises an error for values that fields cannot hold, if users accessed a live array since the last check.
 
-        Every call that computes something comes here first.  A field that nobody holds is looked at once after it was
-        read or set; one that is held, at each call: it is compared, and checked where it has changed.
+        Every call that computes something calls this first.  A field without a live reference is checked once after it
+        was read or set.  A field with one is compared at each call, and checked if it has changed.
 
         Raises:
-            ModelError: with the field, the element, what was given and what is allowed.
+            ModelError: with the field, the element, the given value and the allowed values.
         """
         own, edited = self.__dict__, self._edited
         if own["_stamp"] is not None:
@@ -299,7 +299,7 @@ class Model(NamedAccess):
         return f"Model({self.source!r}, {sizes})"
 
     def size_values(self) -> dict[str, int]:
-        """Sizes and integer options by field name, as they are now; not to be changed."""
+        """Returns the current sizes and integer options by field name; must not be modified."""
         return self._sizes
 
     def _set_size(self, name: str, value: int) -> None:
@@ -309,32 +309,32 @@ class Model(NamedAccess):
         self.__dict__["_stamp"] = None if self._edited else self._own_stamp
 
     def names(self, kind: str) -> list[str]:
-        """Names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty where there is none."""
+        """Returns names of all objects of a kind (`body`, `joint`, `geom`, ...) in id order, empty for unnamed ones."""
         return list(self._known_names(kind))
 
     def _known_names(self, kind: str) -> list[str]:
-        """The same list at each call."""
+        """Returns the names of `names`, the same list at each call."""
         if not isinstance(kind, str) or kind not in self._names:
             is_link = isinstance(kind, str) and kind == "link"
             self._names[kind] = list(self.link_names) if is_link else object_names(self.mj_model, kind)
         return self._names[kind]
 
     def _name_index(self, kind: str) -> dict[str, int]:
-        """From a name to its id."""
+        """Returns a mapping from names to ids."""
         if kind not in self._ids:
             self._ids[kind] = {name: i for i, name in enumerate(self.names(kind)) if name}
         return self._ids[kind]
 
     def keyframe(self, key: str | int) -> NamedView:
-        """The keyframe with this name or id."""
+        """Returns the keyframe with this name or id."""
         return named(self, "keyframe", key)
 
     def pair(self, key: str | int) -> NamedView:
-        """The explicit geom pair with this name or id."""
+        """Returns the explicit geom pair with this name or id."""
         return named(self, "pair", key)
 
     def write_to(self, mj_model) -> None:
-        """Write every field that can be edited and that MuJoCo has into an MjModel of the same sizes."""
+        """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):
                 write(mj_model, field.name, self.__dict__[field.name])
@@ -342,7 +342,7 @@ class Model(NamedAccess):
                 write(mj_model, field.name, self._sizes[field.name])
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
-        """Sets fields that need no check, because they follow from others or were checked: reals, ints and sizes."""
+        """Sets fields without a check, because they are derived or already checked: reals, ints and sizes."""
         for name, value in values.items():
             if MODEL[name].kind == "size":
                 self._set_size(name, int(value))
@@ -356,7 +356,7 @@ class Model(NamedAccess):
         self.__dict__["_stamp"] = None
 
     def take_over(self, other: Model) -> None:
-        """Becomes equal to another model of the same sizes, in place, so that batches that hold it follow."""
+        """Copies another model of the same sizes into this one in place, so that batches of this model change too."""
         own = self.__dict__
         own.update({name: getattr(other, name) for name in ("mj_model", "user_sensors", "user_actuators")})
         for name, memory in self._memory.items():
@@ -367,22 +367,22 @@ class Model(NamedAccess):
         own["revision"] = max(self.revision + 1, other.revision)
 
     def to_mujoco(self):
-        """A `mujoco.MjModel` of its own with all current edits."""
+        """Returns a new `mujoco.MjModel` with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
         if not all(np.array_equal(read(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
             import mujoco
 
-            mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # alone can set them
+            mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # only mj_setConst can set them
             self.write_to(mj_model)
         return mj_model
 
 
 def check_model(model: Any) -> None:
-    """Refuse what is given in place of a model.
+    """Raises an error if the argument is not a model.
 
     Raises:
-        TypeError: it is no Model.
+        TypeError: it is not a Model.
     """
     instance("model", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
 

@@ -1,13 +1,13 @@
-"""Which dofs each force output of an actuator can act on: the pattern of the moments, fixed when a model is loaded.
+"""Computes which dofs each actuator output can act on: the sparsity of the moments, fixed at load time.
 
 joint       the dofs of the joint
-tendon      those of the tendon's row in ten_J
-site        those that move the site; with a reference those that move one of the two sites and not the other
-slider      those that move the crank's site or the slider's, and not both
-so3         of a ball one dof each, of a site as above
-body        all: the body may touch anything
+tendon      the dofs of the tendon's row in ten_J
+site        the dofs that move the site; with a reference, those that move only one of the two sites
+slider      the dofs that move only one of the crank's site and the slider's site
+so3         one dof each for a ball, or the dofs of a site as above
+body        all dofs: the body may touch anything
 
-A dof above both of two sites moves them as one.
+A dof above two sites moves both of them equally.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _field = Declare()
     _field.int("moment_colind", "nmoment", "1", "dof of an entry, ascending in a row"),
 )
 def moments(mj) -> dict[str, np.ndarray]:
-    """The rows of all outputs, in CSR form."""
+    """Returns the rows of all outputs, in CSR form."""
     rows = [_dofs(mj, i, k) for i in range(mj.nactuator) for k in range(mj.actuator_outnum[i])]
     nnz = np.array([len(row) for row in rows], int)
     return {
@@ -40,7 +40,7 @@ def moments(mj) -> dict[str, np.ndarray]:
 
 
 def _dofs(mj, i: int, k: int) -> list[int]:
-    """Dofs that output k of actuator i can act on, ascending."""
+    """Returns the dofs that output k of actuator i can act on, ascending."""
     kind, (first, second) = mj.actuator_trntype[i], mj.actuator_trnid[i]
     if kind <= TRN_JOINTINPARENT:
         return [mj.jnt_dofadr[first] + n for n in range(DOFS[mj.jnt_type[first]])]
@@ -56,7 +56,7 @@ def _dofs(mj, i: int, k: int) -> list[int]:
 
 
 def _chain(mj, body: int) -> set[int]:
-    """Dofs that move a body."""
+    """Returns the dofs that move a body."""
     top, chain = mj.body_weldid[body], set()
     dof = mj.body_dofadr[top] + mj.body_dofnum[top] - 1 if mj.body_dofnum[top] else -1
     while dof >= 0:

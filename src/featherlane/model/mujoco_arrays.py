@@ -1,6 +1,6 @@
-"""MuJoCo's arrays under Featherlane's field names: the only place that reads or writes an MjModel's physics.
+"""Maps MuJoCo's arrays to Featherlane's field names: the only module that reads or writes an MjModel's physics.
 
-What an older MuJoCo has no field for, its models cannot have; they are read as models of the newest that are without.
+A model of an older MuJoCo lacks some fields; it is read like a model of the newest version without these features.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from featherlane.model.fields import MODEL, MUJOCO
 
 _PARTS = (("opt_", "opt"), ("stat_", "stat"))
 _NAMES = frozenset(field.name for field in MUJOCO)
-# fields that came after 3.12, and what a model without the feature has there
+# fields added after 3.12, with their value in a model without the feature
 ABSENT = {
     "site_dataid": -1,  # 3.13
     "nplastic": 0,  # 4.0
@@ -24,12 +24,12 @@ ABSENT = {
     "tendon_plasticadr": -1,
     "tendon_springyield": 0.0,
 }
-# offsets from which MuJoCo's compiler finds frames that coincide
+# tolerances with which MuJoCo's compiler detects coinciding frames
 FRAMES = ("body_ipos", "body_iquat", "geom_pos", "geom_quat", "site_pos", "site_quat")
 
 
 def _place(mj, name: str) -> tuple[Any, str]:
-    """The MuJoCo struct and attribute that hold a field."""
+    """Returns the MuJoCo struct and attribute that hold a field."""
     for prefix, part in _PARTS:
         if name.startswith(prefix):
             return getattr(mj, part), name.removeprefix(prefix)
@@ -37,12 +37,12 @@ def _place(mj, name: str) -> tuple[Any, str]:
 
 
 def is_mujocos(field: Field) -> bool:
-    """Whether MuJoCo's model has the field."""
+    """Returns whether MuJoCo's model has the field."""
     return field.name in _NAMES
 
 
 def read(mj, name: str):
-    """A field's value in an MjModel: a number or an array (a view where MuJoCo gives one)."""
+    """Returns a field's value in an MjModel: a number or an array (a view if MuJoCo returns one)."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
         return np.full(getattr(mj, str(MODEL[name].shape[0])), ABSENT[name]) if MODEL[name].shape else ABSENT[name]
@@ -53,7 +53,7 @@ def read(mj, name: str):
 
 
 def write(mj, name: str, value) -> None:
-    """Set a real field or an integer option of an MjModel."""
+    """Sets a real field or an integer option of an MjModel."""
     holder, attribute = _place(mj, name)
     if name in ABSENT and not hasattr(holder, attribute):
         return
@@ -72,5 +72,5 @@ def write(mj, name: str, value) -> None:
 
 
 def read_sizes(mj) -> dict[str, int]:
-    """All of MuJoCo's sizes and integer options that the layout has."""
+    """Returns all of MuJoCo's sizes and integer options that the layout has."""
     return {f.name: int(read(mj, f.name)) for f in MUJOCO if f.kind == "size"}

@@ -1,7 +1,7 @@
-"""What MuJoCo before 4.0 compiles and 4.0 refuses, or lays out in another way: refused here, by name.
+"""Rejects models of MuJoCo before 4.0 that MuJoCo 4.0 does not compile, or stores in another format; by name.
 
-Everything that is computed takes a model to be as MuJoCo 4.0 compiles it; some of what older versions let pass would
-be read beyond the end of an array.
+All computations assume a model as compiled by MuJoCo 4.0.  Some models accepted by older versions would cause reads
+beyond the end of an array.
 
 Source: changelog of MuJoCo, 3.14 (histories), 3.16 (bounding volumes) and 4.0 (what the compiler rejects).
 """
@@ -16,15 +16,15 @@ from featherlane.errors import ModelError
 from featherlane.model.names import element
 from featherlane.model.reader import SPLIT, mujoco_module, numbers
 
-HISTORIES = (3, 14)  # from here on a history has a value for each control of an actuator
-VOLUMES = (3, 16)  # from here on mj_setConst computes bounding spheres and boxes
+HISTORIES = (3, 14)  # since this version a history has a value for each control of an actuator
+VOLUMES = (3, 16)  # since this version mj_setConst computes bounding spheres and boxes
 
 
 def check_compiled(mj) -> None:
-    """Refuse what the newest MuJoCo would not have compiled.
+    """Raises an error for everything that the newest MuJoCo would not compile.
 
     Raises:
-        ModelError: with the element's name, what was given and what is allowed; lists all.
+        ModelError: with the element's name, the given value and the allowed values; lists all.
     """
     wrong = refused(mj)
     if wrong:
@@ -33,7 +33,7 @@ def check_compiled(mj) -> None:
 
 
 def refused(mj) -> list[str]:
-    """What the newest MuJoCo would not have compiled, each with its element's name."""
+    """Returns everything that the newest MuJoCo would not compile, each with its element's name."""
     version = numbers(mujoco_module().__version__)
     if version >= SPLIT:
         return []
@@ -41,10 +41,10 @@ def refused(mj) -> list[str]:
 
 
 def check_edited_sizes(edited: bool) -> None:
-    """Refuse to recompute what depends on the sizes of geoms where MuJoCo does not.
+    """Raises an error if geom sizes were edited and MuJoCo does not recompute what depends on them.
 
     Raises:
-        ModelError: sizes were edited, and this MuJoCo leaves bounding spheres and boxes as they are.
+        ModelError: sizes were edited, and this MuJoCo does not update bounding spheres and boxes.
     """
     version = mujoco_module().__version__
     if edited and numbers(version) < VOLUMES:
@@ -60,7 +60,7 @@ def _hfields(mj) -> Iterator[str]:
 
 
 def _tendons(mj) -> Iterator[str]:
-    """Fixed ones want distinct slides and hinges, spatial ones pulleys with a divisor, all no negative armature."""
+    """Checks tendons: distinct slides and hinges if fixed, pulleys with a divisor if spatial, armature at least 0."""
     wrap = mujoco_module().mjtWrap
     for i in range(mj.ntendon):
         path = slice(mj.tendon_adr[i], mj.tendon_adr[i] + mj.tendon_num[i])

@@ -1,11 +1,11 @@
-"""Access by name: `model.joint("knee").range`, `data.body("torso").xpos`, `batch.body("torso").xpos`.
+"""Accesses objects by name: `model.joint("knee").range`, `data.body("torso").xpos`, `batch.body("torso").xpos`.
 
-One mechanism serves models, data and batches.  An object of a kind owns rows of every field whose leading axis counts
+The same code serves models, data and batches.  An object of a kind owns rows of every field whose leading axis counts
 that kind: its own row of a `nbody` field, a joint's coordinates in a `nq` field, its dofs in a `nv` field.  The field's
-prefix is dropped (`body_mass` is `.mass`); its full name works too, and is the way to a name that two prefixes share.
+prefix is dropped (`body_mass` is `.mass`).  The full name works too, and is required if two prefixes share a name.
 
-An owner has `layout` (its `Layout`), an array attribute per field, `model` (unless it is a model) and, where arrays
-begin with a world axis, `world_axes = 1`.
+An owner has `layout` (its `Layout`), an array attribute per field, and `model` (unless it is a model).  If its arrays
+begin with a world axis, it has `world_axes = 1`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Rows = int | slice
 
 
 class Axis(NamedTuple):
-    """Fields that belong to a kind: their leading size, the prefix to drop, and the rows that an object has."""
+    """Fields of a kind: their leading size, the prefix to drop, and the rows that belong to an object."""
 
     size: str
     prefix: str
@@ -33,8 +33,8 @@ class Axis(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of named object: MuJoCo's object type (of a link none), its count, its axes, and its prefix in fields only
-    MuJoCo has.
+    """A kind of named object: MuJoCo's object type (none for a link), its count, its axes, and its prefix in fields
+    that only MuJoCo has.
     """
 
     objtype: str
@@ -63,7 +63,7 @@ def _mocap_row(model, i: int) -> Rows:
 
 
 def _of_actuator(part: str) -> Callable[[Any, int], Rows]:
-    """The row of one control, output or activation, as a number; rows of several, or none, as a slice."""
+    """Returns the row of one control, output or activation, as a number; rows of several, or none, as a slice."""
 
     def rows(model, i: int) -> Rows:
         start = int(getattr(model, f"actuator_{part}adr")[i])
@@ -79,7 +79,7 @@ def _sensor_rows(model, i: int) -> Rows:
 
 
 def _both(size: str, prefix: str, rows: Callable[[Any, int], Rows] = _own) -> tuple[Axis, Axis]:
-    """Fields with the prefix, and the same axis by full name."""
+    """Returns the axis of fields with the prefix, and the same axis by full name."""
     return Axis(size, prefix, rows), Axis(size, "", rows)
 
 
@@ -112,7 +112,7 @@ KINDS = {
 
 
 def object_names(mj, kind: str) -> list[str]:
-    """Names of all objects of a kind in id order, empty for those without one."""
+    """Returns names of all objects of a kind in id order, empty for those without one."""
     import mujoco
 
     objtype = getattr(mujoco.mjtObj, KINDS[one_of("kind", kind, KINDS, UnknownNameError)].objtype)
@@ -120,7 +120,7 @@ def object_names(mj, kind: str) -> list[str]:
 
 
 def element(mj, kind: str, ident: int | np.integer) -> str:
-    """An element of an MjModel as messages name it: `geom 'floor'` or `geom #3`."""
+    """Returns an element of an MjModel as named in messages: `geom 'floor'` or `geom #3`."""
     import mujoco
 
     name = mujoco.mj_id2name(mj, getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), int(ident))
@@ -128,12 +128,12 @@ def element(mj, kind: str, ident: int | np.integer) -> str:
 
 
 def model_of(owner):
-    """The model of a data or a batch, a model itself.  Never asked by `getattr`: a miss looks for near names, 3 ms."""
+    """Returns the model of a `Data`, a batch or a model.  Avoids `getattr`, whose search for near names takes 3 ms."""
     return vars(owner).get("model", owner)
 
 
 class NamedView:
-    """One object of a model, data or batch: its fields without their prefix, live; `id` and `name`."""
+    """One object of a model, data or batch: its live fields without their prefix; `id` and `name`."""
 
     __slots__ = ("_kind", "_owner", "id", "name")
 
@@ -142,7 +142,7 @@ class NamedView:
             object.__setattr__(self, slot, value)
 
     def _locate(self, attribute: str):
-        """The array that holds an attribute, the index of this object's rows in it, and the field's name."""
+        """Returns the array that holds an attribute, the index of this object's rows in it, and the field's name."""
         owner, kind = self._owner, KINDS[self._kind]
         model = model_of(owner)
         if self._kind == "sensor" and attribute == "data" and owner is not model:
@@ -186,17 +186,17 @@ class NamedView:
 
 
 def named(owner, kind: str, key: str | int) -> NamedView:
-    """The object of a kind with this name or id; raises as `index_of` does."""
+    """Returns the object of a kind with this name or id; raises as `index_of` does."""
     model = model_of(owner)
     index = index_of(model, kind, key)
     return NamedView(owner, kind, index, model._known_names(kind)[index])
 
 
 def index_of(model, kind: str, key: str | int) -> int:
-    """The id of the object of a kind with this name or id.
+    """Returns the id of the object of a kind with this name or id.
 
     Raises:
-        UnknownNameError: no object has this name or id; near names are in the message.
+        UnknownNameError: no object has this name or id; the message contains similar names.
     """
     names = model._known_names(kind)
     if isinstance(key, str):
@@ -215,42 +215,42 @@ def index_of(model, kind: str, key: str | int) -> int:
 
 
 class NamedAccess:
-    """Methods `body(key)`, `joint(key)`, ... for whatever holds fields of named objects."""
+    """Methods `body(key)`, `joint(key)`, ... of all classes with fields of named objects."""
 
     world_axes = 0
 
     def body(self, key: str | int) -> NamedView:
-        """The body with this name or id."""
+        """Returns the body with this name or id."""
         return named(self, "body", key)
 
     def joint(self, key: str | int) -> NamedView:
-        """The joint with this name or id."""
+        """Returns the joint with this name or id."""
         return named(self, "joint", key)
 
     def geom(self, key: str | int) -> NamedView:
-        """The geom with this name or id."""
+        """Returns the geom with this name or id."""
         return named(self, "geom", key)
 
     def site(self, key: str | int) -> NamedView:
-        """The site with this name or id."""
+        """Returns the site with this name or id."""
         return named(self, "site", key)
 
     def actuator(self, key: str | int) -> NamedView:
-        """The actuator with this name or id."""
+        """Returns the actuator with this name or id."""
         return named(self, "actuator", key)
 
     def tendon(self, key: str | int) -> NamedView:
-        """The tendon with this name or id."""
+        """Returns the tendon with this name or id."""
         return named(self, "tendon", key)
 
     def link(self, key: str | int) -> NamedView:
-        """The link with this name or id."""
+        """Returns the link with this name or id."""
         return named(self, "link", key)
 
     def sensor(self, key: str | int) -> NamedView:
-        """The sensor with this name or id."""
+        """Returns the sensor with this name or id."""
         return named(self, "sensor", key)
 
     def camera(self, key: str | int) -> NamedView:
-        """The camera with this name or id."""
+        """Returns the camera with this name or id."""
         return named(self, "camera", key)

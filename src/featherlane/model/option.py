@@ -1,7 +1,7 @@
-"""`model.opt`: the physics options, checked as they are set and live in the model's record.
+"""`model.opt`: the physics options, checked when they are set and live in the model's record.
 
-Numbers are read and written under MuJoCo's names; enumerations take MuJoCo's enums, their numbers or plain names
-(`"rk4"`).  Options of MuJoCo's that cannot affect what is computed here are passed through to the MjModel.
+Values are read and written under MuJoCo's names; enumerations accept MuJoCo's enums, their numbers or plain names
+(`"rk4"`).  MuJoCo options without an effect on the computation are passed through to the MjModel.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from featherlane.model.protocol import ModelFields
 from featherlane.model.solver import SOLVERS, ConvexSolver
 
 SUPPORTED_ENABLE = Enable(sum(Enable)) & ~Enable.SPECULATIVE
-LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that do not go with the contact model lcp
+LCP_REFUSED = Enable.FWDINV | Enable.INVDISCRETE | Enable.SLEEP  # flags that the contact model lcp does not support
 
-# MuJoCo's options that can have no effect on what is computed
+# MuJoCo's options without an effect on the computation
 PASSED_THROUGH = (
     "jacobian", "ccd_tolerance", "ccd_iterations", "sdf_initpoints", "sdf_iterations",
 )  # fmt: skip
 
 
 def _word(member: IntEnum | IntFlag) -> str:
-    """A choice or a flag as MJCF spells it."""
+    """Returns a choice or a flag in MJCF's spelling."""
     return str(member.name).lower()
 
 
-# where a setting is kept
+# the option of each setting
 OPTION_OF: dict[type, str] = {
     ContactModel: "contact_model",
     Gyroscopic: "gyroscopic",
@@ -65,17 +65,17 @@ OPTION_OF: dict[type, str] = {
     Enable: "enableflags",
 }
 
-# Settings that do not go together, and what the error says.  A setting is a choice, a flag that is set, or a number
-# that is not 0: an option, or how many elements of a kind the model has.
+# Incompatible settings, and the error text.  A setting is a choice, a flag that is set, or a nonzero
+# number: an option, or the count of elements of a kind in the model.
 CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
-    # as in MuJoCo, whose trees fall asleep by islands
+    # as in MuJoCo, where islands of trees fall asleep
     ((Enable.SLEEP, "tendon_equalities"), "flag: sleep with equalities of tendons, allowed are the other types"),
     ((Enable.SLEEP, Integrator.RK4), "flag: sleep with the integrator rk4, allowed are the others"),
     (
         (Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND),
         "flag: sleep with the integrator discrete and the flag island off, allowed is island on",
     ),
-    # the step of ODE is semi-implicit Euler, its forces follow from no acceleration, and its bodies do not sleep
+    # ODE's step is semi-implicit Euler, its forces are not derived from an acceleration, and its bodies do not sleep
     *(
         ((ContactModel.LCP, other), f"contact_model 'lcp' with the integrator {_word(other)!r}, allowed is 'euler'")
         for other in Integrator
@@ -89,7 +89,7 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
         (ContactModel.LCP, "noslip_iterations"),
         "contact_model 'lcp' with noslip_iterations, allowed is 0: its friction does not slip",
     ),
-    # pivoting has bounds on single rows, not on the two rows of friction together
+    # pivoting supports bounds on single rows, not on the two friction rows jointly
     (
         (ContactModel.LCP, LcpSolver.DANTZIG, LcpCone.CONE),
         "lcp_cone 'cone' with lcp_solver 'dantzig', allowed are lcp_solver 'pgs' and 'apgd' (set it first), or lcp_cone"
@@ -97,12 +97,12 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
-    # four linear steps do not make one of the fourth order
+    # RK4 with linear rotation updates in its four stages is not fourth order
     (
         (Rotation.INFINITESIMAL, Integrator.RK4),
         "rotation 'infinitesimal' with the integrator rk4, allowed is 'finite'",
     ),
-    # the implicit torque is of the first order, and four stages with it do not make a step of the fourth
+    # the implicit torque is first order; RK4 with it in four stages is not fourth order
     (
         (Gyroscopic.IMPLICIT, Integrator.RK4),
         "gyroscopic 'implicit' with the integrator rk4, allowed are 'explicit' and 'off'",
@@ -115,23 +115,23 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
 
 
 def _option(setting: IntEnum | IntFlag | str) -> str:
-    """The option, or the count of elements, that a setting is of."""
+    """Returns the option, or the count of elements, that a setting belongs to."""
     return setting if isinstance(setting, str) else OPTION_OF[type(setting)]
 
 
 def _holds(setting: IntEnum | IntFlag | str, value: int) -> bool:
-    """Does the value of its option have that setting?"""
+    """Returns whether the option's value has that setting."""
     if isinstance(setting, str):
         return value != 0
     return bool(value & setting) if isinstance(setting, IntFlag) else value == setting
 
 
 def clashes(values: Mapping[str, int], option: str = "") -> list[str]:
-    """Which settings do not go together.
+    """Lists the incompatible settings.
 
     Args:
-        values: options, `nlink`, `tendon_equalities` and `implicit_bodies`; what is not in it is taken to be 0.
-        option: tell of its settings alone; empty: of all.
+        values: options, `nlink`, `tendon_equalities` and `implicit_bodies`; missing entries count as 0.
+        option: only report this option's settings; empty: all.
     """
     return [
         f"option {says}"
@@ -141,12 +141,12 @@ def clashes(values: Mapping[str, int], option: str = "") -> list[str]:
 
 
 def tendon_equalities(eq_type: np.ndarray) -> int:
-    """How many equality constraints are of tendons."""
+    """Returns the number of equality constraints of tendons."""
     return int(np.count_nonzero(np.asarray(eq_type) == EQ_TENDON))
 
 
 def _count(name: str, value: Any) -> int:
-    whole = whole_number(value)  # also of MuJoCo's enums
+    whole = whole_number(value)  # accepts MuJoCo's enums
     return count(f"option {name}", value if whole is None else whole, 0)
 
 
@@ -158,7 +158,7 @@ def _real(name: str, value: Any, limit: Limit) -> float:
 
 
 class _Option:
-    """A descriptor of an option."""
+    """Base class of the option descriptors."""
 
     name: str
 
@@ -169,11 +169,11 @@ class _Option:
         self.name = name
 
     def check(self, value: Any) -> Any:
-        """Returns a value as the record holds it, or refuses it."""
+        """Returns the stored form of a value, or raises an error."""
 
 
 class _Number(_Option):
-    """An option that is one real of the record, within the limits of its field."""
+    """An option that is one real of the record, within its field's limits."""
 
     def __get__(self, opt, owner=None) -> Any:
         return self if opt is None else float(opt._model.__dict__[f"opt_{self.name}"][0])
@@ -186,7 +186,7 @@ class _Number(_Option):
 
 
 class _Vector(_Option):
-    """An option that is a row of reals: reads as a live array, assignment copies."""
+    """An option that is a row of reals: reading returns a live array, assignment copies."""
 
     def __get__(self, opt, owner=None) -> Any:
         return self if opt is None else getattr(opt._model, f"opt_{self.name}")
@@ -196,9 +196,9 @@ class _Vector(_Option):
         target[...] = self.check(value, target)
 
     def check(self, value: Any, present: Any = None) -> np.ndarray:
-        """Exactly as many numbers as the option has: one would otherwise stand for all.
+        """Requires as many numbers as the option has: a single number would be broadcast.
 
-        An error shows what to type: zeros where 0 was given, else the present numbers.
+        The error shows a valid input: zeros if 0 was given, else the current values.
         """
         present = np.asarray(value if present is None else present)
         try:
@@ -227,14 +227,14 @@ class _Integer(_Option):
         opt._model.take_constants({f"opt_{self.name}": number})
 
     def shown(self, number: int) -> Any:
-        """What users read."""
+        """Returns the value in the form that users read."""
         return number
 
     def check(self, value: Any) -> int:
         return _count(self.name, value)
 
     def refuse(self, opt, number: int) -> None:
-        """Refuse what does not go with the other settings of the model."""
+        """Raises an error for a value that is incompatible with the other settings of the model."""
         model = opt._model
         values = {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
         values["tendon_equalities"] = tendon_equalities(model.eq_type)
@@ -245,12 +245,12 @@ class _Integer(_Option):
 
 
 class _Choice(_Integer):
-    """An option that is one of several, by its name, its number or MuJoCo's enum.
+    """An option that is one of several choices, given by name, number or MuJoCo's enum.
 
     Args:
         kind: the choices.
-        doc: the option.
-        table: where further choices may be registered; None: there are none.
+        doc: description of the option.
+        table: table of choices that can be extended by registration; None: the choices are fixed.
     """
 
     def __init__(self, kind: type[IntEnum], doc: str, table: Mapping[int, Scheme | ConvexSolver] | None = None):
@@ -284,7 +284,7 @@ class _ContactModelChoice(_Choice):
 
 
 class _Flags(_Integer):
-    """Flags as bits, MuJoCo's enum, a name in MJCF, names with commas between, or a collection of these."""
+    """Flags: bits, MuJoCo's enum, an MJCF name, comma-separated names, or a collection of these."""
 
     def __init__(self, kind: type[IntFlag], doc: str):
         super().__init__(doc)
@@ -315,7 +315,7 @@ class _Flags(_Integer):
 
 
 class _EnableFlags(_Flags):
-    """Enable bits: those whose part of the physics is computed."""
+    """Enable flags: only those of supported physics."""
 
     def _known(self, bits: int) -> int:
         bits = super()._known(bits)
@@ -329,7 +329,7 @@ FILTERPARENT = "option disableflags: filterparent is fixed when the model is loa
 
 
 class _DisableFlags(_Flags):
-    """Disable bits: the filter of parents made the candidate pairs and is fixed with them."""
+    """Disable flags; `filterparent` is fixed, because it determined the candidate pairs."""
 
     def refuse(self, opt, number: int) -> None:
         if (number ^ opt.disableflags) & Disable.FILTERPARENT:
@@ -415,15 +415,15 @@ class Option:
 
 
 def set_integers(model: ModelFields, values: Mapping[str, int]) -> None:
-    """Set integer options together: only what they are in the end has to go together.
+    """Sets integer options together: only the final combination must be compatible.
 
     Args:
-        model: the model, which is changed.
-        values: number by name of the field, `opt_integrator`, ...
+        model: the model, modified in place.
+        values: values by field name, `opt_integrator`, ...
 
     Raises:
-        ModelError: a number that an option does not take, with what is allowed.
-        UnsupportedFeatureError: settings that do not go together.
+        ModelError: a value that an option does not accept, with the allowed values.
+        UnsupportedFeatureError: incompatible settings.
     """
     found = {name.removeprefix("opt_"): value for name, value in values.items()}
     found = {name: vars(Option)[name].check(value) for name, value in found.items()}
@@ -436,13 +436,13 @@ def set_integers(model: ModelFields, values: Mapping[str, int]) -> None:
 
 
 def check_options(opt) -> None:
-    """Refuse option values that no setter takes; what is not supported is for `features.unsupported` to say.
+    """Raises an error for option values that no setter accepts; `features.unsupported` reports unsupported features.
 
     Args:
         opt: an mjOption, or anything with its attributes.
 
     Raises:
-        ModelError: with the option's name, its value and what is allowed.
+        ModelError: with the option's name, its value and the allowed values.
     """
     for name, option in vars(Option).items():
         if isinstance(option, _Option) and f"opt_{name}" not in DEFAULTS:

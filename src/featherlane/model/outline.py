@@ -1,10 +1,10 @@
-"""Outlines of a hull's faces: corners in a ring that bends one way alone.
+"""Computes outlines of a hull's faces: convex rings of corners.
 
-MuJoCo's compiler merges neighbouring triangles that lie in a plane, give or take, and the more a hull is bent, the more
-its faces look like what was left over: of a robot's that have more than three corners some in a hundred, up to one in
-five, have one that points inwards.  Whoever cuts by a face's edges, or asks which side of them a point is on, needs a
-convex one.  What such a corner cuts out is surface of other faces, which is lower by no more than the face's own
-corners are: so the outline leaves the corner out.
+MuJoCo's compiler merges neighbouring triangles that are coplanar within a tolerance.  The more a hull is curved, the
+more irregular its faces are: in robot models a few percent of the faces with more than three corners, up to one in
+five, have a reflex corner (one that points inwards).  Clipping by a face's edges, and point-in-face tests, need a
+convex face.  The area cut out by a reflex corner belongs to other faces, and is lower by no more than the face's own
+corners are.  So the outline omits the corner.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 
 from featherlane.model.ordered_sums import heights
 
-INWARDS = 1e-6  # of the face's size: a corner that is inwards by less has the error of float32 vertices
+INWARDS = 1e-6  # of the face's size: smaller reflex corners are rounding errors of float32 vertices
 
 
 def outlines(
     vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, count: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(vertices of the outlines, one after the other; how many each face has).
+    """Returns (vertices of the outlines, concatenated; number of vertices of each face).
 
     Args:
         vert: (n, 3), vertices of a hull.
         normal: (faces, 3), unit normals of its faces.
-        corners: numbers of vertices, counterclockwise seen from outside, of all faces.
-        count: (faces,), corners of each.
+        corners: vertex indices, counterclockwise seen from outside, of all faces.
+        count: (faces,), number of corners of each face.
     """
     bent = _bends_inwards(vert, normal, corners, count)
     if not bent.any():
@@ -37,7 +37,7 @@ def outlines(
 
 
 def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """(faces,): has the face a corner that points inwards?"""
+    """Returns (faces,): whether the face has a reflex corner."""
     end = np.cumsum(count)
     face, place = np.repeat(np.arange(len(count)), count), np.arange(len(corners))
     before, after = place - 1, place + 1
@@ -46,19 +46,19 @@ def _bends_inwards(vert: np.ndarray, normal: np.ndarray, corners: np.ndarray, co
     turn = np.einsum("ij,ij->i", np.cross(e, f), normal[face])
     arm = np.linalg.norm(vert[corners] - vert[corners[(end - count)[face]]], axis=1)
     size = np.maximum.reduceat(arm, end - count) if len(count) else arm
-    # doubled area of the corner's triangle, against the side that would replace it
+    # doubled area of the corner's triangle, compared to the side that would replace it
     inwards = turn < -INWARDS * size[face] * np.linalg.norm(e + f, axis=1)
     return np.bincount(face, weights=inwards, minlength=len(count)) > 0
 
 
 def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.ndarray:
-    """The corners of a face that are corners of its convex hull, in their order round it."""
+    """Returns the corners of a face that are corners of its convex hull, in ring order."""
     axis = np.eye(3)[np.argmin(np.abs(normal))]
     x = np.cross(axis, normal)
     flat = heights(vert[ring], np.stack([x, np.cross(normal, x)]))
 
     def chain(order: np.ndarray) -> list[int]:
-        """From the first to the last of corners in ascending or descending order, along one side of the hull."""
+        """Returns one side of the hull: from the first to the last of corners in ascending or descending order."""
         kept: list[int] = []
         for k in order:
             while len(kept) > 1 and _doubled_area(flat[kept[-2]], flat[kept[-1]], flat[k]) <= 0.0:
@@ -74,5 +74,5 @@ def _convex_ring(vert: np.ndarray, normal: np.ndarray, ring: np.ndarray) -> np.n
 
 
 def _doubled_area(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """Twice the signed area of a triangle."""
+    """Returns twice the signed area of a triangle."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

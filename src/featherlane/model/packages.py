@@ -1,4 +1,4 @@
-"""Files that a URDF names by ROS package, `package://NAME/PATH`, found in folders of the disk.
+"""Finds files that a URDF names by ROS package, `package://NAME/PATH`, in local folders.
 
 Source: ROS REP 122 (layout of an install prefix); Pinocchio, `package_dirs`; rospack (ROS_PACKAGE_PATH);
     ament_index (AMENT_PREFIX_PATH).
@@ -15,17 +15,17 @@ from urllib.parse import unquote
 from featherlane.errors import ModelError
 
 SCHEME = "package://"
-SOURCES = ("ROS_PACKAGE_PATH",)  # folders of packages, as in a workspace's src; searched DEPTH folders deep
-PREFIXES = ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")  # install prefixes: packages are in their share/
+SOURCES = ("ROS_PACKAGE_PATH",)  # workspace folders that contain packages (such as src); searched DEPTH folders deep
+PREFIXES = ("AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH")  # install prefixes; their packages are in share/
 DEPTH = 2
 Folders = str | os.PathLike | Sequence[str | os.PathLike]
 
 
 def listed_folders(package_dirs: Folders) -> list[Path]:
-    """Folders of packages as a list; one that stands alone is a list of one.
+    """Returns folders of packages as a list; a single folder becomes a list of one.
 
     Raises:
-        ModelError: something that is no path.
+        ModelError: an entry is not a path.
     """
     given = [package_dirs] if isinstance(package_dirs, str | os.PathLike) else package_dirs
     if not isinstance(given, Sequence) or not all(isinstance(path, str | os.PathLike) for path in given):
@@ -34,12 +34,12 @@ def listed_folders(package_dirs: Folders) -> list[Path]:
 
 
 def resolve(spec: Any, package_dirs: Folders, file: Path | None) -> None:
-    """Put paths in place of `package://` in a specification's meshes and textures.
+    """Replaces `package://` by paths in a specification's meshes and textures.
 
     Args:
-        spec: the `mujoco.MjSpec` of a URDF, which is changed.
+        spec: the `mujoco.MjSpec` of a URDF, modified in place.
         package_dirs: folders that hold packages, or packages; searched first.
-        file: the URDF's file, whose folders may be a package; None for text.
+        file: the URDF's file, whose parent folders may be a package; None for text.
 
     Raises:
         ModelError: a file is in none of the folders; with the element and the folders.
@@ -52,7 +52,7 @@ def resolve(spec: Any, package_dirs: Folders, file: Path | None) -> None:
 
 
 def _found(label: str, uri: str, folders: list[Path], file: Path | None) -> Path:
-    """The file of a URI."""
+    """Returns the file of a URI."""
     package, _, inside = unquote(uri.removeprefix(SCHEME)).partition("/")
     tried = list(_packages(package, folders, file))
     for folder in tried:
@@ -66,7 +66,7 @@ def _found(label: str, uri: str, folders: list[Path], file: Path | None) -> Path
 
 
 def _packages(package: str, folders: list[Path], file: Path | None) -> Iterator[Path]:
-    """Folders that may be the package, the likeliest first."""
+    """Yields folders that may be the package, the most likely first."""
     for folder in [*folders, *_listed(SOURCES)]:
         if folder.name == package:
             yield folder
@@ -80,5 +80,5 @@ def _packages(package: str, folders: list[Path], file: Path | None) -> Iterator[
 
 
 def _listed(variables: Sequence[str]) -> list[Path]:
-    """Folders that environment variables list."""
+    """Returns the folders listed in environment variables."""
     return [Path(path) for name in variables for path in os.environ.get(name, "").split(os.pathsep) if path]

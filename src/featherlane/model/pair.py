@@ -1,6 +1,6 @@
-"""The pairs of shapes: which function finds the contact points of two geoms, by their types.
+"""Registers the pair functions: the kernel that finds the contact points of two geoms, by their types.
 
-`collision/table.py` registers those that there are; models in which other pairs of types may touch are refused.
+`collision/table.py` registers the functions; models in which other pairs of types may collide are unsupported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from featherlane.lanes import Choice, Kernel, kernel
 from featherlane.model.enums import NGEOMTYPES
 
 NO_FUNCTION = -1
-# numbers of pair functions: those of all worlds at once, then those of one world at a time
+# ids of pair functions: first those of all worlds at once, then those of one world at a time
 PLANE_SPHERE, PLANE_CAPSULE, PLANE_BOX, PLANE_ELLIPSOID, PLANE_CYLINDER = range(5)
 SPHERE_SPHERE, SPHERE_CAPSULE, SPHERE_CYLINDER, SPHERE_BOX, CAPSULE_CAPSULE = range(5, 10)
 FIRST_SCALAR = 20
@@ -25,13 +25,13 @@ class PairFunction(NamedTuple):
     """A function that finds the contact points of pairs of shapes.
 
     Attributes:
-        number: its own; from FIRST_SCALAR on of one that works on one world at a time.
-        pairs: of each pair of types, lower first: the two types, and the most points.
-        points: the kernel that finds them.  Of all worlds at once: of (m, d, g, h, near, limit), which gives points
-            that are nearer than the limit to `collision.slot.append`, in the worlds that are near.  Of one world: of
+        number: id of the function; from FIRST_SCALAR on it processes one world at a time.
+        pairs: for each pair of types, lower first: the two types, and the maximum number of points.
+        points: the kernel that finds them.  For all worlds at once: of (m, d, g, h, near, limit); it passes points
+            closer than the limit to `collision.slot.append`, in the worlds of the mask `near`.  For one world: of
             (m1, d1), from `shape_*` to `manifold_*`.
-        part: of one world at a time: the kernel of (m, d, g, h, limit, near) that tells in lanes, as a mask, where the
-            geoms are farther apart than the limit; None: nothing parts them but their bounding spheres.
+        part: for one world at a time: the kernel of (m, d, g, h, limit, near) for all lanes that returns the mask of
+            worlds in which the geoms are farther apart than the limit; None: only bounding spheres are tested.
     """
 
     number: int
@@ -40,14 +40,14 @@ class PairFunction(NamedTuple):
     part: Kernel | None = None
 
 
-PAIR_FUNCTIONS: list[tuple[int, int, int, int]] = []  # number, type of geom 1, type of geom 2, most contact points
+PAIR_FUNCTIONS: list[tuple[int, int, int, int]] = []  # id, type of geom 1, type of geom 2, maximum contact points
 
 
-# ---- the links of the chains -----------------------------------------------------------------------------------------
+# ---- dispatch by pair function ---------------------------------------------------------------------------------------
 def _find(number: int, find: Kernel, others: Kernel) -> Kernel:
     @kernel
     def found(m, d, function, g, h, near, limit):
-        """Append the points of a pair in all worlds, if this is its function."""
+        """Appends the points of a pair in all worlds, if this is its function."""
         if function == number:
             find(m, d, g, h, near, limit)
         else:
@@ -58,13 +58,13 @@ def _find(number: int, find: Kernel, others: Kernel) -> Kernel:
 
 @kernel
 def _no_points(m, d, function, g, h, near, limit):
-    """No function of all worlds at once."""
+    """Does nothing: the pair has no function of all worlds at once."""
 
 
 def _find_one(number: int, find: Kernel, others: Kernel) -> Kernel:
     @kernel
     def found_one(m1, d1, function):
-        """The points of a pair in one world, if this is its function."""
+        """Finds the points of a pair in one world, if this is its function."""
         if function == number:
             find(m1, d1)
         else:
@@ -75,13 +75,13 @@ def _find_one(number: int, find: Kernel, others: Kernel) -> Kernel:
 
 @kernel
 def _no_manifold(m1, d1, function):
-    """No function of one world at a time."""
+    """Does nothing: the pair has no function of one world at a time."""
 
 
 def _part(number: int, part: Kernel, others: Kernel) -> Kernel:
     @kernel
     def parts(m, d, function, g, h, limit, near):
-        """Mask: is the pair farther apart than the limit, where it is near?  As its function tells."""
+        """Returns the mask of worlds of `near` in which the pair is farther apart than the limit."""
         if function == number:
             apart = part(m, d, g, h, limit, near)
         else:
@@ -93,7 +93,7 @@ def _part(number: int, part: Kernel, others: Kernel) -> Kernel:
 
 @kernel
 def _near(m, d, function, g, h, limit, near):
-    """Nothing parts the pair but its bounding spheres."""
+    """Returns an empty mask: only bounding spheres separate the pair."""
     return limit != limit
 
 
@@ -103,10 +103,10 @@ parted = Choice(_part, _near)
 
 
 def register(function: PairFunction) -> None:
-    """Take up a pair function, before models are loaded and the stages of collisions compiled.
+    """Registers a pair function, before models are loaded and the collision stages are compiled.
 
     Raises:
-        ValueError: its number, or a pair of types, has a function already.
+        ValueError: its id, or one of its pairs of types, is already registered.
     """
     taken = {number for number, *_ in PAIR_FUNCTIONS}
     types = {(type1, type2) for _, type1, type2, _ in PAIR_FUNCTIONS}
@@ -119,7 +119,7 @@ def register(function: PairFunction) -> None:
 
 
 def function_tables() -> tuple[np.ndarray, np.ndarray]:
-    """Tables over two geom types, lower first: pair function, and most contact points."""
+    """Returns tables over two geom types, lower first: pair function, and maximum number of contact points."""
     function = np.full((NGEOMTYPES, NGEOMTYPES), NO_FUNCTION)
     most = np.zeros_like(function)
     for number, type1, type2, count in PAIR_FUNCTIONS:

@@ -1,8 +1,8 @@
-"""Which sites and geoms a step needs the frames of, beside the geoms that collide: those of tendons and transmissions.
+"""Lists the sites and geoms, except colliding geoms, whose frames a step needs: those of tendons and transmissions.
 
-A tendon reads positions of sites, the frames of the geoms that it goes round and the positions of their side sites; a
-slider-crank the axis of its slider; a transmission of a site, or of its orientation, the frames of it and of its
-reference.
+A tendon reads positions of sites, the frames of its wrapping geoms and the positions of their side sites.  A
+slider-crank reads the axis of its slider.  A site transmission (position or orientation) reads the frames of the site
+and of its reference.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _field = Declare()
     _field.int("wrap_sideid", "nwrap", "1", "side site of a geom on a tendon's path, -1: none (wrap_prm at loading)"),
 )
 def step_frames(mj) -> dict[str, np.ndarray]:
-    """Sites and geoms whose frames tendons and transmissions read."""
+    """Returns the sites and geoms whose frames tendons and transmissions read."""
     around = np.isin(mj.wrap_type, (WRAP_SPHERE, WRAP_CYLINDER))
     side = np.where(around, np.rint(mj.wrap_prm).astype(int), -1)
     through = mj.wrap_objid[mj.wrap_type == WRAP_SITE]
     crank = mj.actuator_trnid[mj.actuator_trntype == TRN_SLIDERCRANK]
     posed = mj.actuator_trntype == TRN_SITE
-    oriented = (mj.actuator_trntype == TRN_SO3) & (mj.actuator_trnid[:, 1] >= 0)  # no ball joint
+    oriented = (mj.actuator_trntype == TRN_SO3) & (mj.actuator_trnid[:, 1] >= 0)  # not a ball joint
     frames = mj.actuator_trnid[posed | oriented]
     turned = {int(site) for site in (*crank[:, 1], *frames.ravel()) if site >= 0}
     sites = sorted(turned | {int(site) for site in (*side, *through, *crank[:, 0]) if site >= 0})

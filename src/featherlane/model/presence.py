@@ -1,6 +1,6 @@
-"""Properties of a whole model that kernels branch on, so that a model pays nothing for what it does not have.
+"""Computes model-wide properties that kernels branch on, so that unused features have no cost.
 
-They depend on ints that nobody may edit afterwards.
+They depend on ints that are not editable after loading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from featherlane.model.sensor import SENSORS
     size("sensor_reads", "bits of what sensors read: 1 momenta of subtrees, 2 forces between bodies, 4 energies"),
 )
 def presence(mj, pairs: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What tendons, geoms and sensors need of a step."""
+    """Returns which computations a step needs for tendons, geoms and sensors."""
     types = mj.geom_type[np.union1d(pairs["cand_geom1"], pairs["cand_geom2"])]
     kinds = {int(kind) for kind in mj.sensor_type}
     return {

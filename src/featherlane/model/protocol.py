@@ -1,4 +1,4 @@
-"""`ModelFields`: what the rules about a model's numbers and options read of it; `Model` implements it."""
+"""Defines `ModelFields`, the model interface used by the checks of values and options; `Model` implements it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The MuJoCo that reads models: whichever is there, from 3.12 on, if its files are those of one version.
+"""Imports the MuJoCo that reads models: any version from 3.12 on, if all its files are of one version.
 
 Up to 3.17 the distribution `mujoco` owns all files of the module; since 4.0 `mujoco-core` does, and `mujoco` requires
-it.  pip does not notice that two distributions own the same files: it overwrites them, or removes those of the other.
-So whatever can be known without importing such a mixture is looked at first.
+it.  pip does not detect that two distributions own the same files: it overwrites them, or removes those of the other.
+So everything that can be checked without importing a mixed installation is checked first.
 
 Source: changelog of MuJoCo, 3.12 to 4.0.1.
 """
@@ -23,25 +23,25 @@ from typing import Any
 from featherlane.errors import InstallationError
 
 OLDEST = (3, 12)
-SPLIT = (4,)  # from here on `mujoco-core` owns the files
+SPLIT = (4,)  # since this version `mujoco-core` owns the files
 OWNERS = ("mujoco", "mujoco-core")
 INSTALL = "pip install 'mujoco>=3.12'"
 REMOVE = "pip uninstall -y mujoco mujoco-core mujoco-studio"
-# what a model can ask for in words that older versions do not know, and the first that does
+# MJCF keywords that older versions do not support, with the first version that does
 SINCE = {"discrete": "3.13", "ipc": "3.14", "speculative": "4.0", "springyield": "4.0"}
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version."""
+    """Returns the leading numbers of a version."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
 @cache
 def mujoco_module() -> Any:
-    """The module `mujoco`.
+    """Returns the module `mujoco`.
 
     Raises:
-        InstallationError: there is none, it is too old, or its files are not those of one version; with the command
+        InstallationError: the module is missing or too old, or its files are not of one version; with the command
             that repairs it.
     """
     folder = _folder()
@@ -49,7 +49,7 @@ def mujoco_module() -> Any:
     check_distributions(found, folder)
     try:
         import mujoco
-    except Exception as error:  # a library of another version: the kind of error depends on what is missing
+    except Exception as error:  # a library of another version: the error type depends on what is missing
         if "MUJOCO_GL" in str(error) or (os.environ.get("MUJOCO_GL") and "gl" in str(error).lower()):
             given = os.environ.get("MUJOCO_GL", "")
             raise InstallationError(
@@ -63,10 +63,10 @@ def mujoco_module() -> Any:
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """MuJoCo's warnings as Python's, each text once: by itself it prints them, and appends them to MUJOCO_LOG.TXT in
-    the folder where the user happens to be.
+    """Converts MuJoCo's warnings to Python warnings, each text once: MuJoCo prints them, and appends them to
+    MUJOCO_LOG.TXT in the current folder.
 
-    Where somebody listens already (`mujoco.set_mju_user_warning`) nothing is changed.  A decorator, too.
+    If a handler is already installed (`mujoco.set_mju_user_warning`), nothing is changed.  Can be used as a decorator.
     """
     mujoco, texts = mujoco_module(), []
     if mujoco.get_mju_user_warning() is not None:
@@ -82,17 +82,17 @@ def heard() -> Iterator[None]:
 
 
 def _folder() -> Path:
-    """The folder that holds the module's folder.
+    """Returns the parent folder of the module.
 
     Raises:
-        InstallationError: there is no module.
+        InstallationError: the module is not installed.
     """
     loaded = sys.modules.get("mujoco")
     spec = loaded.__spec__ if loaded is not None else importlib.util.find_spec("mujoco")
     if spec is None:
         raise InstallationError(f"no mujoco is installed, which reads models; install one with:\n  {INSTALL}")
     if spec.origin is None:
-        # a folder without its __init__.py: left behind, or brought by another package
+        # a folder without its __init__.py: left over, or installed by another package
         places = [str(Path(place).parent) for place in spec.submodule_search_locations or []]
         found = distributions(Path(places[0])) if places else {}
         where = f" in {places[0]}" if places else ""
@@ -103,7 +103,7 @@ def _folder() -> Path:
 
 
 def distributions(folder: Path) -> dict[str, str]:
-    """Versions of the distributions in a folder that own files of the module, by name."""
+    """Returns the distributions in a folder that own files of the module: versions by name."""
     from importlib import metadata  # slow to import
 
     found = {}
@@ -114,7 +114,7 @@ def distributions(folder: Path) -> dict[str, str]:
 
 
 def installed() -> str:
-    """What `mujoco_module` would import, and from where, in words; nothing is imported or refused."""
+    """Describes what `mujoco_module` would import, and from where; nothing is imported or checked."""
     try:
         folder = _folder()
     except InstallationError:
@@ -124,11 +124,11 @@ def installed() -> str:
 
 
 def check_distributions(found: Mapping[str, str], folder: Path) -> None:
-    """Refuse, before anything is imported, two distributions that own the same files, and old ones.
+    """Raises an error, before any import, if two distributions own the same files, or one is too old.
 
     Args:
-        found: version by name of what is installed.
-        folder: where, for the message.
+        found: installed distributions, version by name.
+        folder: their folder, for the message.
 
     Raises:
         InstallationError: with the command that repairs it.
@@ -143,12 +143,12 @@ def check_distributions(found: Mapping[str, str], folder: Path) -> None:
 
 
 def check_version(version: str, found: Mapping[str, str], folder: Path) -> None:
-    """Refuse a module that is too old, or of another version than what is installed.
+    """Raises an error if the module is too old, or its version differs from the installed distribution.
 
     Args:
-        version: what the module says, empty where it says nothing.
-        found: version by name of what is installed; empty where nobody knows.
-        folder: where, for the message.
+        version: the module's version, empty if it has none.
+        found: installed distributions, version by name; empty if unknown.
+        folder: their folder, for the message.
 
     Raises:
         InstallationError: with the command that repairs it.
@@ -174,14 +174,14 @@ def _too_old(what: str, folder: Path) -> str:
 
 
 def _repair(found: Mapping[str, str]) -> str:
-    """The command that leaves the one version that the user chose: that of `mujoco`, whatever came over it."""
+    """Returns the command that restores the version that the user chose: that of `mujoco`, whatever overwrote it."""
     (name, version), *_ = [*found.items(), ("mujoco", "")]
     chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.12"
     return f"{REMOVE} && pip install '{chosen}'"
 
 
 def hint(message: str, version: str) -> str:
-    """What to add to a parser's message about a word that it does not know: that a newer MuJoCo may."""
+    """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it."""
     if numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
         return ""
     word = re.search(r"'([^']*)'", message)

@@ -1,6 +1,6 @@
-"""The sensors: each is registered with what it measures, when, and what a step computes for it alone.
+"""Registers the sensor types, each with its kernel, its stage, and what a step computes only for it.
 
-`sensor/table.py` registers those that there are.
+`sensor/table.py` registers the types.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from typing import NamedTuple
 from featherlane.errors import ArgumentError
 from featherlane.lanes import Choice, Kernel, kernel
 
-# when a sensor measures: once what it reads is valid, or while the rows of a world stand in the tile
+# stage of a sensor: when the fields that it reads are valid, or (ROWS) while the rows of a world are in the tile
 POSITION, VELOCITY, ROWS, ACCELERATION = range(4)
 
-# bits of sensor_reads: what is computed only where something reads it
+# bits of sensor_reads: results that are computed only if something reads them
 MOMENTA, WRENCHES, ENERGIES = 1, 2, 4
 
 
 class Sensor(NamedTuple):
-    """A kind of sensor.
+    """A sensor type.
 
     Attributes:
-        kind: its number, a `sensor_type`.
+        kind: value of `sensor_type`.
         when: POSITION, VELOCITY, ROWS or ACCELERATION.
-        measure: the kernel or stage of (m, d, i) that writes the values of sensor i into `sensor_now`, from
-            `sensor_adr[i]` on; under ROWS those of the active worlds alone.
-        reads: bits of what a step has to compute for it: MOMENTA, WRENCHES, ENERGIES.
-        is_cut: whether a cutoff clips its values.
+        measure: the kernel or stage of (m, d, i) that writes the values of sensor i to `sensor_now`, from
+            `sensor_adr[i]` on; for ROWS only in the active worlds.
+        reads: bits of the results that a step must compute for it: MOMENTA, WRENCHES, ENERGIES.
+        is_cut: whether its values are clamped to the cutoff.
     """
 
     kind: int
@@ -36,18 +36,18 @@ class Sensor(NamedTuple):
     is_cut: bool = True
 
 
-SENSORS: dict[int, Sensor] = {}  # by kind: all whose values are computed
+SENSORS: dict[int, Sensor] = {}  # by kind: all types whose values are computed
 
 
 @kernel
 def _nothing(m, d, i):
-    """Another sensor, or one that measures at another time."""
+    """Does nothing, for a sensor of another type or stage."""
 
 
 def _measured(kind: int, measure: Kernel, others: Kernel) -> Kernel:
     @kernel
     def measured(m, d, i):
-        """sensor_now <- the values of sensor i, if it is of this kind."""
+        """Writes the values of sensor i to sensor_now, if it is of this kind."""
         if m.sensor_type[i] == kind:
             measure(m, d, i)
         else:
@@ -58,14 +58,14 @@ def _measured(kind: int, measure: Kernel, others: Kernel) -> Kernel:
 
 @kernel
 def _never(kind):
-    """A cutoff clips the values."""
+    """Returns False: the cutoff clamps the values."""
     return False
 
 
 def _left(number: int, others: Kernel) -> Kernel:
     @kernel
     def left(kind):
-        """Are values of this kind left as they are, whatever the cutoff?"""
+        """Returns whether values of this kind are independent of the cutoff."""
         return kind == number or others(kind)
 
     return left
@@ -82,10 +82,10 @@ _CHOICES = {
 
 
 def register(sensor: Sensor) -> None:
-    """Take up a kind of sensor, before the stages that measure are compiled.
+    """Registers a sensor type, before the sensor stages are compiled.
 
     Raises:
-        ValueError: the kind is registered already.
+        ValueError: the kind is already registered.
     """
     if sensor.kind in SENSORS:
         raise ArgumentError(f"sensors of the kind {sensor.kind} are registered already")

@@ -1,12 +1,12 @@
-"""Fields that depend on other fields: inverse weights, masses of subtrees, bounding spheres and boxes.
+"""Recomputes fields that depend on other fields: inverse weights, subtree masses, bounding spheres and boxes.
 
-MuJoCo's mj_setConst computes them; here its results are read back.  The list is that of the fields it writes
-(MJSETCONST_ARRAYS in mjxmacro.h), less those that the layout lacks.  Statistics are not among them: only MuJoCo's
+MuJoCo's mj_setConst computes them; its results are copied back.  The list contains the fields that it writes
+(MJSETCONST_ARRAYS in mjxmacro.h), except those that the layout lacks.  Statistics are not in it: only MuJoCo's
 compiler sets them.
 
-A geom that has grown collides only where its bounding sphere and box have grown along: after an edit of `geom_size`,
-set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias stay as they are, and a mesh has no sizes: its
-`geom_size` says how large it is, and an edit of that changes nothing.
+A larger geom only collides correctly if its bounding sphere and box are updated: after an edit of `geom_size`,
+set_const computes `geom_rbound` and `geom_aabb`.  Masses and inertias do not change.  A mesh has no sizes: its
+`geom_size` only reports its extent, and editing it has no effect.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ DEPENDENT_REALS = tuple(
     " geom_aabb eq_data geom_fluid tendon_length0 tendon_invweight0 tendon_lengthspring cam_pos0 cam_poscom0"
     " cam_mat0".split()
 )
-# of these a part is given: the second anchor and the relative pose follow from the rest, so does the added mass; -1
+# partly user-defined: the second anchor and the relative pose are derived from the rest, as is the added mass; -1
 # stands for a tendon's length
 BOTH = frozenset(("eq_data", "geom_fluid", "tendon_lengthspring"))
-# fields whose zeros decide DEPENDENT_INTS
+# fields whose zeros determine DEPENDENT_INTS
 DECIDING = (
     *("body_gravcomp", "geom_adhesion", "pair_adhesion", "geom_surfacevel"),
     *("actuator_damping", "actuator_dampingpoly", "actuator_armature"),
 )
-SEVERAL = -2  # in place of an actuator's number
+SEVERAL = -2  # replaces an actuator id
 
 
 def _run(mj_model, mj_data) -> None:
-    """MuJoCo's mj_setConst with its failures as ModelError."""
+    """Runs MuJoCo's mj_setConst; converts its failures to ModelError."""
     import mujoco
 
     try:
@@ -52,11 +52,11 @@ def _run(mj_model, mj_data) -> None:
 
 
 def set_const(model: Model) -> None:
-    """Recompute the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
+    """Recomputes the fields that depend on edited ones (`DEPENDENT_REALS`, `DEPENDENT_INTS`).
 
     Raises:
-        ModelError: the edits contradict how the model was compiled, MuJoCo's message says where; or sizes of geoms
-            were edited, and this MuJoCo (before 3.16) leaves their bounding volumes as they are.
+        ModelError: the edits contradict how the model was compiled (MuJoCo's message names the place); or geom sizes
+            were edited, and this MuJoCo (before 3.16) does not update their bounding volumes.
     """
     import mujoco
 
@@ -69,7 +69,7 @@ def set_const(model: Model) -> None:
 
 
 class Constants:
-    """Dependent fields for many sets of overrides of one model: keeps its MjModel and MjData between calls."""
+    """Computes dependent fields for many sets of overrides of one model; keeps its MjModel and MjData between calls."""
 
     def __init__(self, model: Model):
         import mujoco
@@ -78,10 +78,10 @@ class Constants:
         self._mj_data = mujoco.MjData(self._mj_model)
         self._base = {f.name: model.__dict__[f.name].copy() for f in MODEL.fields if f.kind == "real"}
         self._changed: set[str] = set(DEPENDENT_REALS)
-        self._sizes = np.array(read(model.mj_model, "geom_size"))  # those that bounding volumes belong to
+        self._sizes = np.array(read(model.mj_model, "geom_size"))  # sizes for which the bounding volumes were computed
 
     def __call__(self, overrides: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The dependent fields of a world.
+        """Returns the dependent fields of a world.
 
         Args:
             overrides: real fields of this world by name, each with the field's shape.

@@ -1,8 +1,8 @@
-"""Shapes that cannot collide: refused when a model is loaded, by name.
+"""Rejects shapes that cannot collide, by name, at load time.
 
-MuJoCo's compiler refuses most of them: sizes that are not positive, meshes that are a point, a line or flat, vertices
-that are not finite, height fields without extent.  What is left are edits of a compiled model.  A height field of
-constant height is none of them: its heights are all 0, and it collides as the flat top of its base.
+MuJoCo's compiler rejects most of them: non-positive sizes, meshes that are a point, a line or flat, non-finite
+vertices, height fields without extent.  Edits of a compiled model can still produce them.  A height field of
+constant height is valid: its heights are all 0, and it collides as the flat top of its base.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _field = Declare()
 
 
 def check_shapes(mj: mujoco.MjModel, geoms: np.ndarray) -> None:
-    """Refuse geoms that may collide and whose shape is none.
+    """Raises an error for geoms that may collide and whose shape is degenerate.
 
     Args:
         mj: a compiled model.
@@ -62,13 +62,13 @@ def _check_mesh(mj: mujoco.MjModel, geom: int) -> None:
 
 
 def _positive(x: np.ndarray) -> np.ndarray:
-    """Whether all numbers of a row are positive and finite."""
+    """Returns whether all values of a row are positive and finite."""
     return np.asarray(np.all((x > 0.0) & np.isfinite(x), axis=-1))
 
 
 @derived(_field.int("geom_visible", "ngeom", "1", "rays see it: its colour is not wholly transparent", "bool"))
 def visible_geoms(mj) -> dict[str, np.ndarray]:
-    """Whether each geom is seen by rays: neither its own nor its material's alpha is 0."""
+    """Returns whether each geom is visible to rays: neither its alpha nor its material's is 0."""
     alpha, material = mj.geom_rgba[:, 3], mj.geom_matid
     if mj.nmat:
         alpha = np.where(material >= 0, mj.mat_rgba[material, 3], alpha)

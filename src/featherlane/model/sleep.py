@@ -1,4 +1,4 @@
-"""Which trees sleep after a reset: those with the policy `init`, in the islands that MuJoCo finds at qpos0."""
+"""Computes which trees sleep after a reset: those with the policy `init`, in the islands that MuJoCo finds at qpos0."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from featherlane.lanes.layout import Declare
 from featherlane.model.derived import derived
 from featherlane.model.enums import ENABLE_SLEEP, EQ_TENDON, MINAWAKE, SLEEP_INIT
 
-AWAKE = -(1 + MINAWAKE)  # tree_asleep of a tree that is fully awake
+AWAKE = -(1 + MINAWAKE)  # tree_asleep of a fully awake tree
 _field = Declare()
 
 
 @derived(_field.int("tree_asleep0", "ntree", "1", "tree_asleep after a reset, with the flag sleep"))
 def asleep_at_start(mj) -> dict[str, np.ndarray]:
-    """`tree_asleep` (ntree,) after a reset with the flag `sleep`, whether or not the flag is on as the model is loaded.
+    """Returns `tree_asleep` (ntree,) after a reset with the flag `sleep`, even if the flag is off at load time.
 
-    Trees that share an island with one that does not start asleep start awake; MuJoCo warns of them.  Beside equalities
-    of tendons, which do not go with the flag, all are awake.
+    Trees that share an island with a tree that starts awake start awake; MuJoCo warns of them.  In a model with tendon
+    equalities, which are incompatible with the flag, all trees are awake.
     Source: MuJoCo mj_resetData.
     """
     import mujoco

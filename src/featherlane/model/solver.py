@@ -1,7 +1,7 @@
-"""The solvers of the convex contact model: each is registered with how it solves, and what it reads.
+"""Registers the solvers of the convex contact model, each with its kernel and the fields that it reads.
 
-Whoever wants to know something of the model's solver asks one of the kernels here; uncompiled they take anything with
-`opt_solver`.  `solver/table.py` registers those that there are.
+Code that depends on the model's solver calls the kernels below; uncompiled they accept any object with
+`opt_solver`.  `solver/table.py` registers the solvers.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ class ConvexSolver(NamedTuple):
     """A solver of the convex problem.
 
     Attributes:
-        number: an `opt_solver`.
-        name: as `model.opt.solver` takes it.
-        solve: the kernel or stage of (m, d) that writes, from the rows and what it reads, qacc, qfrc_constraint and the
-            forces of the rows, its iterations, its residual and its gap, counts what did not converge, and records
+        number: value of `opt_solver`.
+        name: value of `model.opt.solver`.
+        solve: the kernel or stage of (m, d) that computes, from the rows and its inputs, qacc, qfrc_constraint and the
+            row forces, its iterations, its residual and its gap; it counts unconverged solves and records
             each iteration.
-        reads_hessian: whether it solves with the Hessian: the pattern of the rows' couplings is found before.
-        reads_inertia: whether it reads M where accelerations are found without it.
+        reads_hessian: whether it uses the Hessian: the sparsity of the rows' couplings is then computed first.
+        reads_inertia: whether it reads M if accelerations are computed without it.
         reads_factor: whether it reads the factor of M.
-        in_forces: whether it works on forces: it reads the whitened blocks of the dual problem, and ends with the force
-            of each of their rows.
-        takes_couplings: whether parts of the metric of `discrete` that leave the pattern of M may be rows of their own.
+        in_forces: whether it iterates on forces: it reads the whitened blocks of the dual problem, and returns the
+            force of each of their rows.
+        takes_couplings: whether terms of the metric of `discrete` outside the sparsity of M may be separate rows.
     """
 
     number: int
@@ -51,20 +51,20 @@ def _solver(m):
 _act, _is = doing(_solver), being(_solver)
 
 
-# ---- the questions ---------------------------------------------------------------------------------------------------
-run = Choice(_act, nothing)  # (m, d): the solve
-reads_hessian = Choice(_is, no)  # (m): is the pattern of the Hessian to be found?
-reads_inertia = Choice(_is, no)  # (m): does it read M itself?
-reads_factor = Choice(_is, no)  # (m): does it read the factor of M?
-in_forces = Choice(_is, no)  # (m): does it work on the forces of the dual problem's blocks?
-takes_couplings = Choice(_is, no)  # (m): may rows carry parts of the metric?
+# ---- properties of the model's solver --------------------------------------------------------------------------------
+run = Choice(_act, nothing)  # (m, d): solves
+reads_hessian = Choice(_is, no)  # (m): whether the sparsity of the Hessian is needed
+reads_inertia = Choice(_is, no)  # (m): whether it reads M itself
+reads_factor = Choice(_is, no)  # (m): whether it reads the factor of M
+in_forces = Choice(_is, no)  # (m): whether it iterates on the forces of the dual problem's blocks
+takes_couplings = Choice(_is, no)  # (m): whether metric terms may be rows
 
 
 def register(solver: ConvexSolver) -> None:
-    """Take up a solver, before the stages that ask for it are compiled.
+    """Registers a solver, before the stages that use it are compiled.
 
     Raises:
-        ValueError: the number or the name is registered already.
+        ValueError: the number or the name is already registered.
     """
     if solver.number in SOLVERS or solver.name in {other.name for other in SOLVERS.values()}:
         raise ArgumentError(f"a solver {solver.number}, {solver.name!r} is registered already")

@@ -1,4 +1,4 @@
-"""The status of a world: how often a step met each condition that is counted, the entries of `warning`."""
+"""Status of a world: how many steps met each condition; the entries of `warning`."""
 
 from featherlane.lanes import kernel, where
 
@@ -8,5 +8,5 @@ CONTACTS_FULL, ROWS_FULL, BAD_NUMBER, NOT_CONVERGED, BAD_CONTROL = range(len(STA
 
 @kernel
 def warn(d, entry, mask):
-    """Adds one to an entry of the status where the mask holds."""
+    """Adds one to an entry of the status in worlds of the mask."""
     d.warning[entry] = where(mask, d.warning[entry] + 1.0, d.warning[entry])

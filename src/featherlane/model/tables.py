@@ -1,7 +1,7 @@
-"""Ranges of a model's integer tables: kernels index memory by them without a check.
+"""Checks the ranges of a model's integer tables, which kernels use as unchecked indices.
 
-MuJoCo checks the references of a model that it reads, but a count near 2^31 overflows its sum, and it checks nothing of
-an MjModel that was edited in Python.  The tables are therefore checked once, when the model is built.
+MuJoCo checks the references of a model that it reads, but a count near 2^31 overflows its sum, and it does not check
+an MjModel that was edited in Python.  So the tables are checked once, when the model is built.
 Source: MuJoCo, mj_validateReferences.
 """
 
@@ -17,7 +17,7 @@ from featherlane.model.joint import COORDINATES, DOFS
 if TYPE_CHECKING:
     from featherlane.model.model import Model
 
-# first entry, number of entries, size of what they are entries of
+# first entry, number of entries, size of the indexed field
 RUNS = tuple(
     tuple(line.split())
     for line in """
@@ -46,7 +46,7 @@ RUNS = tuple(
     sensor_adr sensor_dim nsensordata""".strip().splitlines()
 )
 
-# size, least number, fields whose numbers are below the size
+# size, least value, fields whose values are below the size
 IDS = (
     ("nbody", 0, "body_parentid body_rootid body_weldid jnt_bodyid dof_bodyid geom_bodyid site_bodyid cam_bodyid"),
     ("nbody", 0, "link_body group_body"),
@@ -72,10 +72,10 @@ IDS = (
 
 
 def check_tables(model: Model) -> None:
-    """Refuse tables that point outside of what they index.
+    """Raises an error for tables with indices out of range.
 
     Raises:
-        ModelError: with the table, the place, what was given and what is allowed.
+        ModelError: with the table, the position, the given value and the allowed values.
     """
     own, sizes = model.__dict__, model.size_values()
     for size, least, names in IDS:
@@ -99,7 +99,7 @@ def check_tables(model: Model) -> None:
 
 
 def _check_triangles(model: Model) -> None:
-    """Corners are numbers of vertices of their mesh."""
+    """Checks that corners are vertex indices of their mesh."""
     last = np.append(model.triangle_vertadr[1:], model.ntrianglevert) - model.triangle_vertadr
     corners = np.asarray(model.triangle)
     most = np.repeat(last, model.triangle_num)[:, None]

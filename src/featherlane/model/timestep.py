@@ -1,9 +1,9 @@
-"""The time step as kernels use it."""
+"""The time step in kernels."""
 
 from featherlane.lanes import kernel, real
 
 
 @kernel
 def timestep(m):
-    """The time step in the precision of the tile [s]; what adds to time takes `m.opt_timestep`, which is float64."""
+    """Returns the time step in the tile's precision [s]; sums of time use `m.opt_timestep`, which is float64."""
     return real(m, m.opt_timestep[0])

@@ -1,8 +1,8 @@
-"""URDF: what MuJoCo's reader passes over without a word, so that a loader can name it.
+"""Lists URDF elements that MuJoCo's reader ignores without a warning, so that a loader can name them.
 
 MuJoCo 4 reads links (inertial, collision, visual), joints (origin, axis, dynamics, limit, and mimic as an equality
 between two scalar joints), materials, and its own `<mujoco>` section.  Everything else in the file is skipped.
-Looks (visuals, textures) are not listed here: they cannot change the motion.
+Visual elements (visuals, textures) are not listed: they cannot change the motion.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SCALAR = ("revolute", "continuous", "prismatic")
 
 
 def dropped_elements(text: str) -> list[str]:
-    """Elements and attributes of a URDF that MuJoCo ignores silently.
+    """Returns elements and attributes of a URDF that MuJoCo ignores without a warning.
 
     Args:
         text: a URDF document.
 
     Returns:
-        Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in the order of the document;
-        empty for a document that is not XML (MuJoCo's parser says why) or not URDF.
+        Lines such as `joint 'knee': <calibration> is ignored`, one per kind of loss, in document order;
+        empty if the text is not XML (MuJoCo's parser reports the reason) or not URDF.
     """
     found: dict[str, list[str]] = {}
     for element in _elements(text):
@@ -40,14 +40,14 @@ def dropped_elements(text: str) -> list[str]:
 
 
 def link_names(text: str) -> list[str]:
-    """Names of a URDF's links, in the order of the document; none of a document that is no URDF."""
+    """Returns the names of a URDF's links, in document order; empty if the text is not URDF."""
     return [element.getAttribute("name") for element in _elements(text) if element.tagName == "link"]
 
 
 def _elements(text: str) -> list[Element]:
-    """The children of the robot; none of a document that is no URDF."""
+    """Returns the children of the robot; empty if the text is not URDF."""
     try:
-        # without namespaces: extensions in the wild use prefixes that nothing declares
+        # namespaces are removed: published files use undeclared prefixes
         robot = expatbuilder.parseString(text, namespaces=False).documentElement
     except ExpatError:
         return []
@@ -55,7 +55,7 @@ def _elements(text: str) -> list[Element]:
 
 
 def _losses(element: Element) -> Iterator[str]:
-    """What is ignored of a child of the robot."""
+    """Yields the ignored parts of a child of the robot."""
     if element.tagName not in READ["robot"]:
         yield "is ignored"
         return

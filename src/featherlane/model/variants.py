@@ -1,4 +1,4 @@
-"""Variants of a model: worlds that differ in more than numbers, in meshes, kinds of geoms or lengths of links."""
+"""Variants of a model: worlds that differ in meshes, geom types or link lengths, not only in field values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from featherlane.model.model import Model
 
 
 class Variants(NamedTuple):
-    """Models, and which worlds they are for.
+    """Models, and the worlds that use them.
 
     Attributes:
         models: pairs (model, number of worlds), for `MixedBatch`.
-        parameters: for each model the parameter that made it.
-        place: (n,) the world of the `MixedBatch` in which each parameter that was given is found.
+        parameters: for each model, the parameter of its edit.
+        place: (n,) for each given parameter, the index of its world in the `MixedBatch`.
     """
 
     models: list[tuple[Model, int]]
@@ -27,27 +27,27 @@ class Variants(NamedTuple):
 
 
 def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
-    """Compile a model once for each kind of world.
+    """Compiles a model once for each distinct parameter.
 
-    Worlds whose masses, sizes or frictions differ need one model alone, see `Batch.expand`.  Where a mesh, the kind of
-    a geom, a joint or the length of a link differs, and all that follows from it, each kind of world has a model of its
-    own, compiled by MuJoCo: constants such as `dof_invweight0` are right without being asked for.
+    Worlds that differ only in masses, sizes or frictions share one model, see `Batch.expand`.  If a mesh, a geom
+    type, a joint or a link length differs, each kind of world needs a separate model, compiled by MuJoCo: derived
+    constants such as `dof_invweight0` are then correct.
 
         found = fl.variants("quadruped.xml", [0.2, 0.25, 0.2, 0.3], lengthen)  # three models, four worlds
         batch = fl.MixedBatch(found.models)
-        batch.qpos[found.place]                                                # in the order of the parameters
+        batch.qpos[found.place]                                                # ordered as the parameters
 
     Args:
-        source: as for `load`, but no MjModel, which cannot be edited.
-        parameters: one for each world; worlds with equal ones share a model.
+        source: as for `load`, but not an MjModel, which cannot be edited.
+        parameters: one for each world; worlds with equal parameters share a model.
         edit: `edit(spec, parameter)` changes a fresh `mujoco.MjSpec` of the source.
 
     Returns:
-        `Variants`: the models in the order in which their parameters appear.
+        `Variants`: the models in order of the first occurrence of their parameters.
 
     Raises:
-        ModelError: no parameters, one that cannot be compared with others, a variant that cannot be compiled, with its
-            parameter; as `load` and `specification` do.
+        ModelError: no parameters, a parameter that cannot be compared with others, or a variant that cannot be
+            compiled, with its parameter; also as `load` and `specification` do.
         UnsupportedFeatureError: as `load` does.
     """
     try:
@@ -74,7 +74,7 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
 
 
 def _variant(original, parameter, edit) -> Model:
-    """The model of one parameter."""
+    """Returns the model of one parameter."""
     spec = original.copy()
     edit(spec, parameter)
     try:

@@ -1,16 +1,16 @@
-"""What a robot would measure: frames of cameras, momenta, forces between bodies, and the values of sensors.
+"""Sensors: frames of objects, cameras, momenta, forces between bodies, and all sensor types.
 
-Here is
+The modules are
 
-    frame, camera, momentum   where objects are and how they move; cameras; subtrees
+    frame, camera, momentum   positions and motion of objects; cameras; momenta of subtrees
     wrench                    accelerations of bodies, forces on them and between them
-    table                     every kind: when it measures, and with which kernel
+    table                     all sensor types: their stage and their kernel
     position, velocity, acceleration   sensors of each stage
-    rangefinder, distance, inside, touch, contact, limit   kinds that take more than a line
-    publish                   cutoff, sampling and delay: from the values of a moment to sensordata
-    measure                   the contents: what a step calls
+    rangefinder, distance, inside, touch, contact, limit   sensor types with longer kernels
+    publish                   cutoff, sampling and delay: from the current values to sensordata
+    measure                   the stages that a step calls
 
-A position sensor sees positions alone, a velocity sensor those and velocities, an acceleration sensor everything down
-to the acceleration under the constraints; contacts and limits are read while the rows of their worlds stand in the
+A position sensor reads only positions.  A velocity sensor also reads velocities; an acceleration sensor also reads
+constrained accelerations and forces.  Contacts and limits are read while the rows of their worlds are in the
 tile.  Source: MuJoCo's documentation, XML reference, sensor.
 """

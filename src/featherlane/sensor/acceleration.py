@@ -7,7 +7,7 @@ from featherlane.sensor.position import copy_outputs
 
 @kernel
 def wrench_at_site(m, d, s):
-    """(force, moment) that the body of site s exerts on its parent, turned round: at the site, in its axes."""
+    """Returns the (force, moment) that its parent exerts on the body of site s: at the site, in its axes."""
     b, R = m.site_bodyid[s], load9(d.site_xmat, 9 * s)
     f = load6(d.cfrc_int, 6 * b)
     force = (f[3], f[4], f[5])
@@ -18,7 +18,7 @@ def wrench_at_site(m, d, s):
 
 @kernel
 def tendon_actuator_force(m, d, t):
-    """Sum of the forces of all actuators that pull tendon t."""
+    """Returns the sum of the forces of all actuators of tendon t."""
     total = zero(d)
     for k in range(m.nactuator):
         if m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == t:
@@ -28,7 +28,7 @@ def tendon_actuator_force(m, d, t):
 
 @kernel
 def accelerometer(m, d, i):
-    """Sensor i: linear acceleration of a site, in its axes."""
+    """Writes sensor i: linear acceleration of a site, in its axes."""
     s = m.sensor_objid[i]
     _, v = object_acceleration(m, d, OBJ_SITE, s)
     store3(d.sensor_now, m.sensor_adr[i], mat_t_mul_vec(load9(d.site_xmat, 9 * s), v))
@@ -36,55 +36,55 @@ def accelerometer(m, d, i):
 
 @kernel
 def frameangacc(m, d, i):
-    """Sensor i: angular acceleration of an object."""
+    """Writes sensor i: angular acceleration of an object."""
     w, _ = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
     store3(d.sensor_now, m.sensor_adr[i], w)
 
 
 @kernel
 def framelinacc(m, d, i):
-    """Sensor i: linear acceleration of an object."""
+    """Writes sensor i: linear acceleration of an object."""
     _, v = object_acceleration(m, d, m.sensor_objtype[i], m.sensor_objid[i])
     store3(d.sensor_now, m.sensor_adr[i], v)
 
 
 @kernel
 def force(m, d, i):
-    """Sensor i: force between a body and its parent, at a site."""
+    """Writes sensor i: force between a body and its parent, at a site."""
     store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[0])
 
 
 @kernel
 def torque(m, d, i):
-    """Sensor i: moment between a body and its parent, at a site."""
+    """Writes sensor i: moment between a body and its parent, at a site."""
     store3(d.sensor_now, m.sensor_adr[i], wrench_at_site(m, d, m.sensor_objid[i])[1])
 
 
 @kernel
 def actuatorfrc(m, d, i):
-    """Sensor i: forces of an actuator."""
+    """Writes sensor i: forces of an actuator."""
     copy_outputs(m, d, i, d.actuator_force)
 
 
 @kernel
 def jointactfrc(m, d, i):
-    """Sensor i: force of all actuators on a slide or hinge."""
+    """Writes sensor i: force of all actuators on a slide or hinge."""
     d.sensor_now[m.sensor_adr[i]] = d.qfrc_actuator[m.jnt_dofadr[m.sensor_objid[i]]]
 
 
 @kernel
 def tendonactfrc(m, d, i):
-    """Sensor i: force of all actuators on a tendon."""
+    """Writes sensor i: force of all actuators on a tendon."""
     d.sensor_now[m.sensor_adr[i]] = tendon_actuator_force(m, d, m.sensor_objid[i])
 
 
 @kernel
 def e_potential(m, d, i):
-    """Sensor i: potential energy."""
+    """Writes sensor i: potential energy."""
     d.sensor_now[m.sensor_adr[i]] = d.energy[0]
 
 
 @kernel
 def e_kinetic(m, d, i):
-    """Sensor i: kinetic energy."""
+    """Writes sensor i: kinetic energy."""
     d.sensor_now[m.sensor_adr[i]] = d.energy[1]

@@ -1,4 +1,4 @@
-"""Cameras: where they are and look, and the ray of light through a point or a pixel.
+"""Computes the frames of cameras, and the ray through a point or a pixel of the image.
 
 A camera looks along -z, x to the right of its image and y up.
 Source: MuJoCo mj_camlight, mju_camPixelRay; its documentation, XML reference, body/camera/mode.
@@ -11,7 +11,7 @@ RAD_PER_HALF_DEGREE = 3.14159265358979323846 / 360.0
 
 @kernel
 def look_at(d, pos, target):
-    """Orientation at pos of a camera that looks at a target, upright: x is horizontal."""
+    """Returns the orientation of an upright camera at pos that looks at a target: x is horizontal."""
     one = real(d, 1.0)
     z = normalize3(sub3(pos, target))[0]
     x = normalize3(cross((zero(d), zero(d), one), z))[0]
@@ -21,9 +21,9 @@ def look_at(d, pos, target):
 
 @stage
 def cameras(m, d):
-    """Frames of all cameras: fixed to a body, following it in world axes, or looking at another one.
+    """Computes the frames of all cameras: fixed to a body, following it in world axes, or looking at another body.
 
-    `forward` includes it.
+    `forward` includes this stage.
     Source: MuJoCo mj_camlight (cameras alone).
     Reads:  xpos, xquat, xmat, subtree_com.   Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).   Frame: world.
     """
@@ -45,13 +45,13 @@ def cameras(m, d):
 
 @kernel
 def image_size(m, i):
-    """Width and height of camera i's image [pixels], as values."""
+    """Returns width and height of camera i's image [pixels], as values."""
     return real(m, m.cam_resolution[2 * i]), real(m, m.cam_resolution[2 * i + 1])
 
 
 @kernel
 def focal_lengths(m, i):
-    """Focal lengths of camera i along x and y [pixels]: from its sensor's size where that is given, or from fovy.
+    """Returns the focal lengths of camera i along x and y [pixels]: from its sensor's size if given, else from fovy.
 
     Note: MuJoCo divides focal length by sensor size in float32.
     """
@@ -66,7 +66,7 @@ def focal_lengths(m, i):
 
 @kernel
 def principal_point(m, i):
-    """Where the optical axis meets the image [pixels]; of a camera by fovy in the middle."""
+    """Returns the pixel coordinates of the optical axis; the image's centre if the camera is defined by fovy."""
     wide, high = image_size(m, i)
     sx, sy = m.cam_sensorsize[2 * i], m.cam_sensorsize[2 * i + 1]
     given = (sx != 0.0) & (sy != 0.0)
@@ -76,7 +76,7 @@ def principal_point(m, i):
 
 @kernel
 def project(m, d, i, point):
-    """Where camera i sees a point: pixels to the right of and below the upper left corner of its image."""
+    """Returns the pixel coordinates of a point in camera i, right of and below the upper left corner of its image."""
     fx, fy = focal_lengths(m, i)
     x, y, z = mat_t_mul_vec(load9(d.cam_xmat, 9 * i), sub3(point, load3(d.cam_xpos, 3 * i)))
     z = where(z < 0.0, -fmax(-z, MINVAL), fmax(z, MINVAL))
@@ -86,9 +86,9 @@ def project(m, d, i, point):
 
 @kernel
 def pixel_ray(m, d, i, column, row):
-    """(origin, unit direction) of the ray through the middle of a pixel; row 0 is the top of the image.
+    """Returns (origin, unit direction) of the ray through the centre of a pixel; row 0 is the top of the image.
 
-    Orthographic cameras have parallel rays; fovy is then the height of the image [m], as wide as it is high.
+    Orthographic cameras have parallel rays; fovy is then the height of the image [m], and its width is equal.
     """
     pos, R = load3(d.cam_xpos, 3 * i), load9(d.cam_xmat, 9 * i)
     u, v = real(d, column + 0.5), real(d, row + 0.5)

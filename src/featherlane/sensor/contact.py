@@ -1,4 +1,4 @@
-"""Contact sensors: which contacts match, which of them are told, and what is told of them; one world at a time.
+"""Contact sensors: match, rank and report the contacts of one world at a time.
 
 Source: MuJoCo's documentation, XML reference, sensor/contact.
 """
@@ -12,7 +12,7 @@ from featherlane.sensor.inside import inside_hull, point_in_site
 # ---- one world's contacts --------------------------------------------------------------------------------------------
 @kernel
 def force_of(m, d, k, lane):
-    """(force, moment) of contact k in its frame, less its adhesion; zeros where it makes no row."""
+    """Returns (force, moment) of contact k in its frame, less its adhesion; zeros if it has no row."""
     f, t = read3(d.con_force, 6 * k, lane), read3(d.con_force, 6 * k + 3, lane)
     if m.flg_adhesion:
         f = (f[0] - read_lane(d.con_adhesion, k, lane), f[1], f[2])
@@ -24,7 +24,7 @@ def force_of(m, d, k, lane):
 
 @kernel
 def motion_at(m, d, b, point, lane):
-    """(angular, linear) velocity of body b at a point."""
+    """Returns the (angular, linear) velocity of body b at a point."""
     w, v = read3(d.cvel, 6 * b, lane), read3(d.cvel, 6 * b + 3, lane)
     return w, add3(v, cross(w, sub3(point, read3(d.subtree_com, 3 * m.body_rootid[b], lane))))
 
@@ -32,7 +32,7 @@ def motion_at(m, d, b, point, lane):
 # ---- matching -------------------------------------------------------------------------------------------------------
 @kernel
 def is_side(m, d, k, side, kind, x):
-    """Is this side of contact k the object, or of it?  A site, or none, is met by both sides."""
+    """Returns 1 if this side of contact k belongs to the object, else 0; any side matches a site, or no object."""
     b, same = d.con_carrier[2 * k + side], 1
     if kind == OBJ_GEOM:
         same = 1 if d.con_geom[2 * k + side] == x else 0
@@ -47,9 +47,9 @@ def is_side(m, d, k, side, kind, x):
 
 @kernel
 def direction(m, d, i, k):
-    """0: contact k does not match sensor i; 1: it does, 2: and its normal is turned round.
+    """Returns 0 if contact k does not match sensor i, 1 if it does, 2 if it does with a reversed normal.
 
-    The normal points from the first object to the second, away from the first alone, towards the second alone.
+    The normal points from the first object to the second; away from the first alone; towards the second alone.
     """
     kind1, x1, kind2, x2 = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
     a1, b1 = is_side(m, d, k, 0, kind1, x1), is_side(m, d, k, 1, kind1, x1)
@@ -74,7 +74,7 @@ def direction(m, d, i, k):
 
 @kernel
 def in_site(m, d, i, k, lane):
-    """Is contact k inside the site that the sensor names, if it names one?"""
+    """Returns 1 if contact k is inside the sensor's site or the sensor has no site, else 0."""
     inside = 1
     if m.sensor_objtype[i] == OBJ_SITE:
         s = m.sensor_objid[i]
@@ -88,7 +88,7 @@ def in_site(m, d, i, k, lane):
 
 @kernel
 def matches(m, d, i, k, lane):
-    """`direction` where the world has the contact, and inside the site."""
+    """Returns `direction` if the world has the contact and it is inside the site, else 0."""
     way = 0
     if read_lane(d.con_present, k, lane) > 0.0:
         way = direction(m, d, i, k)
@@ -100,7 +100,7 @@ def matches(m, d, i, k, lane):
 # ---- reduction ------------------------------------------------------------------------------------------------------
 @kernel
 def rank(m, d, k, reduce, lane):
-    """Contacts with a smaller number are told first."""
+    """Returns the sort key of contact k: smaller keys are reported first."""
     x = 0.0
     if reduce == REDUCE_MINDIST:
         x = read_lane(d.con_dist, k, lane)
@@ -112,7 +112,7 @@ def rank(m, d, k, reduce, lane):
 
 @kernel
 def next_contact(m, d, i, last, lane):
-    """The matching contact that comes after contact `last` (-1: the first one), -1: none; of equal rank by number."""
+    """Returns the matching contact after contact `last` (-1: the first), -1: none; ties are ordered by slot."""
     reduce, found = m.sensor_intprm[NSENS * i + 1], -1
     least, most = 0.0, 0.0
     if last >= 0:
@@ -128,7 +128,7 @@ def next_contact(m, d, i, last, lane):
 
 @kernel
 def count_matches(m, d, i, lane):
-    """How many contacts of one world match."""
+    """Returns the number of matching contacts of one world."""
     n = 0
     for k in range(d.ncon_slot[0]):
         if matches(m, d, i, k, lane):
@@ -139,7 +139,7 @@ def count_matches(m, d, i, lane):
 # ---- extraction -----------------------------------------------------------------------------------------------------
 @kernel
 def field_size(fields):
-    """Numbers that are told of each contact."""
+    """Returns the number of reported values per contact."""
     n = 0
     for bit in range(9):
         if fields >> bit & 1:
@@ -149,7 +149,7 @@ def field_size(fields):
 
 @kernel
 def turned(v, way):
-    """A vector in the contact's frame, as the opposite seen in the frame turned half round about its second tangent."""
+    """Returns a vector of the contact's frame; way = 2: its opposite, in the frame rotated by pi about tangent 2."""
     z = v[2]
     if way == 2:
         z = -z
@@ -158,7 +158,7 @@ def turned(v, way):
 
 @kernel
 def relative_motion(m, d, k, lane):
-    """(angular, linear) velocity of the second body as seen from the first at the contact, in its frame."""
+    """Returns the (angular, linear) velocity of the second body relative to the first at the contact, in its frame."""
     point, R = read3(d.con_pos, 3 * k, lane), read9(d.con_frame, 9 * k, lane)
     w1, v1 = motion_at(m, d, d.con_carrier[2 * k], point, lane)
     w2, v2 = motion_at(m, d, d.con_carrier[2 * k + 1], point, lane)
@@ -167,7 +167,7 @@ def relative_motion(m, d, k, lane):
 
 @kernel
 def tell(m, d, i, a, k, nfound, lane):
-    """The fields of contact k, from row a of sensor_now on."""
+    """Writes the fields of contact k, from row a of sensor_now on."""
     fields, out, way = m.sensor_intprm[NSENS * i], d.sensor_now, direction(m, d, i, k)
     f, t = force_of(m, d, k, lane)
     sign = 1.0 if way == 1 else -1.0
@@ -204,7 +204,7 @@ def tell(m, d, i, a, k, nfound, lane):
 # ---- net force ------------------------------------------------------------------------------------------------------
 @kernel
 def centre_of_force(m, d, i, lane):
-    """Mean position of the matching contacts, weighted by the lengths of their forces."""
+    """Returns the mean position of the matching contacts, weighted by the magnitudes of their forces."""
     centre, total = (0.0, 0.0, 0.0), 0.0
     for k in range(d.ncon_slot[0]):
         if matches(m, d, i, k, lane):
@@ -217,7 +217,7 @@ def centre_of_force(m, d, i, lane):
 
 @kernel
 def net_wrench(m, d, i, centre, lane):
-    """(force, moment about the centre) of all matching contacts together, in world axes."""
+    """Returns the total (force, moment about the centre) of all matching contacts, in world axes."""
     force, moment = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
     for k in range(d.ncon_slot[0]):
         way = matches(m, d, i, k, lane)
@@ -232,7 +232,7 @@ def net_wrench(m, d, i, centre, lane):
 
 @kernel
 def tell_net(m, d, i, a, nfound, lane):
-    """One contact that stands for all: at the centre of force, its frame the world's."""
+    """Writes one contact that represents all: at the centre of force, in world axes."""
     fields, out, centre = m.sensor_intprm[NSENS * i], d.sensor_now, centre_of_force(m, d, i, lane)
     force, moment = net_wrench(m, d, i, centre, lane)
     if fields & CONDATA_FOUND:
@@ -259,7 +259,7 @@ def tell_net(m, d, i, a, nfound, lane):
 # ---- the sensor -----------------------------------------------------------------------------------------------------
 @kernel
 def tell_world(m, d, i, lane):
-    """All slots of sensor i in one world; zeros where fewer contacts match."""
+    """Writes all slots of sensor i in one world; zeros if fewer contacts match."""
     a, n = m.sensor_adr[i], m.sensor_dim[i]
     size, nfound, last = field_size(m.sensor_intprm[NSENS * i]), count_matches(m, d, i, lane), -1
     for c in range(n):
@@ -275,11 +275,11 @@ def tell_world(m, d, i, lane):
 
 @stage
 def contact_sensor(m, d, i):
-    """Sensor i: the contacts of each active world that match, as its data field asks.
+    """Writes sensor i: the matching contacts of each active world, with the fields that the sensor selects.
 
     Reads:  con_*, con_force, cvel, subtree_com, site_xpos, site_xmat.   Writes: sensor_now.
-    Frame: forces and velocities in the contact's, positions and directions in the world's.
-    Cost: O(contacts) for each slot.
+    Frame: forces and velocities in the contact's frame, positions and directions in world axes.
+    Cost: O(contacts) per slot.
     """
     active = d.active[0] > 0.0
     for lane in range(width(d)):

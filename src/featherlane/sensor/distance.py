@@ -1,4 +1,4 @@
-"""Distance of two geoms, or of the nearest geoms of two bodies; the direction between them, and the segment."""
+"""Measures the distance of two geoms, or of the nearest geoms of two bodies, with its direction and segment."""
 
 from featherlane.prelude import *
 from featherlane.collision.distance import measure, store_distance
@@ -6,7 +6,7 @@ from featherlane.collision.distance import measure, store_distance
 
 @kernel
 def first_geom(m, kind, i):
-    """First geom of the object: itself, or the body's."""
+    """Returns the first geom of the object: the geom itself, or the body's first."""
     g = i
     if kind == OBJ_BODY:
         g = m.body_geomadr[i]
@@ -15,7 +15,7 @@ def first_geom(m, kind, i):
 
 @kernel
 def geom_count(m, kind, i):
-    """Geoms of the object."""
+    """Returns the number of geoms of the object."""
     n = 1
     if kind == OBJ_BODY:
         n = m.body_geomnum[i]
@@ -24,7 +24,7 @@ def geom_count(m, kind, i):
 
 @kernel
 def has_distance(m, g, h):
-    """Is one of two geoms convex?  Two planes or height fields have no distance."""
+    """Returns whether one of two geoms is convex; two planes or height fields have no distance."""
     convex = 1
     if m.geom_type[g] <= HFIELD and m.geom_type[h] <= HFIELD:
         convex = 0
@@ -33,9 +33,9 @@ def has_distance(m, g, h):
 
 @kernel
 def nearest_of_world(m, d, i, lane):
-    """The least distance of all pairs in one world, into `distance` and `distance.fromto`.
+    """Writes the least distance of all pairs in one world to `distance` and `distance.fromto`.
 
-    A pair farther apart than what was found before does not count: the limit is the least so far.
+    The least distance so far is the limit for the next pairs: a pair farther apart is skipped.
     """
     g0 = first_geom(m, m.sensor_objtype[i], m.sensor_objid[i])
     h0 = first_geom(m, m.sensor_reftype[i], m.sensor_refid[i])
@@ -55,11 +55,11 @@ def nearest_of_world(m, d, i, lane):
 
 @stage
 def nearest_geoms(m, d, i):
-    """Sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
+    """Writes sensor i: signed distance, direction or segment of the nearest geoms; beyond the cutoff that, or zeros.
 
     Source: MuJoCo's documentation, XML reference, collision sensors.
     Reads:  geom_xpos, geom_xmat, sensor_cutoff.
-    Writes: sensor_now; for itself distance.*, shapes.*, convex.*, support.*.
+    Writes: sensor_now; scratch distance.*, shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         nearest_of_world(m, d, i, lane)

@@ -1,6 +1,6 @@
-"""Objects that a sensor can be on, body, xbody, geom, site or camera: where they are and how they move, in world axes.
+"""Frames of objects that sensors refer to (body, xbody, geom, site, camera): position and motion, in world axes.
 
-`body` is the frame of the principal axes at the centre of mass, `xbody` the frame that the model gives.
+`body` is the frame of the principal axes at the centre of mass, `xbody` the body frame defined in the model.
 Source: MuJoCo mj_objectVelocity, mj_objectAcceleration.
 """
 
@@ -9,7 +9,7 @@ from featherlane.prelude import *
 
 @kernel
 def object_body(m, kind, i):
-    """The body that carries object i of a kind."""
+    """Returns the body that carries object i of a kind."""
     b = i
     if kind == OBJ_GEOM:
         b = m.geom_bodyid[i]
@@ -22,7 +22,7 @@ def object_body(m, kind, i):
 
 @kernel
 def object_pos(d, kind, i):
-    """Position of the object [m]."""
+    """Returns the position of the object [m]."""
     if kind == OBJ_XBODY:
         p = load3(d.xpos, 3 * i)
     elif kind == OBJ_BODY:
@@ -38,7 +38,7 @@ def object_pos(d, kind, i):
 
 @kernel
 def object_mat(m, d, kind, i):
-    """Orientation of the object, a matrix by rows."""
+    """Returns the orientation of the object, a matrix by rows."""
     if kind == OBJ_XBODY:
         R = load9(d.xmat, 9 * i)
     elif kind == OBJ_BODY:
@@ -54,13 +54,13 @@ def object_mat(m, d, kind, i):
 
 @kernel
 def inertial_mat(m, d, b):
-    """ximat, which a step writes on request alone."""
+    """Returns ximat, which a step writes only on request."""
     return quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.body_iquat, 4 * b)))
 
 
 @kernel
 def object_quat(m, d, kind, i):
-    """Orientation of the object, a quaternion; of a camera as it is fixed to its body, whatever its mode."""
+    """Returns the orientation of the object, a quaternion; for a camera as in mode `fixed`, whatever its mode."""
     q = load4(d.xquat, 4 * object_body(m, kind, i))
     if kind == OBJ_BODY:
         q = quat_mul(q, load4(m.body_iquat, 4 * i))
@@ -75,7 +75,7 @@ def object_quat(m, d, kind, i):
 
 @kernel
 def point_motion(m, d, rows, b, point):
-    """(angular, linear) part of body b's row of cvel or cacc, at a point of the body instead of its tree's com."""
+    """Returns the (angular, linear) part of body b's row of cvel or cacc, moved from its tree's com to a point."""
     x = load6(rows, 6 * b)
     w, v = (x[0], x[1], x[2]), (x[3], x[4], x[5])
     return w, add3(v, cross(w, sub3(point, load3(d.subtree_com, 3 * m.body_rootid[b]))))
@@ -83,15 +83,15 @@ def point_motion(m, d, rows, b, point):
 
 @kernel
 def object_velocity(m, d, kind, i):
-    """(angular, linear) velocity of the object [rad/s, m/s]."""
+    """Returns the (angular, linear) velocity of the object [rad/s, m/s]."""
     return point_motion(m, d, d.cvel, object_body(m, kind, i), object_pos(d, kind, i))
 
 
 @kernel
 def object_acceleration(m, d, kind, i):
-    """(angular, linear) acceleration of the object [rad/s^2, m/s^2], gravity included: at rest it is g upwards.
+    """Returns the (angular, linear) acceleration of the object [rad/s^2, m/s^2], with gravity: at rest g upwards.
 
-    The acceleration of a point is that of the body's spatial one there, and omega x v.
+    The acceleration of a point is the linear part of the body's spatial acceleration there, plus omega x v.
     """
     b, p = object_body(m, kind, i), object_pos(d, kind, i)
     w, v = point_motion(m, d, d.cvel, b, p)

@@ -1,4 +1,4 @@
-"""Is a point inside a site?"""
+"""Tests whether a point is inside a site."""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import inside_shape
@@ -8,13 +8,13 @@ from featherlane.sensor.frame import object_pos
 
 @kernel
 def point_in_site(d, s, point, lane):
-    """A point of the world in the frame of site s."""
+    """Returns a world point in the frame of site s."""
     return mat_t_mul_vec(read9(d.site_xmat, 9 * s, lane), sub3(point, read3(d.site_xpos, 3 * s, lane)))
 
 
 @kernel
 def inside_hull(m, h, p):
-    """Is the point of one world, in the frame in which mesh h was given, behind every face of its hull?"""
+    """Returns whether the point of one world, in the original frame of mesh h, is behind every face of its hull."""
     q = (m.mesh_quat[4 * h], m.mesh_quat[4 * h + 1], m.mesh_quat[4 * h + 2], m.mesh_quat[4 * h + 3])
     p = rotate(quat_conj(q), sub3(p, load3(m.mesh_pos, 3 * h)))
     inside = p[0] == p[0]
@@ -27,7 +27,7 @@ def inside_hull(m, h, p):
 
 @kernel
 def inside_site(m, d, s, point):
-    """1 where a point of the world is inside site s, else 0."""
+    """Returns 1 in worlds in which a world point is inside site s, else 0."""
     value = zero(d)
     if m.site_type[s] == MESH:
         store3(d.ray.point, 0, point)
@@ -43,9 +43,9 @@ def inside_site(m, d, s, point):
 
 @kernel
 def insidesite(m, d, i):
-    """Sensor i: 1 where the origin of an object is inside a site, else 0.
+    """Writes sensor i: 1 if the origin of an object is inside a site, else 0.
 
-    Of a body without mass that carries some, the origin is the centre of mass of what it carries.
+    For a massless body with children that have mass, the origin is the centre of mass of its subtree.
     """
     kind, x = m.sensor_objtype[i], m.sensor_objid[i]
     point = object_pos(d, kind, x)

@@ -1,11 +1,11 @@
-"""Limits of joints and tendons as sensors see them: of the row that acts, its distance, its velocity, its force."""
+"""Limit sensors of joints and tendons: distance, velocity and force of the active limit row."""
 
 from featherlane.prelude import *
 
 
 @kernel
 def limit_sensor(m, d, i):
-    """Sensor i: of the first limit row of its joint or tendon that each active world has; 0 where it has none.
+    """Writes sensor i: the first limit row of its joint or tendon in each active world; 0 if there is none.
 
     Reads:  dofrow_*, genrow_*.   Writes: sensor_now.
     """
@@ -32,7 +32,7 @@ def limit_sensor(m, d, i):
 
 @kernel
 def row_value(kind, k, pos, margin, vel, force):
-    """What the sensor's type asks of row k, whose fields are in these arrays."""
+    """Returns the value of row k for the sensor's type; the row's fields are in these arrays."""
     if kind in (SENS_JOINTLIMITPOS, SENS_TENDONLIMITPOS):
         value = pos[k] - margin[k]
     elif kind in (SENS_JOINTLIMITVEL, SENS_TENDONLIMITVEL):

@@ -1,7 +1,7 @@
-"""The contents of sensors: what a step calls, and when.
+"""The sensor stages that a step calls.
 
-position, velocity   once what they read is valid
-rows                 while the rows of a world stand in the tile: contacts, limits, external forces
+position, velocity   when the fields that they read are valid
+rows                 while the rows of a world are in the tile: contacts, limits, external forces
 acceleration         after the solve; then the values are published
 """
 
@@ -14,36 +14,36 @@ from featherlane.sensor.table import measure_acceleration, measure_position, mea
 from featherlane.sensor.user import user_sensor
 from featherlane.sensor.wrench import external_forces, interaction_forces
 
-WITHIN = 1  # `in_stage` of a pass whose results nobody sees
+WITHIN = 1  # `in_stage` of a pass whose results are discarded
 
 
-# ---- what is asked for ----------------------------------------------------------------------------------------------
+# ---- requested results -----------------------------------------------------------------------------------------------
 @kernel
 def measures(m, d):
-    """Are sensors computed in this pass?"""
+    """Returns whether sensors are computed in this pass."""
     on = m.nsensor > 0 and m.opt_disableflags & DISABLE_SENSOR == 0
     return on and d.want_sensors != 0 and d.in_stage[0] == 0
 
 
 @kernel
 def needs(m, d, what, wanted):
-    """Is it computed: because it is asked for, or for a sensor that reads it?
+    """Returns whether a result is computed: on request, or for a sensor that reads it.
 
-    What is asked for is that of the last of a step's states, as all other fields are.
+    A requested result belongs to the last state of a step, like all other fields.
     """
     return (wanted != 0 and d.in_stage[0] != WITHIN) or (m.sensor_reads & what != 0 and measures(m, d))
 
 
 @kernel
 def needs_energy(m, d):
-    """Is the energy computed?"""
+    """Returns whether the energy is computed."""
     return needs(m, d, ENERGIES, d.want_energy)
 
 
 # ---- the stages of a step -------------------------------------------------------------------------------------------
 @stage
 def sensor_pos(m, d):
-    """Sensors of positions.
+    """Computes position sensors.
 
     Source: MuJoCo mj_sensorPos.
     Reads:  qpos, time, ten_length, actuator_length, subtree_com; frames of bodies, of geoms, of sites, of cameras.
@@ -56,11 +56,11 @@ def sensor_pos(m, d):
 
 @stage
 def sensor_vel(m, d):
-    """Velocities of subtrees, and sensors of velocities.
+    """Computes velocities of subtrees, and velocity sensors.
 
     Source: MuJoCo mj_sensorVel.
     Reads:  qvel, cvel, ten_velocity, actuator_velocity, subtree_com; frames of bodies, of geoms, of sites, of cameras.
-    Writes: sensor_now; where they are asked for subtree_linvel, subtree_angmom.
+    Writes: sensor_now; on request subtree_linvel, subtree_angmom.
     """
     if needs(m, d, MOMENTA, d.want_subtree):
         subtree_vel(m, d)
@@ -71,7 +71,7 @@ def sensor_vel(m, d):
 
 @stage
 def sensor_rows(m, d):
-    """What sensors see of contacts and limits, in the worlds whose rows stand in the tile.
+    """Computes contact and limit sensors, in the worlds whose rows are in the tile.
 
     Reads:  con_*, dofrow_*, genrow_* and their forces.   Writes: sensor_now, cfrc_ext of these worlds.
     """
@@ -84,11 +84,11 @@ def sensor_rows(m, d):
 
 @stage
 def sensor_acc(m, d):
-    """Forces between bodies, sensors of accelerations and forces; then what all sensors show.
+    """Computes forces between bodies, acceleration and force sensors; then publishes all sensors.
 
     Source: MuJoCo mj_sensorAcc.
     Reads:  qacc, qvel, qfrc_actuator, actuator_force, energy, cdof, cvel, cinert, cfrc_ext, history, time; the frames.
-    Writes: sensor_now, sensordata (nsensordata,); where they are asked for cacc, cfrc_int (nbody, 6).
+    Writes: sensor_now, sensordata (nsensordata,); on request cacc, cfrc_int (nbody, 6).
     """
     if needs(m, d, WRENCHES, d.want_wrenches):
         interaction_forces(m, d)
@@ -102,7 +102,7 @@ def sensor_acc(m, d):
 
 @stage
 def sensor_history(m, d):
-    """Samples of sensors with a history, between the forward pass of a step and its integration.
+    """Samples sensors with a history, between the forward pass of a step and its integration.
 
     Reads:  sensor_now, time.   Writes: history.
     """
@@ -112,7 +112,7 @@ def sensor_history(m, d):
 
 @stage
 def sensor_clocks(m, d):
-    """The moment's values of clocks; all other sensors of positions stand where everything sleeps.
+    """Updates clock sensors; all other position sensors are constant while everything sleeps.
 
     Reads:  time.   Writes: sensor_now.
     """

@@ -1,4 +1,4 @@
-"""Velocities and momenta of subtrees."""
+"""Computes velocities and momenta of subtrees."""
 
 from featherlane.prelude import *
 from featherlane.sensor.frame import inertial_mat, object_velocity
@@ -6,7 +6,7 @@ from featherlane.sensor.frame import inertial_mat, object_velocity
 
 @kernel
 def _own_momenta(m, d):
-    """Linear and angular momentum of each body about its own centre of mass, into the rows of its subtree."""
+    """Writes each body's linear momentum, and its angular momentum about its centre of mass, to its subtree's rows."""
     for i in range(m.nbody):
         w, v = object_velocity(m, d, OBJ_BODY, i)
         store3(d.subtree_linvel, 3 * i, scale3(m.body_mass[i], v))
@@ -17,16 +17,16 @@ def _own_momenta(m, d):
 
 @kernel
 def _add_moment(d, i, arm, velocity, mass):
-    """The angular momentum of subtree i grows by arm x mass velocity."""
+    """Adds arm x mass velocity to the angular momentum of subtree i."""
     store3(d.subtree_angmom, 3 * i, axpy3(mass, cross(arm, velocity), load3(d.subtree_angmom, 3 * i)))
 
 
 @stage
 def subtree_vel(m, d):
-    """Velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
+    """Computes the velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
 
-    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves.  A step does
-    so where a sensor of the model needs it, in a batch where a result is bound.
+    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), accumulated from the leaves.  A step
+    runs this stage if a sensor of the model needs it, a batch also if a result is bound.
     Source: MuJoCo mj_subtreeVel.
     Reads:  cvel, xipos, xquat, subtree_com.
     Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].   Frame: world.   Cost: O(nbody).

@@ -1,4 +1,4 @@
-"""Sensors of positions: frames, coordinates, lengths, light and fields."""
+"""Position sensors: frames, coordinates, lengths, camera projection and magnetic field."""
 
 from featherlane.prelude import *
 from featherlane.sensor.camera import project
@@ -7,13 +7,13 @@ from featherlane.sensor.frame import object_mat, object_pos, object_quat
 
 @kernel
 def axis_of(R, c):
-    """Column c of a matrix."""
+    """Returns column c of a matrix."""
     return (R[0], R[3], R[6]) if c == 0 else (R[1], R[4], R[7]) if c == 1 else (R[2], R[5], R[8])
 
 
 @kernel
 def seen_from_reference(m, d, i, v):
-    """A vector in world axes as the reference of sensor i sees it, if it has one."""
+    """Returns a world vector in the axes of sensor i's reference frame, if it has one."""
     if m.sensor_refid[i] >= 0:
         v = mat_t_mul_vec(object_mat(m, d, m.sensor_reftype[i], m.sensor_refid[i]), v)
     return v
@@ -21,7 +21,7 @@ def seen_from_reference(m, d, i, v):
 
 @kernel
 def framepos(m, d, i):
-    """Sensor i: position of an object, in world axes or from the reference."""
+    """Writes sensor i: position of an object, in world axes or relative to the reference frame."""
     v = object_pos(d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
         v = sub3(v, object_pos(d, m.sensor_reftype[i], m.sensor_refid[i]))
@@ -30,14 +30,14 @@ def framepos(m, d, i):
 
 @kernel
 def frameaxis(m, d, i):
-    """Sensor i: an axis of an object, in world axes or as the reference sees it."""
+    """Writes sensor i: an axis of an object, in world axes or in the reference frame."""
     axis = axis_of(object_mat(m, d, m.sensor_objtype[i], m.sensor_objid[i]), m.sensor_type[i] - SENS_FRAMEXAXIS)
     store3(d.sensor_now, m.sensor_adr[i], seen_from_reference(m, d, i, axis))
 
 
 @kernel
 def framequat(m, d, i):
-    """Sensor i: orientation of an object, from the world's or from the reference's axes."""
+    """Writes sensor i: orientation of an object, relative to the world or to the reference frame."""
     q = object_quat(m, d, m.sensor_objtype[i], m.sensor_objid[i])
     if m.sensor_refid[i] >= 0:
         q = quat_mul(quat_conj(object_quat(m, d, m.sensor_reftype[i], m.sensor_refid[i])), q)
@@ -46,45 +46,45 @@ def framequat(m, d, i):
 
 @kernel
 def subtreecom(m, d, i):
-    """Sensor i: centre of mass of a subtree."""
+    """Writes sensor i: centre of mass of a subtree."""
     store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_com, 3 * m.sensor_objid[i]))
 
 
 @kernel
 def magnetometer(m, d, i):
-    """Sensor i: the magnetic field in the axes of a site."""
+    """Writes sensor i: the magnetic field in the axes of a site."""
     R = load9(d.site_xmat, 9 * m.sensor_objid[i])
     store3(d.sensor_now, m.sensor_adr[i], mat_t_mul_vec(R, load3(m.opt_magnetic, 0)))
 
 
 @kernel
 def camprojection(m, d, i):
-    """Sensor i: the pixel at which a camera sees a site."""
+    """Writes sensor i: the pixel coordinates of a site in a camera."""
     a, point = m.sensor_adr[i], load3(d.site_xpos, 3 * m.sensor_objid[i])
     d.sensor_now[a], d.sensor_now[a + 1] = project(m, d, m.sensor_refid[i], point)
 
 
 @kernel
 def jointpos(m, d, i):
-    """Sensor i: coordinate of a slide or hinge."""
+    """Writes sensor i: coordinate of a slide or hinge."""
     d.sensor_now[m.sensor_adr[i]] = d.qpos[m.jnt_qposadr[m.sensor_objid[i]]]
 
 
 @kernel
 def ballquat(m, d, i):
-    """Sensor i: orientation of a ball joint."""
+    """Writes sensor i: orientation of a ball joint."""
     store4(d.sensor_now, m.sensor_adr[i], quat_normalize(load4(d.qpos, m.jnt_qposadr[m.sensor_objid[i]])))
 
 
 @kernel
 def tendonpos(m, d, i):
-    """Sensor i: length of a tendon."""
+    """Writes sensor i: length of a tendon."""
     d.sensor_now[m.sensor_adr[i]] = d.ten_length[m.sensor_objid[i]]
 
 
 @kernel
 def copy_outputs(m, d, i, rows):
-    """Sensor i: the numbers of an actuator's outputs in a field."""
+    """Writes sensor i: the values of an actuator's outputs in a field."""
     a, first = m.sensor_adr[i], m.actuator_outadr[m.sensor_objid[i]]
     for c in range(m.sensor_dim[i]):
         d.sensor_now[a + c] = rows[first + c]
@@ -92,11 +92,11 @@ def copy_outputs(m, d, i, rows):
 
 @kernel
 def actuatorpos(m, d, i):
-    """Sensor i: lengths of an actuator."""
+    """Writes sensor i: lengths of an actuator."""
     copy_outputs(m, d, i, d.actuator_length)
 
 
 @kernel
 def clock(m, d, i):
-    """Sensor i: the time."""
+    """Writes sensor i: the time."""
     d.sensor_now[m.sensor_adr[i]] = d.time[0]

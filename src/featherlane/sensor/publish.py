@@ -1,4 +1,4 @@
-"""From the values of a moment to what a sensor shows: cutoff, period and delay."""
+"""Publishes current sensor values to sensordata: cutoff, period and delay."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import bracket, insert, interpolate
@@ -7,7 +7,7 @@ from featherlane.model.sensor import is_left
 
 @kernel
 def cut_off(m, d, i):
-    """Values of sensor i within its cutoff, on both sides or above; of a contact or a segment as they are."""
+    """Clamps sensor i to its cutoff, on both sides or above; contact and segment values are unchanged."""
     kind, datatype, cutoff = m.sensor_type[i], m.sensor_datatype[i], m.sensor_cutoff[i]
     if not is_left(kind) and datatype in (DATATYPE_REAL, DATATYPE_POSITIVE):
         for a in range(m.sensor_adr[i], m.sensor_adr[i] + m.sensor_dim[i]):
@@ -20,14 +20,14 @@ def cut_off(m, d, i):
 
 @kernel
 def _is_due(m, d, i):
-    """Mask: has a period passed since the last sample of sensor i?  Always, where it has no period."""
+    """Returns the mask of worlds where a period has passed since the last sample of sensor i; all without a period."""
     period, last = m.sensor_interval[2 * i], d.history[m.sensor_historyadr[i]]
     return not_(period > 0.0) | (last + period <= d.time[0])
 
 
 @kernel
 def _show(m, d, i):
-    """sensordata <- the values of sensor i: those of this moment, or out of its history, delayed or until the next."""
+    """Writes sensor i to sensordata: the current values, or those of its history (delayed, or held between samples)."""
     a, n, h, dim = m.sensor_adr[i], m.sensor_history[2 * i], m.sensor_historyadr[i], m.sensor_dim[i]
     delay = m.sensor_delay[i]
     past = (delay > 0.0) | not_(_is_due(m, d, i))
@@ -40,7 +40,7 @@ def _show(m, d, i):
 
 @stage
 def publish(m, d):
-    """sensordata <- the values of this moment, cut off, or of an earlier one.
+    """Writes sensordata from the current values after the cutoff, or from an earlier sample.
 
     Source: MuJoCo's documentation, XML reference, sensor; modeling, Sensors and Delays.
     Reads:  sensor_now (nsensordata,), history, time.   Writes: sensor_now, sensordata (nsensordata,).
@@ -56,9 +56,9 @@ def publish(m, d):
 
 @stage
 def sample_sensors(m, d):
-    """The values of this moment become samples in the histories of sensors, one each step or each period.
+    """Stores the current values as samples in the histories of sensors, one per step or per period.
 
-    Source: MuJoCo mj_advance.  Deviation: under the flag `sensor` nothing is sampled.
+    Source: MuJoCo mj_advance.  Deviation: nothing is sampled if the flag `sensor` disables sensors.
     Reads:  sensor_now, time.   Writes: history.
     """
     for i in range(m.nsensor):

@@ -1,4 +1,4 @@
-"""Rangefinders: one ray along the z axis of a site, or one through each pixel of a camera."""
+"""Rangefinders: one ray along the z axis of a site, or one ray per pixel of a camera."""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.ray import cast
@@ -8,7 +8,7 @@ from featherlane.sensor.camera import pixel_ray
 
 @kernel
 def see_visible_geoms(m, d):
-    """Rays meet all geoms whose colour is not wholly transparent, at any distance."""
+    """Selects all geoms that are not fully transparent, at any distance."""
     n = 0
     for g in range(m.ngeom):
         if m.geom_visible[g]:
@@ -20,14 +20,14 @@ def see_visible_geoms(m, d):
 
 @kernel
 def store_where(d, a, mask, v):
-    """sensor_now[a ..] <- v where the mask holds, else zeros."""
+    """Writes v to sensor_now[a ..] in worlds of the mask, else zeros."""
     for c in range(3):
         d.sensor_now[a + c] = where(mask, v[c], 0.0)
 
 
 @kernel
 def store_ray(d, fields, a, depth):
-    """What the ray has met, field by field from a on; returns where the next ray's numbers begin."""
+    """Writes the result of a ray, field by field from a on; returns the address of the next ray's values."""
     dist, p, v = d.ray.distance[0], load3(d.ray.point, 0), load3(d.ray.direction, 0)
     hit = d.ray.geom[0] >= 0.0
     if fields & RAYDATA_DIST:
@@ -53,7 +53,7 @@ def store_ray(d, fields, a, depth):
 
 @kernel
 def camera_depth(d, i):
-    """How far the point that the ray has met is in front of camera i [m]."""
+    """Returns the depth of the hit point in front of camera i [m]."""
     R = load9(d.cam_xmat, 9 * i)
     point = axpy3(d.ray.distance[0], load3(d.ray.direction, 0), load3(d.ray.point, 0))
     return -dot3(sub3(point, load3(d.cam_xpos, 3 * i)), (R[2], R[5], R[8]))
@@ -61,12 +61,12 @@ def camera_depth(d, i):
 
 @stage
 def rangefinder(m, d, i):
-    """Distances, points and normals where the rays of sensor i meet a surface first; its own body is not seen.
+    """Writes sensor i: distances, points and normals of the first hits of its rays; its own body is excluded.
 
     Source: MuJoCo's documentation, XML reference, sensor/rangefinder.
     Reads:  frames of geoms, of sites, of cameras; geom_visible.
     Writes: sensor_now; ray.*.
-    Cost: O(ngeom) for each ray.
+    Cost: O(ngeom) per ray.
     """
     x, a, fields = m.sensor_objid[i], m.sensor_adr[i], m.sensor_intprm[NSENS * i]
     see_visible_geoms(m, d)

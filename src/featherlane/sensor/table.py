@@ -1,4 +1,4 @@
-"""The sensors that there are: all of MuJoCo's but those of deformable pads and of plugins.
+"""Registers the sensor types: all of MuJoCo's except those of deformable pads and of plugins.
 
 Source: MuJoCo's documentation, XML reference, sensor.
 """
@@ -30,7 +30,7 @@ from featherlane.sensor.touch import touch
 __all__ = ["BUILT_IN", "measure_acceleration", "measure_position", "measure_rows", "measure_velocity"]
 
 BUILT_IN = (
-    # positions: frames, coordinates, lengths, light and fields
+    # positions: frames, coordinates, lengths, camera projection and magnetic field
     Sensor(enums.SENS_FRAMEPOS, POSITION, position.framepos),
     Sensor(enums.SENS_FRAMEXAXIS, POSITION, position.frameaxis),
     Sensor(enums.SENS_FRAMEYAXIS, POSITION, position.frameaxis),

@@ -1,8 +1,8 @@
 """Forces of spatial tendons on the bodies along their paths.
 
-The force of a tendon, of its spring, damper, actuators, rows and armature together, is positive where it pushes the
-ends of its path apart.  Every segment pushes its two bodies along its line, at its ends; where the path goes round
-a geom, the geom's body is pushed where the path touches it and where it leaves.
+The total force of a tendon (spring, damper, actuators, rows and armature) is positive if it pushes the ends of the
+path apart.  Every segment applies a force along its line to the bodies at its two ends.  If the path wraps around
+a geom, forces act on the geom's body at the first and last contact points of the path.
 Source: MuJoCo's change log of 4.0.0 on mj_rnePostConstraint.
 """
 
@@ -17,7 +17,7 @@ from featherlane.dynamics.tendon.wrap import wrap
 # ---- the force of a tendon ------------------------------------------------------------------------------------------
 @kernel
 def row_sign(m, d, i, k):
-    """1 where general row k has the Jacobian of tendon i, -1 where it has the opposite."""
+    """Returns 1 in worlds where general row k has the Jacobian of tendon i, -1 for the opposite Jacobian."""
     o, first, along = d.genrow_dofadr[k], m.ten_J_rowadr[i], zero(d)
     for e in range(m.ten_J_rownnz[i]):
         along = fma(d.genrow_J[o + e], d.ten_J[first + e], along)
@@ -26,7 +26,7 @@ def row_sign(m, d, i, k):
 
 @kernel
 def row_force(m, d, i):
-    """Force of the rows of tendon i: friction loss, limits, equalities."""
+    """Returns the force of the rows of tendon i: friction loss, limits, equalities."""
     force = zero(d)
     for k in range(d.ngenrow[0]):
         kind, x = d.genrow_type[k], d.genrow_id[k]
@@ -43,7 +43,7 @@ def row_force(m, d, i):
 
 @kernel
 def armature_force(m, d, i):
-    """-a (J qacc + (dJ/dt) qvel): what the inertia that goes with the rate of tendon i exerts."""
+    """Returns -a (J qacc + (dJ/dt) qvel): the force of the armature of tendon i."""
     a, rate = tendon_armature(m, i), zero(d)
     if any_(a != 0.0):
         rate = jacobian_rate(m, d, i)
@@ -54,7 +54,7 @@ def armature_force(m, d, i):
 
 @kernel
 def tendon_force(m, d, i):
-    """All that tendon i exerts [N]."""
+    """Returns the total force of tendon i [N]."""
     force = row_force(m, d, i) + armature_force(m, d, i)
     if not (m.opt_disableflags & DISABLE_SPRING):
         force = force + spring_force(m, d, i)
@@ -70,7 +70,7 @@ def tendon_force(m, d, i):
 # ---- along the path -------------------------------------------------------------------------------------------------
 @kernel
 def push(m, d, b, mask, point, force):
-    """A force at a point of body b where the mask holds."""
+    """Adds a force at a point of body b in worlds of the mask."""
     if b > 0:
         old = load6(d.cfrc_ext, 6 * b)
         new = axpy6(1.0, point_wrench(d, force, zeros(d, 3), point, m.body_rootid[b]), old)
@@ -80,7 +80,7 @@ def push(m, d, b, mask, point, force):
 
 @kernel
 def straight(m, d, s, t, mask, force):
-    """The segment between sites s and t."""
+    """Adds the forces of the segment between sites s and t."""
     x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
     u = normalize3(sub3(y, x))[0]
     push(m, d, m.site_bodyid[s], mask, x, scale3(-force, u))
@@ -89,11 +89,11 @@ def straight(m, d, s, t, mask, force):
 
 @kernel
 def around(m, d, k, mask, force):
-    """The way between the sites before and after element k, a geom."""
+    """Adds the forces of the path between the sites before and after element k, a geom."""
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
     bends, p, q, _ = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
-    # where the way is straight, its first and last part are both the whole
+    # without wrapping, the first and the last segment are both the whole straight line
     p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
     q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
     u, v = normalize3(sub3(p, x))[0], normalize3(sub3(y, q))[0]
@@ -105,7 +105,7 @@ def around(m, d, k, mask, force):
 
 @kernel
 def push_path(m, d, i, mask, force):
-    """The bodies along the path of the spatial tendon i."""
+    """Adds the forces on the bodies along the path of the spatial tendon i."""
     scale, k = force, m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:
@@ -124,7 +124,7 @@ def push_path(m, d, i, mask, force):
 
 @kernel
 def tendon_forces(m, d, active):
-    """cfrc_ext += the forces of all spatial tendons, in the active worlds.
+    """Adds the forces of all spatial tendons to cfrc_ext, in the active worlds.
 
     Reads:  ten_*, qacc, actuator_force, genrow_* and genrow_force, cacc of Newton-Euler without joint accelerations.
     """

@@ -1,4 +1,4 @@
-"""Touch: the normal forces of contacts on the body of a site, inside the site or, along the normal, behind it."""
+"""Touch sensors: normal forces of contacts on the site's body, inside the site or, along the normal, behind it."""
 
 from featherlane.prelude import *
 from featherlane.collision.rays.shapes import meet_shape
@@ -7,7 +7,7 @@ from featherlane.dynamics.actuator.adhesion import normal_force
 
 @kernel
 def meets_site(m, d, s, point, direction):
-    """Mask: does a ray meet site s?  From inside, it does."""
+    """Returns the mask of worlds in which a ray hits site s; a ray from inside hits it."""
     R, size = load9(d.site_xmat, 9 * s), load3(m.site_size, 3 * s)
     p, v = mat_t_mul_vec(R, sub3(point, load3(d.site_xpos, 3 * s))), mat_t_mul_vec(R, direction)
     return meet_shape(m.site_type[s], p, v, size)[0]
@@ -15,7 +15,7 @@ def meets_site(m, d, s, point, direction):
 
 @kernel
 def touch(m, d, i):
-    """Sensor i: the sum of normal forces [N] of the contacts whose normal, from the contact point on, meets the site.
+    """Writes sensor i: sum of normal forces [N] of contacts whose normal, from the contact point on, hits the site.
 
     Source: MuJoCo's documentation, XML reference, sensor/touch.
     Reads:  con_*, con_force, site_xpos, site_xmat.   Writes: sensor_now of the active worlds.

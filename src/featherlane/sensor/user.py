@@ -1,11 +1,11 @@
-"""Sensors of the user whose functions are compiled."""
+"""User sensors with compiled functions."""
 
 from featherlane.prelude import *
 
 
 @kernel
 def user_sensor(m, d, i):
-    """sensor_now <- the values of sensor i, if it has a compiled function.   Source: MuJoCo mjcb_sensor."""
+    """Writes sensor i with its compiled function, if it has one.   Source: MuJoCo mjcb_sensor."""
     function = d.user_sensor[i]
     if function != 0:
         call(function, m, d, i)

@@ -1,4 +1,4 @@
-"""Sensors of velocities."""
+"""Velocity sensors."""
 
 from featherlane.prelude import *
 from featherlane.sensor.frame import object_mat, object_pos, object_velocity
@@ -7,7 +7,7 @@ from featherlane.sensor.position import copy_outputs
 
 @kernel
 def frame_velocity(m, d, i):
-    """(angular, linear) velocity of an object, in world axes or as the reference sees it, which may turn itself."""
+    """Returns the (angular, linear) velocity of an object, in world axes or relative to a reference that may rotate."""
     on, x, ref, r = m.sensor_objtype[i], m.sensor_objid[i], m.sensor_reftype[i], m.sensor_refid[i]
     w, v = object_velocity(m, d, on, x)
     if r >= 0:
@@ -19,7 +19,7 @@ def frame_velocity(m, d, i):
 
 @kernel
 def site_velocity(m, d, i):
-    """(angular, linear) velocity of the site of sensor i, in its axes."""
+    """Returns the (angular, linear) velocity of the site of sensor i, in its axes."""
     s = m.sensor_objid[i]
     R, (w, v) = load9(d.site_xmat, 9 * s), object_velocity(m, d, OBJ_SITE, s)
     return mat_t_mul_vec(R, w), mat_t_mul_vec(R, v)
@@ -27,59 +27,59 @@ def site_velocity(m, d, i):
 
 @kernel
 def gyro(m, d, i):
-    """Sensor i: angular velocity of a site, in its axes."""
+    """Writes sensor i: angular velocity of a site, in its axes."""
     store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[0])
 
 
 @kernel
 def velocimeter(m, d, i):
-    """Sensor i: linear velocity of a site, in its axes."""
+    """Writes sensor i: linear velocity of a site, in its axes."""
     store3(d.sensor_now, m.sensor_adr[i], site_velocity(m, d, i)[1])
 
 
 @kernel
 def frameangvel(m, d, i):
-    """Sensor i: angular velocity of an object."""
+    """Writes sensor i: angular velocity of an object."""
     store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[0])
 
 
 @kernel
 def framelinvel(m, d, i):
-    """Sensor i: linear velocity of an object."""
+    """Writes sensor i: linear velocity of an object."""
     store3(d.sensor_now, m.sensor_adr[i], frame_velocity(m, d, i)[1])
 
 
 @kernel
 def subtreelinvel(m, d, i):
-    """Sensor i: linear velocity of the centre of mass of a subtree."""
+    """Writes sensor i: linear velocity of the centre of mass of a subtree."""
     store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_linvel, 3 * m.sensor_objid[i]))
 
 
 @kernel
 def subtreeangmom(m, d, i):
-    """Sensor i: angular momentum of a subtree about its centre of mass."""
+    """Writes sensor i: angular momentum of a subtree about its centre of mass."""
     store3(d.sensor_now, m.sensor_adr[i], load3(d.subtree_angmom, 3 * m.sensor_objid[i]))
 
 
 @kernel
 def jointvel(m, d, i):
-    """Sensor i: velocity of a slide or hinge."""
+    """Writes sensor i: velocity of a slide or hinge."""
     d.sensor_now[m.sensor_adr[i]] = d.qvel[m.jnt_dofadr[m.sensor_objid[i]]]
 
 
 @kernel
 def ballangvel(m, d, i):
-    """Sensor i: angular velocity of a ball joint."""
+    """Writes sensor i: angular velocity of a ball joint."""
     store3(d.sensor_now, m.sensor_adr[i], load3(d.qvel, m.jnt_dofadr[m.sensor_objid[i]]))
 
 
 @kernel
 def tendonvel(m, d, i):
-    """Sensor i: rate of a tendon's length."""
+    """Writes sensor i: rate of a tendon's length."""
     d.sensor_now[m.sensor_adr[i]] = d.ten_velocity[m.sensor_objid[i]]
 
 
 @kernel
 def actuatorvel(m, d, i):
-    """Sensor i: rates of an actuator's lengths."""
+    """Writes sensor i: rates of an actuator's lengths."""
     copy_outputs(m, d, i, d.actuator_velocity)

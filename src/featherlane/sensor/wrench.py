@@ -1,8 +1,8 @@
-"""Accelerations of bodies, the forces that act on them from outside the tree, and the forces between them.
+"""Accelerations of bodies, external forces on them, and the forces between a body and its parent.
 
-External are the forces that the user applies, those of contacts, of equality constraints between bodies, and of
-tendons along their paths.  What then is missing of a body's mass times acceleration comes from its parent, through the
-joint: the forces that a force sensor measures.
+External forces are those of the user, of contacts, of equality constraints between bodies, and of tendons along their
+paths.  The rest of a body's mass times acceleration comes from its parent through the joint; a force sensor
+measures it.
 """
 
 from featherlane.prelude import *
@@ -16,7 +16,7 @@ from featherlane.sensor.tension import tendon_forces
 # ---- external forces ------------------------------------------------------------------------------------------------
 @kernel
 def add_wrench(m, d, b, mask, sign, force, moment, point):
-    """A force at a point and a moment, on body b where the mask holds; the world body feels nothing."""
+    """Adds a force at a point and a moment to body b in worlds of the mask; the world body is skipped."""
     if b > 0:
         old = load6(d.cfrc_ext, 6 * b)
         new = axpy6(sign, point_wrench(d, force, moment, point, m.body_rootid[b]), old)
@@ -26,7 +26,7 @@ def add_wrench(m, d, b, mask, sign, force, moment, point):
 
 @kernel
 def applied_forces(m, d, active):
-    """cfrc_ext <- xfrc_applied, at the bodies' centres of mass."""
+    """Sets cfrc_ext to xfrc_applied, which acts at the bodies' centres of mass."""
     for c in range(6):
         d.cfrc_ext[c] = where(active, 0.0, d.cfrc_ext[c])
     for b in range(1, m.nbody):
@@ -41,7 +41,7 @@ def applied_forces(m, d, active):
 
 @kernel
 def contact_forces(m, d, active):
-    """Contacts push their second body, and the first one back."""
+    """Adds contact forces to the second body, and their opposite to the first."""
     for k in range(d.ncon_slot[0]):
         acts = active & (d.con_present[k] > 0.0) & (d.con_D[k] != 0.0)
         R, f = load9(d.con_frame, 9 * k), load6(d.con_force, 6 * k)
@@ -53,7 +53,7 @@ def contact_forces(m, d, active):
 
 @kernel
 def weld_moment(m, d, e, f):
-    """The moment on the first body of forces f along the turn of a weld, whose rate is scale vec(y turn) / 2.
+    """Returns the moment on the first body of forces f along a weld's rotation error, of rate scale vec(y turn) / 2.
 
     With y = R^T (omega_1 - omega_2) the power f . scale (turn_0 y + y x turn_v) / 2 is
     (omega_1 - omega_2) . R scale (turn_0 f + turn_v x f) / 2.
@@ -65,7 +65,7 @@ def weld_moment(m, d, e, f):
 
 @kernel
 def fastening_forces(m, d, active):
-    """Connects and welds pull their first body, and the second one back, each at its own anchor."""
+    """Adds the forces of connects and welds to the first body, and their opposite to the second, each at its anchor."""
     k = 0
     while k < d.ngenrow[0]:
         size, e = d.genrow_rownum[k], d.genrow_id[k]
@@ -81,7 +81,7 @@ def fastening_forces(m, d, active):
 
 @stage
 def external_forces(m, d):
-    """Forces on bodies that do not come through their joints, in the worlds whose rows stand in the tile.
+    """Computes forces on bodies that do not act through their joints, in the worlds whose rows are in the tile.
 
     Source: MuJoCo mj_rnePostConstraint.
     Reads:  xfrc_applied, con_* and con_force, genrow_* and genrow_force, ten_*, actuator_force, qacc, subtree_com, cacc
@@ -98,7 +98,7 @@ def external_forces(m, d):
 # ---- between bodies -------------------------------------------------------------------------------------------------
 @kernel
 def pass_axis(d, v, at, vel, acc):
-    """Velocity and acceleration beyond dof v, whose axis is carried along at velocity `at`."""
+    """Returns velocity and acceleration beyond dof v, whose axis moves at velocity `at`."""
     S = load6(d.cdof, 6 * v)
     acc = axpy6(d.qacc[v], S, axpy6(d.qvel[v], cross_motion(at, S), acc))
     return axpy6(d.qvel[v], S, vel), acc
@@ -106,7 +106,7 @@ def pass_axis(d, v, at, vel, acc):
 
 @kernel
 def pass_moving_joints(m, d, b, vel, acc):
-    """Acceleration of body b from its parent's: a += S qacc + dS/dt qvel."""
+    """Returns the acceleration of body b from its parent's: a += S qacc + dS/dt qvel."""
     first = m.body_jntadr[b]
     for j in range(first, first + m.body_jntnum[b]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -125,7 +125,7 @@ def pass_moving_joints(m, d, b, vel, acc):
 
 @stage
 def interaction_forces(m, d):
-    """Accelerations of bodies under qacc, and what each body's parent exerts on it.
+    """Computes accelerations of bodies under qacc, and the force of each body's parent on it.
 
     f_i = I_i a_i + v_i x* I_i v_i - f_ext,i + sum over children f_j.
     Source: MuJoCo mj_rnePostConstraint; Featherstone sec. 5.3, table 5.1.
@@ -149,7 +149,7 @@ def interaction_forces(m, d):
 
 @kernel
 def accelerations_of_velocity(m, d):
-    """cacc as Newton-Euler without joint accelerations leaves it, which the inertia of tendons reads."""
+    """Computes cacc by Newton-Euler without joint accelerations, which the armature of tendons reads."""
     store6(d.cacc, 0, world_acceleration(m, d))
     for b in range(1, m.nbody):
         p = m.body_parentid[b]
@@ -159,10 +159,10 @@ def accelerations_of_velocity(m, d):
 
 @stage
 def rne_post_constraint(m, d):
-    """Accelerations of all bodies, forces on them from outside, and forces between each body and its parent.
+    """Computes accelerations of all bodies, external forces on them, and forces between each body and its parent.
 
-    `external_forces`, then `interaction_forces`.  A step does so where a sensor of the model needs it, in a batch
-    where a result is bound.
+    Runs `external_forces`, then `interaction_forces`.  A step runs it if a sensor of the model needs it, a batch also
+    if a result is bound.
     Source: MuJoCo mj_rnePostConstraint.
     Reads:  all that `forward` wrote.
     Writes: cacc (nbody, 6) [rad/s^2, m/s^2], gravity included as acceleration upwards; cfrc_ext, cfrc_int (nbody, 6) [N

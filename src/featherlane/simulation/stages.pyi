@@ -41,9 +41,9 @@ def com_pos(model: Model, data: Data) -> None:
     """
 
 def cameras(model: Model, data: Data) -> None:
-    """Frames of all cameras: fixed to a body, following it in world axes, or looking at another one.
+    """Computes the frames of all cameras: fixed to a body, following it in world axes, or looking at another body.
 
-    `forward` includes it.
+    `forward` includes this stage.
 
     Reads: xpos, xquat, xmat, subtree_com.
     Writes: cam_xpos (ncam, 3) [m], cam_xmat (ncam, 9).
@@ -165,10 +165,10 @@ def com_vel(model: Model, data: Data) -> None:
     """
 
 def subtree_vel(model: Model, data: Data) -> None:
-    """Velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
+    """Computes the velocity of each subtree's centre of mass, and the subtree's angular momentum about it.
 
-    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), gathered from the leaves. A step does so
-    where a sensor of the model needs it, in a batch where a result is bound.
+    L_i = sum over the bodies b below: I_b w_b + (c_b - c_i) x m_b (v_b - v_i), accumulated from the leaves. A step runs
+    this stage if a sensor of the model needs it, a batch also if a result is bound.
 
     Reads: cvel, xipos, xquat, subtree_com.
     Writes: subtree_linvel (nbody, 3) [m/s], subtree_angmom (nbody, 3) [kg m^2/s].
@@ -258,9 +258,9 @@ def energy(model: Model, data: Data) -> None:
     """
 
 def rne_post_constraint(model: Model, data: Data) -> None:
-    """Accelerations of all bodies, forces on them from outside, and forces between each body and its parent.
+    """Computes accelerations of all bodies, external forces on them, and forces between each body and its parent.
 
-    `external_forces`, then `interaction_forces`. A step does so where a sensor of the model needs it, in a batch where
+    Runs `external_forces`, then `interaction_forces`. A step runs it if a sensor of the model needs it, a batch also if
     a result is bound.
 
     Reads: all that `forward` wrote.

@@ -1,5 +1,5 @@
-"""Vectors, quaternions, spatial motions and forces, and inertias, as kernels over values.
+"""Kernels on tuples of values: vectors, quaternions, spatial motions and forces, and inertias.
 
-Vectors are tuples of values.  Quaternions are (w, x, y, z), matrices are nine values by rows, spatial vectors put
-rotation first and refer to world axes at one point (the kinematic tree's centre of mass, where nothing else is said).
+Vectors are tuples.  Quaternions are (w, x, y, z), matrices are nine values by rows.  Spatial vectors put rotation
+first and are in world axes at one point (the kinematic tree's centre of mass, unless stated otherwise).
 """

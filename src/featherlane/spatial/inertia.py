@@ -1,7 +1,7 @@
 """Rigid-body inertias as ten values about one point in world axes: Ixx Iyy Izz Ixy Ixz Iyz, m c, m.
 
-c is the centre of mass seen from the point, and the rotational part is about the point.  Inertias of bodies about one
-point add, value by value: that is what the composite-rigid-body algorithm does.
+c is the centre of mass relative to the point, and the rotational part is about the point.  Inertias about the same
+point add component-wise; the composite-rigid-body algorithm uses this.
 """
 
 from featherlane.lanes import fma, kernel
@@ -9,7 +9,7 @@ from featherlane.lanes import fma, kernel
 
 @kernel
 def inert_mul(I, v):
-    """I v: momentum of the motion v, or force of the acceleration v."""
+    """Returns I v: the momentum of the motion v, or the force of the acceleration v."""
     return (
         fma(I[0], v[0], fma(I[3], v[1], I[4] * v[2])) + fma(I[7], v[5], -(I[8] * v[4])),
         fma(I[3], v[0], fma(I[1], v[1], I[5] * v[2])) + fma(I[8], v[3], -(I[6] * v[5])),
@@ -22,13 +22,13 @@ def inert_mul(I, v):
 
 @kernel
 def inert_add(a, b):
-    """a + b: two bodies as one."""
+    """Returns a + b: the inertia of two bodies joined rigidly."""
     return tuple(a[i] + b[i] for i in range(10))
 
 
 @kernel
 def inert_from_com(moments, R, c, mass):
-    """Principal moments along the columns of R, centre of mass at c: the ten values about the origin of c.
+    """Returns the ten values about the origin of c: principal moments along the columns of R, centre of mass at c.
 
     Source: parallel axis theorem, Featherstone eq. 2.63.
     """

@@ -9,32 +9,32 @@ from featherlane.spatial.vector import cross
 
 @kernel
 def add6(a, b):
-    """a + b."""
+    """Returns a + b."""
     return tuple(a[i] + b[i] for i in range(6))
 
 
 @kernel
 def scale6(s, a):
-    """s a."""
+    """Returns s a."""
     return tuple(s * a[i] for i in range(6))
 
 
 @kernel
 def axpy6(s, a, b):
-    """s a + b."""
+    """Returns s a + b."""
     return tuple(fma(s, a[i], b[i]) for i in range(6))
 
 
 @kernel
 def dot6(a, b):
-    """a . b, the power of a force along a motion."""
-    # one chain: six operations, where two chains of three would take seven
+    """Returns a . b, the power of a force along a motion."""
+    # one chain of six operations; two chains of three would take seven
     return fma(a[0], b[0], fma(a[1], b[1], fma(a[2], b[2], fma(a[3], b[3], fma(a[4], b[4], a[5] * b[5])))))
 
 
 @kernel
 def cross_motion(v, m):
-    """v x m: how the motion m changes when it is carried along with velocity v."""
+    """Returns v x m: the rate of change of the motion m when it moves with velocity v."""
     w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
     a = cross(w, (m[0], m[1], m[2]))
     b = cross(w, (m[3], m[4], m[5]))
@@ -51,7 +51,7 @@ def cross_motion(v, m):
 
 @kernel
 def cross_force(v, f):
-    """v x* f: how the force f changes when it is carried along with velocity v."""
+    """Returns v x* f: the rate of change of the force f when it moves with velocity v."""
     w, u = (v[0], v[1], v[2]), (v[3], v[4], v[5])
     a = cross(w, (f[0], f[1], f[2]))
     b = cross(w, (f[3], f[4], f[5]))

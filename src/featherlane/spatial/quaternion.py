@@ -12,7 +12,7 @@ NEAR_UNIT = 1e-9  # distance of a squared length from 1
 
 @kernel
 def rotate(q, v):
-    """q v q*: v turned by q."""
+    """Returns q v q*: v rotated by q."""
     u = (q[1], q[2], q[3])
     t = cross(u, v)
     t = (fma(q[0], v[0], t[0]), fma(q[0], v[1], t[1]), fma(q[0], v[2], t[2]))
@@ -22,7 +22,7 @@ def rotate(q, v):
 
 @kernel
 def quat_mul(a, b):
-    """a b: first b, then a."""
+    """Returns a b: rotation b, then a."""
     return (
         fma(a[0], b[0], -fma(a[1], b[1], fma(a[2], b[2], a[3] * b[3]))),
         fma(a[0], b[1], fma(a[1], b[0], fma(a[2], b[3], -(a[3] * b[2])))),
@@ -33,13 +33,13 @@ def quat_mul(a, b):
 
 @kernel
 def quat_conj(q):
-    """q*: the inverse rotation."""
+    """Returns q*: the inverse rotation."""
     return q[0], -q[1], -q[2], -q[3]
 
 
 @kernel
 def quat_normalize(q):
-    """q of unit length; a quaternion of no length becomes the identity, as in MuJoCo."""
+    """Returns q scaled to unit length; a quaternion of length 0 becomes the identity, as in MuJoCo."""
     n = sqrt(fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3]))))
     short = n < MINVAL
     s = 1.0 / fmax(n, MINVAL)
@@ -48,9 +48,9 @@ def quat_normalize(q):
 
 @kernel
 def quat_renormalize(q):
-    """`quat_normalize` for a product of unit quaternions: next to length 1 by the first term of a series.
+    """Normalises a product of unit quaternions as `quat_normalize`; near length 1 by the first term of a series.
 
-    The next term is below 1e-18 there.  A square root and a division less: 0.15 us in a tile of humanoids.
+    The next term is below 1e-18 there.  This saves a square root and a division: 0.15 us in a tile of humanoids.
     """
     n = fma(q[0], q[0], fma(q[1], q[1], fma(q[2], q[2], q[3] * q[3])))
     s = fma(-0.5, n, 1.5)
@@ -64,7 +64,7 @@ def quat_renormalize(q):
 
 @kernel
 def quat_to_mat(q):
-    """Rotation matrix by rows.
+    """Returns the rotation matrix by rows.
 
     The diagonal is w^2 + x^2 - y^2 - z^2 and so on, which scales with |q|^2 like every other entry.
     """
@@ -86,21 +86,21 @@ def quat_to_mat(q):
 
 @kernel
 def quat_z_axis(q):
-    """Third column of `quat_to_mat`."""
+    """Returns the third column of `quat_to_mat`."""
     w, x, y, z = q
     return 2.0 * fma(x, z, w * y), 2.0 * fma(y, z, -(w * x)), (w * w + z * z) - (x * x + y * y)
 
 
 @kernel
 def axis_angle_quat(axis, angle):
-    """Rotation by an angle [rad] about a unit axis."""
+    """Returns the rotation by an angle [rad] about a unit axis."""
     s, c = sincos(0.5 * angle)
     return c, s * axis[0], s * axis[1], s * axis[2]
 
 
 @kernel
 def rotation_vector_quat(r):
-    """exp: rotation by |r| rad about r."""
+    """Returns exp: the rotation by |r| rad about r."""
     n = norm3(r)
     s, c = sincos(0.5 * n)
     k = where(n < MINVAL, 0.5, s / fmax(n, MINVAL))
@@ -109,13 +109,13 @@ def rotation_vector_quat(r):
 
 @kernel
 def quat_integrate(q, w, h):
-    """q after turning with the local angular velocity w [rad/s] for h seconds, normalised."""
+    """Returns q after h seconds of rotation at the local angular velocity w [rad/s], normalised."""
     return quat_normalize(quat_mul(q, rotation_vector_quat((h * w[0], h * w[1], h * w[2]))))
 
 
 @kernel
 def quat_integrate_linear(q, w, h):
-    """q + h/2 q (0, w), normalised: `quat_integrate` to the first order, about the same axis by 2 atan(h |w| / 2)."""
+    """Returns q + h/2 q (0, w), normalised: `quat_integrate` to first order, same axis, angle 2 atan(h |w| / 2)."""
     u, s = (q[1], q[2], q[3]), 0.5 * h
     p = axpy3(q[0], w, cross(u, w))
     return quat_normalize((fma(-s, dot3(u, w), q[0]), fma(s, p[0], q[1]), fma(s, p[1], q[2]), fma(s, p[2], q[3])))
@@ -123,7 +123,7 @@ def quat_integrate_linear(q, w, h):
 
 @kernel
 def quat_log(q):
-    """Rotation vector [rad] of a unit quaternion, the shorter way round: |result| <= pi."""
+    """Returns the rotation vector [rad] of a unit quaternion, the shorter rotation: |result| <= pi."""
     sine = norm3((q[1], q[2], q[3]))
     angle = 2.0 * atan2(sine, q[0])
     angle = where(angle > PI, angle - 2.0 * PI, angle)
@@ -133,5 +133,5 @@ def quat_log(q):
 
 @kernel
 def quat_sub(a, b):
-    """The local rotation vector [rad] that takes b to a: a = b exp(result)."""
+    """Returns the local rotation vector [rad] from b to a: a = b exp(result)."""
     return quat_log(quat_mul(quat_conj(b), a))

@@ -1,7 +1,7 @@
-"""Rotations of many bodies in NumPy arrays: unit quaternions (..., 4) as (w, x, y, z), vectors (..., 3).
+"""Rotates many bodies in NumPy arrays: unit quaternions (..., 4) as (w, x, y, z), vectors (..., 3).
 
 Conventions are those of the kernels in `spatial/quaternion.py`: Hamilton's product, v_world = q v_local q*.
-All functions broadcast leading axes.
+All functions broadcast over leading axes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def to_world(q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def to_body(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Returns vectors of the world's frame in the body's frame, R^T v."""
+    """Returns vectors v, given in world axes, in the body's axes: R^T v."""
     return to_world(conjugate(q), v)
 
 
@@ -73,7 +73,7 @@ def exp(r: np.ndarray) -> np.ndarray:
 
 
 def log(q: np.ndarray) -> np.ndarray:
-    """Returns the rotation vectors, of a length of at most pi."""
+    """Returns the rotation vectors, with a length of at most pi."""
     sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
     angle = 2.0 * np.arctan2(sine, q[..., :1])
     angle = np.where(angle > np.pi, angle - 2.0 * np.pi, angle)
@@ -91,7 +91,7 @@ def from_z(axis: np.ndarray) -> np.ndarray:
     axis = np.asarray(axis, float)
     length = np.linalg.norm(axis, axis=-1, keepdims=True)
     x, y, z = np.moveaxis(np.where(length > 0, axis, (0.0, 0.0, 1.0)) / np.where(length > 0, length, 1.0), -1, 0)
-    # half way between z and the axis; opposite to z any axis across will do
+    # bisector of z and the axis; for an axis opposite to z, any perpendicular axis is valid
     back = z < -1 + 1e-12
     q = np.stack((np.where(back, 0.0, 1 + z), np.where(back, 1.0, -y), np.where(back, 0.0, x), np.zeros_like(z)), -1)
     return q / np.linalg.norm(q, axis=-1, keepdims=True)
@@ -105,6 +105,6 @@ def heading(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def down(q: np.ndarray) -> np.ndarray:
-    """Returns the direction of gravity in the body's frame, minus the last row of R: (0, 0, -1) if it is upright."""
+    """Returns the direction of gravity in the body's frame, minus the last row of R: (0, 0, -1) if upright."""
     w, x, y, z = _parts(q)
     return _stacked(2.0 * (w * y - x * z), -2.0 * (y * z + w * x), 2.0 * (x * x + y * y) - 1.0)

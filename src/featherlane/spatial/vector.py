@@ -1,6 +1,6 @@
-"""Vectors of three values, matrices of nine, and how rows of a record become such tuples and back.
+"""Vectors of three values, matrices of nine, and loads and stores of such tuples from and to rows of a record.
 
-Sums of products are fused, always from the last term to the first: the order is part of the result's bits.
+Sums of products are fused, always from the last term to the first: the result depends on this order bitwise.
 """
 
 from featherlane.lanes import fma, fmax, kernel, sqrt, unrolled, where, zero
@@ -13,43 +13,43 @@ MINVAL = 1e-15  # a length below this has no direction
 
 @kernel
 def load2(a, i):
-    """Two elements from i on."""
+    """Returns two elements from i on."""
     return tuple(a[i + k] for k in range(2))
 
 
 @kernel
 def load3(a, i):
-    """Three elements from i on."""
+    """Returns three elements from i on."""
     return tuple(a[i + k] for k in range(3))
 
 
 @kernel
 def load4(a, i):
-    """Four elements from i on."""
+    """Returns four elements from i on."""
     return tuple(a[i + k] for k in range(4))
 
 
 @kernel
 def load5(a, i):
-    """Five elements from i on."""
+    """Returns five elements from i on."""
     return tuple(a[i + k] for k in range(5))
 
 
 @kernel
 def load6(a, i):
-    """Six elements from i on."""
+    """Returns six elements from i on."""
     return tuple(a[i + k] for k in range(6))
 
 
 @kernel
 def load9(a, i):
-    """Nine elements from i on."""
+    """Returns nine elements from i on."""
     return tuple(a[i + k] for k in range(9))
 
 
 @kernel
 def load10(a, i):
-    """Ten elements from i on."""
+    """Returns ten elements from i on."""
     return tuple(a[i + k] for k in range(10))
 
 
@@ -99,43 +99,43 @@ def zeros(d, n):
 
 @kernel
 def add3(a, b):
-    """a + b."""
+    """Returns a + b."""
     return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
 @kernel
 def sub3(a, b):
-    """a - b."""
+    """Returns a - b."""
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
 @kernel
 def scale3(s, a):
-    """s a."""
+    """Returns s a."""
     return s * a[0], s * a[1], s * a[2]
 
 
 @kernel
 def axpy3(s, a, b):
-    """s a + b."""
+    """Returns s a + b."""
     return fma(s, a[0], b[0]), fma(s, a[1], b[1]), fma(s, a[2], b[2])
 
 
 @kernel
 def dot3(a, b):
-    """a . b."""
+    """Returns a . b."""
     return fma(a[0], b[0], fma(a[1], b[1], a[2] * b[2]))
 
 
 @kernel
 def plain_dot3(a, b):
-    """a . b unfused, from the first term to the last: rounded as MuJoCo does, where a tie is to go as it goes there."""
+    """Returns a . b unfused, from the first term to the last: rounded as in MuJoCo, so that ties break the same."""
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
 @kernel
 def cross(a, b):
-    """a x b."""
+    """Returns a x b."""
     return (
         fma(a[1], b[2], -(a[2] * b[1])),
         fma(a[2], b[0], -(a[0] * b[2])),
@@ -145,19 +145,19 @@ def cross(a, b):
 
 @kernel
 def plain_cross(a, b):
-    """a x b unfused, as plain_dot3."""
+    """Returns a x b unfused, as plain_dot3."""
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
 @kernel
 def norm3(a):
-    """Euclidean length."""
+    """Returns the Euclidean length."""
     return sqrt(dot3(a, a))
 
 
 @kernel
 def normalize3(v):
-    """(unit vector, length); a vector without a direction becomes (1, 0, 0), as in MuJoCo."""
+    """Returns (unit vector, length); a vector shorter than MINVAL becomes (1, 0, 0), as in MuJoCo."""
     n = norm3(v)
     short = n < MINVAL
     s = 1.0 / fmax(n, MINVAL)
@@ -169,25 +169,25 @@ def normalize3(v):
 
 @kernel
 def mat_mul_vec(R, v):
-    """R v."""
+    """Returns R v."""
     return tuple(fma(R[i], v[0], fma(R[i + 1], v[1], R[i + 2] * v[2])) for i in (0, 3, 6))
 
 
 @kernel
 def mat_t_mul_vec(R, v):
-    """R^T v."""
+    """Returns R^T v."""
     return tuple(fma(R[i], v[0], fma(R[i + 3], v[1], R[i + 6] * v[2])) for i in range(3))
 
 
 @kernel
 def mat_mul(R, S):
-    """R S."""
+    """Returns R S."""
     return tuple(fma(R[r], S[c], fma(R[r + 1], S[c + 3], R[r + 2] * S[c + 6])) for r in (0, 3, 6) for c in range(3))
 
 
 @kernel
 def mat_inverse(A):
-    """(inverse, mask of worlds where it exists) of a 3 x 3 matrix, by cofactors: no pivot can vanish."""
+    """Returns (inverse, mask of worlds in which it exists) of a 3 x 3 matrix, by cofactors, without pivots."""
     c0 = fma(A[4], A[8], -(A[5] * A[7]))
     c1 = fma(A[5], A[6], -(A[3] * A[8]))
     c2 = fma(A[3], A[7], -(A[4] * A[6]))
@@ -209,5 +209,5 @@ def mat_inverse(A):
 
 @kernel
 def select3(mask, a, b):
-    """a where the mask holds, else b."""
+    """Returns a in worlds of the mask, else b."""
     return tuple(where(mask, a[i], b[i]) for i in range(3))
