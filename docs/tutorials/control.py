@@ -108,8 +108,8 @@ axes.legend()
 # ## Linear-quadratic regulator
 #
 # Near an equilibrium, $x' = A x + B u$ for small $x$ and $u$. `fl.linearize` with `method="finite_difference"` computes
-# $A$ and $B$ by finite differences of whole steps; $x$ consists of the position (per DoF), the velocity and the activations. The gains that
-# minimize $\sum x^T Q x + u^T R u$ follow from the Riccati equation
+# $A$ and $B$ by finite differences of whole steps; $x$ consists of the position (per DoF), the velocity and the
+# activations. The gains that minimize $\sum x^T Q x + u^T R u$ follow from the Riccati equation
 #
 # $$ P = Q + A^T P (A - B K), \qquad K = (R + B^T P B)^{-1} B^T P A. $$
 

@@ -124,12 +124,12 @@ def factor_m(model: Model, data: Data) -> None:
     """
 
 def forward_velocity(model: Model, data: Data) -> None:
-    """What depends on position and velocity: velocities of bodies, bias and passive forces.
+    """Computes what depends on position and velocity: velocities of bodies, bias and passive forces.
 
     Reads: qpos, qvel, qfrc_adhesion, and what `forward_position` wrote.
     Writes: cvel (nbody, 6) [rad/s, m/s], qfrc_bias (nv,) [N, N m], ten_velocity (ntendon,) [m/s]; what `passive`
-        writes; cdof_dot (nv, 6) [1/s, m/s] where all is asked for, as in a data; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc
-        (nbody, 6) [N m, N] for itself.
+        writes; cdof_dot (nv, 6) [1/s, m/s] if every field is computed, as for one world; cacc (nbody, 6) [rad/s^2,
+        m/s^2], cfrc (nbody, 6) [N m, N] for itself.
     Source: MuJoCo mj_fwdVelocity (actuator velocities are written by `actuation`).
 
     Args:
@@ -366,14 +366,14 @@ def smooth_vel(model: Model, data: Data) -> None:
     """
 
 def forward_constraint(model: Model, data: Data) -> None:
-    """Contacts, rows and the acceleration under them.
+    """Computes contacts, rows and the constrained acceleration.
 
-    `collision`, `make_constraint`, `solve_constraint`, and what sensors see of contacts and limits. A tile whose slots
-    do not fit is solved in parts.
+    Runs `collision`, `make_constraint`, `solve_constraint` and the sensors that read contacts and limits. If the
+    contact slots of a tile overflow, it is solved in parts.
 
     Reads: what `forward_position`, `forward_velocity`, `actuation` and `smooth_acceleration` wrote; qacc_warmstart.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m]; what `collision`, `make_constraint`,
-        `solve_constraint` and `sensor_rows` write; where trees may sleep what `islands` does; con_fresh.
+        `solve_constraint` and `sensor_rows` write; if trees may sleep, what `islands` does; con_fresh.
     Source: MuJoCo mj_fwdConstraint, with collisions.
 
     Args:
@@ -387,13 +387,13 @@ def forward_constraint(model: Model, data: Data) -> None:
     """
 
 def make_constraint(model: Model, data: Data) -> None:
-    """The rows of the constraints: equalities, friction loss, limits, contacts.
+    """Computes the constraint rows: equalities, friction loss, limits, contacts.
 
-    `data.nefc` counts them, `data.efc_J`, `data.efc_D`, ... show them in MuJoCo's order. Under the integrator discrete
-    they are taken in its metric.
+    `data.nefc` is their number, and `data.efc_J`, `data.efc_D`, ... return them in MuJoCo's order. With the integrator
+    `discrete` they are computed in its metric.
 
     Reads: qpos, qvel, eq_active, what `forward_position` and `com_vel` wrote, the contacts of `collision`.
-    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one dof; ngenrow, genrow_* (ngenrowmax,): all others but those of
+    Writes: ndofrow, dofrow_* (ndofrowmax,): rows of one DoF; ngenrow, genrow_* (ngenrowmax,): all other rows except
         contacts; con_D, con_Dt, con_slip, con_damping, con_frictiondamping, con_stiffpos (nconmax,); dof_touched.
     Source: MuJoCo mj_makeConstraint, mj_referenceConstraint; chapter Computation, sec. "Constraint model".
 
@@ -408,17 +408,17 @@ def make_constraint(model: Model, data: Data) -> None:
     """
 
 def solve(model: Model, data: Data) -> None:
-    """The acceleration under the rows, by the solver that the options name.
+    """Computes the constrained acceleration with the solver that the options select.
 
-    Under the contact model convex Newton's method, CG or PGS (`opt.solver`), and the pass against slip where it is on;
-    under lcp Dantzig's method, PGS or APGD (`opt.lcp_solver`). Under the integrator discrete in its metric.
+    The contact model convex uses Newton's method, CG or PGS (`opt.solver`), and the no-slip solver if it is enabled.
+    The contact model lcp uses Dantzig's method, PGS or APGD (`opt.lcp_solver`). With the integrator `discrete` the
+    problem is solved in its metric.
 
     Reads: qacc_smooth, qfrc_smooth, qacc_warmstart, M and its factor, cvel, the rows of `make_constraint`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
         solver_niter; solver_residual, the norm of the scaled gradient, or of the LCP's complementarity, at the end;
-        solver_gap; warning (5,) (not converged); stat_* where each iteration is recorded.
-    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver". Open Dynamics Engine, for the contact model
-        lcp.
+        solver_gap; warning (5,) (not converged); stat_* if each iteration is recorded.
+    Source: MuJoCo mj_fwdConstraint; chapter Computation, sec. "Solver". Open Dynamics Engine, for the model lcp.
 
     Args:
         model: the model.
