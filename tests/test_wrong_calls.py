@@ -161,6 +161,8 @@ def test_every_refusal_is_a_featherlane_error_and_pythons(name):
 # builtin errors that no caller sees: they are caught where they are raised for, or stop the interpreter
 INTERNAL = {
     ("cli/output.py", "BrokenPipeError"),
+    ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
+    ("integrations/mujoco_rollout.py", "ValueError"),
     ("model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),

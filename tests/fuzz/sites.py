@@ -230,7 +230,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "count": lambda w: [1, 1, 1],
 }
 WORLDS = ("Data", "Batch", "MixedBatch")
-FREE = {"edit", "function", "rng", "activation", "gain", "bias"}
+FREE = {"edit", "function", "rng", "activation", "gain", "bias", "method"}
 # what an argument is called in errors
 WORDS = {
     "model": ("MjModel",),
@@ -314,6 +314,8 @@ def _site(name: str, item, owner=None) -> Site:
     ]
     valid = {n: ARGUMENTS[n] for n in names if n != "self" and (n in ARGUMENTS or n not in FREE)}
     label = name.rpartition(".")[2]
+    if label in ("linearize", "inverse_derivatives"):
+        valid["method"] = lambda w: "finite_difference"
     if label in ("linearize", "rollout_gradient"):  # names of fields; elsewhere parameters are numbers
         valid["parameters"] = lambda w: ("geom_friction", "body_mass[hand]")
     if "key" in valid and label in ARGUMENTS:

@@ -35,7 +35,7 @@ JOINTS = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffi
 
 def close(found, data, model, tolerance) -> None:
     """A and B against Richardson's extrapolation of differences of steps, which is none of the theorem's."""
-    coarse, fine = (fl.linearize(model, data, eps=eps, method="finite_difference") for eps in (2e-6, 1e-6))
+    coarse, fine = (fl.linearize(model, data, eps=eps, method="finite_difference")[:2] for eps in (2e-6, 1e-6))
     for ours, one, half in zip(found[:2], coarse, fine, strict=True):
         assert relative(ours, (4.0 * half - one) / 3.0) < tolerance
 

@@ -55,7 +55,7 @@ def error(found, model, data) -> float:
     """A and B against Richardson's extrapolation of differences of steps, the best of three lengths."""
     best = np.inf
     for eps in SHORT:
-        coarse, fine = (fl.linearize(model, data, eps=e, method="finite_difference") for e in (2 * eps, eps))
+        coarse, fine = (fl.linearize(model, data, eps=e, method="finite_difference")[:2] for e in (2 * eps, eps))
         pairs = zip(found[:2], coarse, fine, strict=True)
         best = min(best, max(relative(ours, (4.0 * half - one) / 3.0) for ours, one, half in pairs))
     return best

@@ -196,7 +196,7 @@ def test_dry_friction_can_be_left_out(batched):
         assert np.abs(free.A - A).max() < LINEAR and np.abs(free.B - B).max() < LINEAR
     assert model.opt.disableflags == flags and model.revision == revision
     model.opt.disableflags = "frictionloss"
-    for one, another in zip(fl.linearize(model, world, method="finite_difference"), free, strict=True):
+    for one, another in zip(fl.linearize(model, world, method="finite_difference")[:2], free[:2], strict=True):
         assert one.tobytes() == another.tobytes()
 
 
@@ -263,13 +263,13 @@ def test_a_call_sees_the_model_and_the_state_as_they_are():
     other = fl.Data(fresh)
     other.ctrl = 1.0
     assert np.abs(found.A - A).max() > 0.005
-    for one, another in zip(found, fl.linearize(fresh, other, method="finite_difference"), strict=True):
+    for one, another in zip(found[:2], fl.linearize(fresh, other, method="finite_difference")[:2], strict=True):
         assert one.tobytes() == another.tobytes()
     model.opt.integrator, data.ctrl = "implicit", 0.0
     fresh.opt.integrator, other.ctrl = "implicit", 0.0
     for one, another in zip(
-        fl.linearize(model, data, method="finite_difference"),
-        fl.linearize(fresh, other, method="finite_difference"),
+        fl.linearize(model, data, method="finite_difference")[:2],
+        fl.linearize(fresh, other, method="finite_difference")[:2],
         strict=True,
     ):
         assert one.tobytes() == another.tobytes()
