@@ -5,7 +5,7 @@ A mark declares which groups of kinds a test compares, and in which models:
     @pytest.mark.covers("activation, gain, bias", lambda: [scene(name) for name in BRANCHES])
 
 The kinds are read from the compiled models.  `python docs/features.py` writes the table, and raises an error for a kind
-of MuJoCo's that has no test and is not refused.
+of MuJoCo's that is supported but has no test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Derivatives of inverse dynamics against differences of it, with contacts and everything that has no formula."""
+"""Derivatives of inverse dynamics against differences, with contacts and all forces without formulas."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from scenes.states import kicked
 from sensitivity.test_derivative_rest import REST, pushed
 from sensitivity.test_transition import carts, relative
 
-EXACT = 1e-6  # of the largest entry: what differences of forces with contacts leave
+EXACT = 1e-6  # of the largest entry: error of differences of forces with contacts
 SMOOTH = 1e-7
 
 
 def close(model, data, tolerance, actuation=False):
-    """All three against Richardson's extrapolation."""
+    """Compares all three with Richardson extrapolation."""
     found = fl.inverse_derivatives(model, data, actuation)
     coarse, fine = (fl.inverse_fd(model, data, eps, actuation=actuation) for eps in (2e-6, 1e-6))
     for ours, one, half in zip(found, coarse, fine, strict=True):
@@ -43,7 +43,7 @@ def test_all_kinds_of_forces(actuation, rng):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm"])
 def test_contacts(name, cone):
-    """At the acceleration of forward dynamics: DfDa is the Hessian there, the inverse of how forces accelerate."""
+    """At forward dynamics' acceleration DfDa equals the Hessian, the inverse of the acceleration's derivative."""
     model = fl.load(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     data = fl.Data(model)
@@ -52,7 +52,7 @@ def test_contacts(name, cone):
         fl.step(model, data, 10)
         fl.forward(model, data)
         forward = fl.acceleration_derivatives(model, data)
-        # differences reach farther than what derivatives call near: none of them may meet a contact that begins
+        # differences reach farther than the derivatives' margin: none of them may meet a new contact
         meets = relative(*(fl.inverse_fd(model, data, eps, actuation=True).DfDq for eps in (2e-6, 1e-6))) > 1e-3
         if forward.switching > 1e-2 and not meets and (data.ncon or name == "arm"):
             break
