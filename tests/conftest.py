@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config) -> int:
-    """One process per core, at most 8 and at most one per named file; none for a single file, which starts sooner."""
+    """Returns one process per core, at most 8 and at most one per named file; a single file starts sooner without."""
     named = {name.partition("::")[0] for name in config.args}
     most = min(cores(), 8)
     count = most if any(Path(name).is_dir() for name in named) else min(most, len(named))
@@ -56,7 +56,7 @@ def pytest_xdist_auto_num_workers(config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file runs in one process, which loads its models and kernels once; so does a folder of ONE_PROCESS."""
+    """Runs a file in one process, which loads its models and kernels once; likewise a folder of ONE_PROCESS."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):

@@ -39,7 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scene:
-    """Something to compute, in each precision.
+    """Describes a computation, in each precision.
 
     Attributes:
         compute: function of the precision.

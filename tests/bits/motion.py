@@ -150,7 +150,7 @@ def kept_fields(model: fl.Model) -> tuple[str, ...]:
 
 
 class World:
-    """One world of a batch with live fields, with the interface of `fl.Data` for a user callback."""
+    """Presents one world of a batch, with live fields, like an `fl.Data` to a user callback."""
 
     def __init__(self, batch: fl.Batch, w: int):
         object.__setattr__(self, "_of", SimpleNamespace(batch=batch, w=w))

@@ -180,7 +180,7 @@ def test_height_field_edits_are_seen_at_once():
 
 # ---- against MuJoCo -------------------------------------------------------------------------------------
 def rays(rng, n, data):
-    """Random rays; a third start inside a geom, a third point at one."""
+    """Returns random rays; a third start inside a geom, a third point at one."""
     point, direction = 2 * rng.standard_normal((n, 3)), rng.standard_normal((n, 3))
     centre = data.geom_xpos[rng.integers(len(data.geom_xpos), size=n)]
     kind = rng.integers(3, size=n)[:, None]

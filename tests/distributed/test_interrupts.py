@@ -36,7 +36,7 @@ class Reference(list):
 
 
 class Worlds:
-    """Worlds of a worker; `alive` and `do` are those of an actor."""
+    """Holds worlds of a worker; `alive` and `do` are those of an actor."""
 
     def __init__(self):
         self.alive, self.do, self.rows, self.fields = True, self, {}, {}

@@ -10,7 +10,7 @@ from featherlane.distributed.restarts import MOST, WINDOW, Restarts
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A list with the time, which a test sets."""
+    """Replaces the clock: a list with the time, which a test sets."""
     now = [0.0]
     monkeypatch.setattr(restarts.time, "monotonic", lambda: now[0])
     return now

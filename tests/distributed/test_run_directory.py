@@ -43,7 +43,7 @@ def same(a, b):
 
 
 def stop_after(samples):
-    """A progress callback that interrupts after so many samples."""
+    """Returns a progress callback that interrupts after so many samples."""
 
     def progress(done, total):
         if done >= samples:

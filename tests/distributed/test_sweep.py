@@ -274,7 +274,7 @@ def test_what_is_surely_held_is_held_by_every_sample(model, field, apply, dtype,
 
 
 def source_with(source, factor, apply):
-    """The same kind of values, larger, with a different `apply`."""
+    """Returns the same kind of values, larger, with a different `apply`."""
     given = [source.listed] if source.kind in ("grid", "choice") else list(source.options)
     if source.kind == "log_uniform":
         given = list(np.exp(given))

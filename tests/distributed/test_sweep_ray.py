@@ -27,7 +27,7 @@ REDUCE = {"angle": "final qpos[0]", "fastest": "peak qvel"}
 
 @pytest.fixture(scope="module", autouse=True)
 def running(cluster):
-    """The Ray of this folder, which `nodes=2` uses."""
+    """Starts the Ray of this folder, which `nodes=2` uses."""
 
 
 @pytest.fixture(scope="module")

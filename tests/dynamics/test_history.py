@@ -32,7 +32,7 @@ def _insert_given(m, d):
 
 @stage
 def _read_given(m, d, order):
-    """ctrl[2], ctrl[3] <- the values at time ctrl[0]."""
+    """Reads ctrl[2], ctrl[3] <- the values at time ctrl[0]."""
     a, n = m.actuator_historyadr[2], m.actuator_history[4]
     at = bracket(d, a, n, d.ctrl[0])
     d.ctrl[2] = interpolate(d, a, n, 2, 0, d.ctrl[0], at, order)

@@ -22,7 +22,7 @@ LAW = 1e-14  # times the condition number
 
 
 def views(*arrays):
-    """The arrays that uncompiled kernels read and write."""
+    """Holds the arrays that uncompiled kernels read and write."""
     return [Rows(a, "") for a in arrays]
 
 
@@ -37,7 +37,7 @@ def pattern(name):
 
 
 def factor_by_rows(n, adr, nnz, col, A, inverse, x):
-    """A = L^T D L in place, inverse = 1 / D and x <- A^-1 x, as in the book: row after row from the last one on."""
+    """Computes A = L^T D L in place, inverse = 1 / D and x <- A^-1 x, as in the book: rows from the last one on."""
     for k in range(n - 1, -1, -1):
         a, above = adr[k], nnz[k] - 1
         inverse[k] = 1.0 / A[a + above]

@@ -22,7 +22,7 @@ def upright(m, d, i):
 
 
 class Pole(Task):
-    """A pole on a cart, observed by a kernel and by NumPy."""
+    """Balances a pole on a cart, observed by a kernel and by NumPy."""
 
     model = "cartpole"
     kernels = {"upright": (upright, 3)}  # noqa: RUF012

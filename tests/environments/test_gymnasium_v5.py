@@ -18,7 +18,7 @@ N = 3
 NAMES = [task.name for task in environments.gymnasium_v5.TASKS]
 SAME = 1e-9  # relative; the solvers of both sides converge to the minimum
 ROUNDED = {"Humanoid-v5", "HumanoidStandup-v5"}  # initial observations include inertias
-FIRST = 1e-14  # of later ones
+FIRST = 1e-14  # of initial observations
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*bound precision.*:UserWarning")
 
 
@@ -148,7 +148,7 @@ def test_episodes_end_and_start_as_in_gymnasiums_vector(name, mode):
         *given, infos = env.step(action)
         *expected, expected_infos = theirs.step(action)
         for one, other in zip(given, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)  # chaotic: no comparison after their resets
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)  # chaotic: worlds are not synchronized
             assert one.dtype == other.dtype
         assert sorted(infos) == sorted(expected_infos)
         assert sorted(infos.get("final_info", {})) == sorted(expected_infos.get("final_info", {}))

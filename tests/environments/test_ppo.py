@@ -107,7 +107,7 @@ def test_the_same_runs_on_gymnasiums_environments(tmp_path):
 
 
 class Counting(gym.vector.VectorEnv):
-    """Worlds that observe their step count; the first terminates at three, the second is truncated at five."""
+    """Counts steps as the observation; the first world terminates at three, the second is truncated at five."""
 
     metadata = {"autoreset_mode": gym.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
     single_observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
@@ -156,7 +156,7 @@ def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
 
 
 def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
-    """What a minibatch loses, as the papers write it, for autograd."""
+    """Returns the loss of a minibatch as the papers define it, for autograd."""
     s, agent, linear = run.settings, run.agent, torch.nn.functional.linear
 
     def output(network, x):
@@ -198,7 +198,7 @@ def test_gradients_are_autograds(ppo, monkeypatch, apart):
 
 
 def test_the_rate_follows_the_divergence(ppo, monkeypatch):
-    """Half as great is too little, twice as great too much; what lies between leaves the rate as it is."""
+    """Below half of the target the rate increases, above twice the target it decreases; in between it stays."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(num_envs=2, kl=0.01, learning_rate=1e-3))
     rate = lambda: run.optimizer.param_groups[0]["lr"]  # noqa: E731
@@ -208,7 +208,7 @@ def test_the_rate_follows_the_divergence(ppo, monkeypatch):
 
 
 def test_a_run_starts_from_the_policy_of_another_that_saw_less(ppo, tmp_path):
-    """What is seen more has no weight yet: both do the same."""
+    """Additional observations have zero weight: both policies act the same."""
     flat, rough = ("Quadruped-v0", "QuadrupedRough-v0")
     settings = {"num_envs": 4, "rollout": 8, "minibatch": 16, "options": '{"dtype": "float32", "nthread": 1}'}
     first = ppo.Run(ppo.Settings(task=flat, **settings))

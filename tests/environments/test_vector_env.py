@@ -324,7 +324,7 @@ def test_what_is_written_into_elapsed_counts_towards_the_limit():
 
 
 class Swinging(Task):
-    """A pole on a cart with a random initial state; the observation is the positions of its parts."""
+    """Starts a pole on a cart at random; the observation is the positions of its parts."""
 
     model, fields, max_episode_steps = "cartpole", ("xpos",), 2
 

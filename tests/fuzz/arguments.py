@@ -49,7 +49,7 @@ KINDS = (fl.FeatherlaneError, MemoryError)
 
 # ---- a call ----------------------------------------------------------------------------------------------------------
 class Finding(AssertionError):
-    """A violation of the rules by a call."""
+    """Reports a call that violates the rules."""
 
 
 def shown(value: Any) -> str:

@@ -25,7 +25,7 @@ COLOURS = ("texture", "skin", "visual")
 
 
 class Source(NamedTuple):
-    """A model: its name, its text, and the bytes of the files behind."""
+    """Holds a model: its name, its text, and the bytes of its files."""
 
     name: str
     text: str

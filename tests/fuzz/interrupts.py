@@ -186,7 +186,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 
 class Interrupts:
-    """A timer that sends SIGINT, as Ctrl-C does, while it is armed."""
+    """Sends SIGINT from a timer, as Ctrl-C does, while it is armed."""
 
     def __init__(self):
         self.armed = False

@@ -55,7 +55,7 @@ FULL = ("contacts_full", "rows_full")
 
 
 class Finding(Exception):
-    """A violation found in a case."""
+    """Reports a violation found in a case."""
 
 
 @functools.cache

@@ -46,7 +46,7 @@ SCENE = """
 
 
 class World:
-    """A model, a world and a batch of it, with all results computed from them."""
+    """Holds a model, a world and a batch of it, with all results computed from them."""
 
     def __init__(self):
         self.m = fl.load(SCENE)
@@ -112,7 +112,7 @@ class World:
 # ---- sites -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Site:
-    """A callable of the world, its valid arguments as functions of the world, and their names in errors."""
+    """Describes a callable of the world, its valid arguments as functions of the world, and their names in errors."""
 
     name: str
     call: Callable[..., Any]

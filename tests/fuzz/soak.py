@@ -55,7 +55,7 @@ def control(m, d):
 
 # ---- programs: each creates its objects, and returns a function that runs so many steps ------------------------------
 def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
-    """Random controls, resets of some worlds, sometimes a non-finite value."""
+    """Steps with random controls, resets of some worlds, sometimes a non-finite value."""
     model, rng = fl.load(name), np.random.default_rng(0)
     model.opt.contact_model = contact_model
     batch = fl.Batch(model, NWORLD, nthread=2, dtype=dtype)
@@ -71,7 +71,7 @@ def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
 
 
 def sleeping() -> Callable[[int], None]:
-    """A stack that falls asleep and is woken."""
+    """Steps a stack that falls asleep and is woken."""
     batch = fl.Batch(fl.load(sleep.SCENES["stack"][0]), NWORLD, nthread=2)
 
     def run(nstep):
@@ -123,7 +123,7 @@ def rollouts() -> Callable[[int], None]:
 
 
 def environments() -> Callable[[int], None]:
-    """A vector environment whose worlds terminate and reset."""
+    """Steps a vector environment whose worlds terminate and reset."""
     from featherlane.environments import BatchEnv
 
     environment = BatchEnv("cartpole", NWORLD, lambda b: b.qpos, lambda b, before: b.qpos[:, 0], max_episode_steps=7)
@@ -137,7 +137,7 @@ def environments() -> Callable[[int], None]:
 
 
 def one_world() -> Callable[[int], None]:
-    """One `Data`, its copies, its derivatives."""
+    """Steps one `Data`, its copies, its derivatives."""
     model = fl.load("hand")
     data = fl.Data(model, given_contacts=2)
 
@@ -154,7 +154,7 @@ def one_world() -> Callable[[int], None]:
 
 
 def made_anew() -> Callable[[int], None]:
-    """Objects of all kinds, created, used and dropped."""
+    """Creates, uses and drops objects of all kinds."""
 
     def run(nstep):
         for contact_model in ("convex", "lcp"):
@@ -167,7 +167,7 @@ def made_anew() -> Callable[[int], None]:
 
 
 def refused() -> Callable[[int], None]:
-    """Errors, whose tracebacks hold frames."""
+    """Raises errors, whose tracebacks hold frames."""
     model = fl.load("arm")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
 

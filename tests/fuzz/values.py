@@ -17,7 +17,7 @@ WHOLE = (0, 1, 2, -1, -2, 3, 7, 100, 10**6, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 
 
 
 class Odd:
-    """An object whose conversions all raise errors, each a different one."""
+    """Raises a different error in each of its conversions."""
 
     TEXTS = ("no float", "no index", "no length")
 

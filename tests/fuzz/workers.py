@@ -29,7 +29,7 @@ def enter(phase: str) -> None:
 
 
 class Outcome(NamedTuple):
-    """The outcome of a case: a verdict and a text, as returned, or `finding` with the end of the process."""
+    """Holds the outcome of a case: a verdict and a text, as returned, or `finding` with the end of the process."""
 
     case: int
     verdict: str
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 class _Worker:
-    """A process that runs cases one by one."""
+    """Runs cases one by one in a process."""
 
     def __init__(self, work: Callable[[int], tuple[str, str]], folder: str):
         global PHASE

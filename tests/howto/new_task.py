@@ -17,7 +17,7 @@ from featherlane.environments.registry import register
 
 @dataclass(kw_only=True)
 class SwingUp(Task):
-    """Swing a pole up, on a cart.
+    """Swings a pole up, on a cart.
 
     Attributes:
         frame_skip: time steps for each action.

@@ -77,7 +77,7 @@ def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
 
 
 class Net(Model):
-    """A small network."""
+    """Defines a small network."""
 
     def __init__(self, env, outputs):
         Model.__init__(self, observation_space=env.observation_space, action_space=env.action_space, device=env.device)

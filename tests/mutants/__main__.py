@@ -69,7 +69,7 @@ def parsed() -> argparse.Namespace:
 
 
 def read(path: Path) -> dict[str, dict]:
-    """Read verdicts by the mutant's key; returns none if the file does not exist."""
+    """Read verdicts by the mutant's key; return none if the file does not exist."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 

@@ -27,7 +27,7 @@ Change = tuple[str, ast.AST, ast.AST]  # operator, node, replacement
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file.
+    """Describes one change of one file.
 
     Attributes:
         path: the file, relative to the package `featherlane`.

@@ -25,7 +25,7 @@ PASSED, USAGE, EMPTY = 0, 4, 5  # pytest's exit codes
 
 
 class Trials:
-    """The copy of the sources, the compiled kernels and the environment of a run; a context manager.
+    """Provides the copy of the sources, the compiled kernels and the environment of a run; a context manager.
 
     Args:
         source: the folder `src` of a checkout.
@@ -148,6 +148,6 @@ def cpu_time() -> float:
 
 
 def kill_group(group: int) -> None:
-    """Kill what is left of a process group."""
+    """Kill the remaining processes of a process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

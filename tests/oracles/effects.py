@@ -17,7 +17,7 @@ from featherlane.solver.lcp.fields import PROBLEM
 
 
 class Place(NamedTuple):
-    """A parameter, or a field of a record parameter.
+    """Identifies a parameter, or a field of a record parameter.
 
     Attributes:
         parameter: its index.
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """The fields that a kernel reads and writes, and the places that its result may view."""
+    """Holds the fields that a kernel reads and writes, and the places that its result may view."""
 
     reads: frozenset[Place]
     writes: frozenset[Place]

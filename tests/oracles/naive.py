@@ -16,7 +16,7 @@ def skew(v):
 
 
 def rotation(axis, angle):
-    """Rodrigues' formula."""
+    """Returns a rotation matrix by Rodrigues' formula."""
     K = skew(axis)
     return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
 
@@ -35,7 +35,7 @@ def transform(R, p):
 
 
 class Naive:
-    """Frames, Jacobians, inertia and forces of one world.
+    """Computes frames, Jacobians, inertia and forces of one world.
 
     Attributes:
         T: body frames (nbody, 4, 4).

@@ -106,7 +106,7 @@ def _compiled(scene: str | mujoco.MjModel) -> mujoco.MjModel:
 
 
 class Marks:
-    """A pytest plugin that collects the kinds that tests cover: (group, kind) -> tests."""
+    """Collects the kinds that tests cover, as a pytest plugin: (group, kind) -> tests."""
 
     def __init__(self):
         self.tests: dict[tuple[str, str], list[str]] = {}

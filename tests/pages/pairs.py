@@ -55,7 +55,7 @@ SCENE = """
 
 @dataclass
 class Agreement:
-    """The agreement of one pair, over the poses of one family.
+    """Records the agreement of one pair, over the poses of one family.
 
     Attributes:
         poses: number of poses.
@@ -193,7 +193,7 @@ CLOSED, EXACT, CURVED = 1e-8, 1e-6, 1e-4  # MuJoCo's normals of curved shapes st
 ROUND = {"ellipsoid", "cylinder"}
 COAXIAL = 2e-5  # m: MuJoCo's error for a capsule along a cylinder's axis, whose depth is exactly the sum of radii
 ON_SURFACE = (
-    1e-3  # m: MuJoCo's error if the centre of a sphere or the axis of a capsule is on a prism's surface
+    1e-3  # m: MuJoCo's error where the centre of a sphere or the axis of a capsule lies on the surface of a prism
 )
 
 

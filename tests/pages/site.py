@@ -12,7 +12,7 @@ PASSIVE = {"canonical", "next", "prev"}  # links of a head that load nothing
 
 
 class Page(HTMLParser):
-    """Anchors, links and loaded resources of one page, and the text outside of code."""
+    """Collects anchors, links and loaded resources of one page, and the text outside of code."""
 
     def __init__(self, text: str):
         super().__init__()

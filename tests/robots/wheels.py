@@ -20,7 +20,7 @@ from pathlib import Path
 
 
 class Unreachable(RuntimeError):
-    """The wheel is not in the cache, and the package index is unreachable."""
+    """Reports that a wheel is not in the cache and the package index is unreachable."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def doubles(d):
 
 @stage
 def doubles_twice(d):
-    """A stage that calls another."""
+    """Calls another stage."""
     doubles(d)
     doubles(d)
 

@@ -11,7 +11,7 @@ SLIDER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0
 
 
 class Count(Task):
-    """World i terminates after `ends[i]` steps, if given."""
+    """Terminates world i after `ends[i]` steps, if given."""
 
     model = SLIDER
 

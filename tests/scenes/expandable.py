@@ -141,13 +141,13 @@ LCP = {
     "link_motor": {"link_motor_vel": 5.0, "link_motor_force": 500.0, "link_motor_fudge": 0.5},
     "link_stop": {"link_stop_bounce": 0.8},
 }
-# effective values if a field's value times 1.2 has no effect
+# values with an effect, if 1.2 times the field's value has none
 SOME = {
     **{"opt_tolerance": 0.3, "opt_ls_tolerance": 0.9, "opt_sleep_tolerance": 10.0, "stat_meaninertia": 1e6},
     **{"opt_lcp_tolerance": 0.5, "opt_noslip_tolerance": 0.5, "jnt_motor_cfm": 0.1, "link_motor_cfm": 0.1},
     **{"geom_restitution_vel": 10.0},
 }
-# fields with an effect if they are allocated, and the values that are positive then
+# fields that act only where memory is allocated, and the fields that are positive there
 MEMORY = {
     **{"actuator_delay": "actuator_history", "sensor_delay": "sensor_history"},
     **{"jnt_springyield": "jnt_springyield", "tendon_springyield": "tendon_springyield"},

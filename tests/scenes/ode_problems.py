@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[1] / "data" / "ode_lcp.npz"
 
 @dataclass(frozen=True)
 class Recorded:
-    """One problem and ODE's solution."""
+    """Holds one problem and ODE's solution."""
 
     tag: str
     problem: Problem

@@ -59,7 +59,7 @@ def random_inertia(parents, seed, leading=(), dtype=np.float64):
 
 
 class Counted:
-    """A number that counts the operations done with it, in a tally that its results share."""
+    """Counts the operations done with a number, in a tally that its results share."""
 
     def __init__(self, value, tally):
         self.value, self.tally = float(value), tally

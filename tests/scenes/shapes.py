@@ -112,7 +112,7 @@ def _model():
 
 
 class Pair:
-    """Two shapes in a workspace: `put` each, then call `distance` or `points`."""
+    """Holds two shapes in a workspace: `put` each, then call `distance` or `points`."""
 
     def __init__(self):
         self.model = _model()
@@ -166,7 +166,7 @@ class Pair:
 
 
 class Oracle:
-    """MuJoCo on two geoms in given poses, with its search at the highest accuracy."""
+    """Runs MuJoCo on two geoms in given poses, with its search at the highest accuracy."""
 
     def __init__(self, first: str, second: str):
         option = '<option ccd_iterations="500" ccd_tolerance="1e-12"/>'
@@ -177,7 +177,7 @@ class Oracle:
         mujoco.mj_kinematics(self.model, self.data)
 
     def place(self, pos, mat) -> None:
-        """Both geoms' positions (2, 3) and orientations (2, 3, 3)."""
+        """Returns both geoms' positions (2, 3) and orientations (2, 3, 3)."""
         self.data.geom_xpos[:], self.data.geom_xmat[:] = pos, np.reshape(mat, (2, 9))
 
     def distance(self, limit: float = 10.0):

@@ -29,7 +29,7 @@ WELD = '<equality><weld body1="a" body2="b" active="{}"/></equality>'
 
 
 def roll(i, world):
-    """The ball rolls into the sleeping stack."""
+    """Rolls the ball into the sleeping stack."""
     if i == 60:
         world.qvel[18:24] = 3, 0, 0, 0, 30, 0
 
@@ -47,7 +47,7 @@ def touch(i, world):
 
 
 def fasten(i, world):
-    """Two sleeping boxes are welded, separated, and welded while one of them slides."""
+    """Welds two sleeping boxes, separates them, and welds them while one of them slides."""
     if i in (50, 120, 141):
         world.eq_active[0] = i != 120
     if i == 140:
@@ -55,19 +55,19 @@ def fasten(i, world):
 
 
 def leave(i, world):
-    """One of two sleeping boxes is pushed away, and drags the other by a string."""
+    """Pushes one of two sleeping boxes away, which drags the other by a string."""
     if i == 50:
         world.qvel[6] = 1.5
 
 
 def drag(i, world):
-    """A mocap sphere is pushed into a sleeping box, and carries a pendulum."""
+    """Pushes a mocap sphere, which carries a pendulum, into a sleeping box."""
     if i >= 50:
         world.mocap_pos[0, 0] = -1 + 0.02 * (i - 50)
 
 
 def drive(i, world):
-    """A control does not wake, a velocity does."""
+    """Sets a control, which does not wake, and a velocity, which does."""
     if i == 20:
         world.ctrl[0] = 0.5
     if i == 40:

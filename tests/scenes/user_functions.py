@@ -38,14 +38,14 @@ USER = {
 
 @fl.kernel
 def rate(m, d, i):
-    """A filter."""
+    """Computes a filter."""
     a, u = m.actuator_actadr[i], d.actuator_input[m.actuator_ctrladr[i]]
     return (u - d.act[a]) / m.actuator_dynprm[10 * i]
 
 
 @fl.kernel
 def rates(m, d, i):
-    """Two filters in series."""
+    """Computes two filters in series."""
     a = m.actuator_actadr[i]
     return rate(m, d, i), (d.act[a] - d.act[a + 1]) / m.actuator_dynprm[10 * i + 1]
 

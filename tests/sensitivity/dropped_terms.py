@@ -26,7 +26,7 @@ from featherlane.sensitivity.derivative import (
 
 
 def nothing(*arguments, **named) -> None:
-    """A term that contributes nothing."""
+    """Contributes nothing, in place of a term."""
 
 
 def at_rest(whole: Callable) -> Callable:
@@ -59,7 +59,7 @@ def without(part: int) -> Callable[[Callable], Callable]:
 
 
 def stiff(whole: Callable) -> Callable:
-    """An impedance that does not depend on the distance."""
+    """Returns an impedance that does not depend on the distance."""
 
     def impedance_slopes(*arguments, **named):
         stiffer, pull, B = whole(*arguments, **named)
@@ -69,7 +69,7 @@ def stiff(whole: Callable) -> Callable:
 
 
 def uncoupled(whole: Callable) -> Callable:
-    """Friction whose limit does not depend on the normal force."""
+    """Returns friction whose limit does not depend on the normal force."""
 
     def cone_weights(d, k):
         (w, e, q, b), inverse = whole(d, k)

@@ -28,14 +28,14 @@ SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implici
         <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03" contype="0" conaffinity="0"/></body></body></body>
   </worldbody><actuator><position joint="arm" kp="4" kv="0.3"/></actuator>{more}</mujoco>"""
 TIED = '<equality><joint joint1="arm" polycoef="0.05 0 0 0 0" solref="0.1 1"/></equality>'
-REST = "equalities", "passive forces", "what the integrator takes off"  # part of the model with the arm's tendon
+REST = "equalities", "passive forces", "what the integrator takes off"  # part of the model with the coupled arm
 # in the other model, forces of joints and motors are differenced as a whole
 FORMULAS = "gravity compensation", "springs", "dampers", "motors", "controls", "rate of that damping"
 
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory):
-    """Returns errors with and without each term: of the sledge, and of the one with the arm's tendon."""
+    """Returns errors with and without each term: of the sledge, and of the one whose arm has an equality."""
     return {more: measured(SLEDGE.format(more=more), tmp_path_factory.mktemp("terms")) for more in ("", TIED)}
 
 

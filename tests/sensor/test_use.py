@@ -188,7 +188,7 @@ KERNEL = """<mujoco><option timestep=".01"/><worldbody><body><joint name="hinge"
 
 @fl.kernel
 def three(m, d, i):
-    """An acceleration, a site that nothing else uses, and an energy that is computed on demand."""
+    """Uses an acceleration, a site that nothing else uses, and an energy that is computed on demand."""
     return d.qacc[0], d.site_xpos[3 * (m.nsite - 1)], d.energy[1]
 
 

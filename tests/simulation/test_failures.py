@@ -308,7 +308,7 @@ def test_controls_of_rollouts_are_replayed(dtype, rng):
 
 @fl.kernel
 def push(m, d):
-    """A control kernel that depends on the state, and so on the stage of RK4."""
+    """Computes controls that depend on the state, and so on the stage of RK4."""
     d.ctrl[0] = -3.0 * d.qpos[7] - d.qvel[6]
     d.qfrc_applied[0] = 0.1 * d.qvel[0]
 

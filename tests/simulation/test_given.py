@@ -115,7 +115,7 @@ def model():
 
 
 def touching(model):
-    """Ball in the floor, detected or given; the caller gives the contact of the bob and the ball."""
+    """Returns two contacts as the caller gives them: the ball with the floor, and the bob with the ball."""
     geom = [[model.geom("floor").id, model.geom("ball").id], [model.geom("bob").id, model.geom("ball").id]]
     return {
         "dist": np.array([-0.01, -0.02]),

@@ -98,7 +98,7 @@ def kick(model, w, rng):
 
 
 def check_forces(model, d):
-    """The forces of one world solve its LCP, and its acceleration follows from them."""
+    """Checks that one world's forces solve its LCP, and that its acceleration follows from them."""
     A, b, lo, hi, x, J, Mh = restated(model, d)
     size = np.abs(x).max()
     moves = A.diagonal() > 0.0  # an arm in a plane is insensitive to some rotations of its contacts

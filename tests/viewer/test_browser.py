@@ -270,7 +270,7 @@ HOSTILE = (
 
 
 def hostile_model():
-    """A model in which every element that can have a name has a hostile one."""
+    """Returns a model in which every element that can have a name has a hostile one."""
     ours = lambda kind: quoteattr(HOSTILE + kind)  # noqa: E731
     named = lambda kind: f"name={ours(kind)}"  # noqa: E731
     return f"""<mujoco model={ours("model")}><asset>

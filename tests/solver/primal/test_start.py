@@ -39,7 +39,7 @@ def put(s, which, rng):
 
 
 def belongs(s, a):
-    """The rows and M a are those of the point."""
+    """Checks that the rows and M a belong to the point."""
     cost, _ = call(evaluate, s.m, s.d)
     close(cost, costs(s, a))
     close(s.a["primal.Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))

@@ -10,7 +10,7 @@ DIFFERENCE = 1e-8  # of central differences over 1e-6 of a rotation
 
 
 def rotation(axis, angle):
-    """Rodrigues' formula."""
+    """Returns a rotation matrix by Rodrigues' formula."""
     n = np.linalg.norm(axis)
     K = np.cross(np.eye(3), axis / n)
     return np.eye(3) + np.sin(angle * n) * K + (1 - np.cos(angle * n)) * K @ K

@@ -51,7 +51,7 @@ def add(s, k):
 
 
 def dims_of(s, k):
-    """Returns the possible dimensions of the contact: a previous stiffness of friction is updated."""
+    """Returns the dimensions that the contact may take: it has friction only if it had friction before."""
     return (1, 3, 4, 6) if s.a["con_dim"][k] > 1 or s.m.opt_cone == PYRAMIDAL else (1,)
 
 

@@ -71,7 +71,7 @@ def directions(tile, kind, world=0):
 
 
 def plane_space(n):
-    """ODE's: p across the steeper of z and the others, q = n x p."""
+    """Returns ODE's directions: p across the steeper of z and the others, q = n x p."""
     if not np.any(n):
         return None, None
     p = np.array([0, -n[2], n[1]]) if abs(n[2]) > np.sqrt(0.5) else np.array([-n[1], n[0], 0])

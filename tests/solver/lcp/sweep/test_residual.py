@@ -49,7 +49,7 @@ def test_it_is_that_of_the_definition(rng):
 
 
 def cone_residual(problem, u, v, a):
-    """Steps of lengths mu_i^2 / max mu^2 along -w, then projection onto the disc that the normal allows."""
+    """Returns the residual: steps of lengths mu_i^2 / max mu^2 along -w, projected onto the normal's disc."""
     far = [abs(max(u[k] - v[k] / a, 0.0) - u[k]) for k in (0, 3)]
     s = (u[1:3] - np.array([0.25, 0.64]) / 0.64 * v[1:3] / a) / [0.5, 0.8]
     y = s * min(1.0, max(u[0], 0.0) / np.linalg.norm(s)) * [0.5, 0.8]
