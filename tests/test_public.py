@@ -366,7 +366,7 @@ def test_results_of_sensors_that_are_not_computed_raise_with_their_names(read):
 
 
 def public_functions():
-    """Returns all public functions by their full names."""
+    """Yields all public functions by their full names."""
     modules = {"fl": (fl, fl.__all__), "tree": (fl.tree, fl.tree.__all__), "lcp": (fl.lcp, fl.lcp.__all__)}
     for prefix, (module, names) in modules.items():
         for name in names:

@@ -106,7 +106,7 @@ def touchless(integrator: str = "Euler") -> str:
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
 def elements() -> dict[str, Motion]:
-    """Yields kinds of elements: actuators, tendons, equalities, fluids, plastic springs, adhesion, belts, sensors."""
+    """Returns motions by element: actuators, tendons, equalities, fluids, plastic springs, adhesion, belts, sensors."""
     out = {}
     for integrator in INTEGRATORS:
         out[f"actuators {integrator}"] = Motion(loading(touchless(integrator)), 20)
@@ -143,7 +143,7 @@ SAMPLED = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/>
 
 
 def uses() -> dict[str, Motion]:
-    """Yields user inputs: forces, mocap bodies, given contacts, per-world models, kernels; outputs, flags, capacity."""
+    """Returns motions with user inputs: forces, mocap, given contacts, per-world models, kernels; outputs, capacity."""
     fast = {"integrator": "implicitfast", "forward_dynamics": "aba"}
     out = {
         "pushed": Motion(loading("quadruped"), 20, position=0.1, user=push),
@@ -191,7 +191,7 @@ def uses() -> dict[str, Motion]:
 
 
 def sleep() -> dict[str, Motion]:
-    """Yields trees that fall asleep and wake."""
+    """Returns motions of trees that fall asleep and wake."""
     scenes = sleeping.SCENES
     out = {f"sleep {n}": Motion(loading(xml), steps, **AT_REST, user=u) for n, (xml, steps, u) in scenes.items()}
     stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')

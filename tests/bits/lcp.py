@@ -77,7 +77,7 @@ def with_surfaces() -> fl.Model:
 
 
 def motions() -> dict[str, Motion]:
-    """Yields worlds under the contact model lcp."""
+    """Returns motions under the contact model lcp."""
     out = {}
     for solver, options in SOLVERS.items():
         out[f"lcp {solver}"] = Motion(under_lcp(SCENE, **options), 20, position=0.05)

@@ -144,7 +144,7 @@ def history(batch, rng):
 
 
 def queries() -> dict[str, Scene]:
-    """Yields scenes with queries."""
+    """Returns scenes with queries."""
     out = {}
 
     def add(name, compute, xml, dtypes=("float64", "float32"), position=0.05, **options):

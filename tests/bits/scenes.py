@@ -40,7 +40,7 @@ def solved() -> dict[str, Motion]:
 
 
 def motions() -> dict[str, Motion]:
-    """Yields every motion."""
+    """Returns every motion."""
     out = {name: bundled(name) for name in fl.bundled_names()}
     out |= {f"tree {seed}": drawn(seed) for seed in TREES}
     out |= {f"shapes on {g}": Motion(loading(shapes(g)), 30, position=0.02, velocity=0.3) for g in GROUNDS}

@@ -125,7 +125,7 @@ def test_only_active_worlds_have_contacts(heap):
 
 
 def shrink(ws, nconmax):
-    """Returns a tile with a smaller capacity; memory past its end is marked."""
+    """Reduces the capacity of a tile; memory past its end is marked."""
     ws.record.set_size("nconmax", nconmax)
     for name in SLOT_FIELDS:
         ws.arrays[name][...] = 77

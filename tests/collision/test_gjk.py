@@ -92,7 +92,7 @@ def test_distance_in_closed_form(name, rng):
 
 
 def compare_with_mujoco(first, second, n, rng):
-    """Returns distance and normal of n random poses around the first touch."""
+    """Compares distance and normal of n random poses around the first touch."""
     pair, oracle, apart = Pair(), Oracle(first, second), 0
     for _ in range(n):
         mats, pos = [random_turn(rng), random_turn(rng)], rng.standard_normal(3)

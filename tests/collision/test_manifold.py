@@ -158,7 +158,7 @@ def balls():
 
 
 def poses_of_balls(pair, rng, n, limit=0.0):
-    """Returns points of poses in which they overlap slightly."""
+    """Yields points of poses in which they overlap slightly."""
     found = 0
     while found < n:
         pair.move(1, rng.uniform(0.08, 0.14) * direction(rng), random_turn(rng))

@@ -61,7 +61,7 @@ def scene(cone="pyramidal", dim=3, integrator="Euler", flag=""):
 
 
 def states(model, rng, n):
-    """Returns states near qpos0: some contacts of a world are within the margin and others in the gap."""
+    """Yields states near qpos0: some contacts of a world are within the margin and others in the gap."""
     for _ in range(n):
         qpos = model.qpos0 + 0.005 * rng.standard_normal(model.nq)
         yield {"qpos": fl.normalize_quat(model, qpos), "qvel": 0.2 * rng.standard_normal(model.nv)}

@@ -246,7 +246,7 @@ CALLS = {
 
 
 def states(batch, name):
-    """Returns the states before the call, where it may stop, and after it."""
+    """Yields the states before the call, where it may stop, and after it."""
     call, partly = CALLS[name]
     for part in (lambda b: None, *partly, call):
         begin(batch)

@@ -72,7 +72,7 @@ def test_chunks_and_threads_change_no_bit(model, whole, chunk, nthread):
 
 
 def test_a_sample_is_what_its_world_alone_does(model, whole):
-    """Computes sample 9 by hand: a model with its values, a `Data`, its controls."""
+    """Sample 9 is computed by hand: a model with its values, a `Data`, its controls."""
     i, own = 9, fl.load(SCENE)
     values = {path: column[i] for path, column in whole.parameters.items()}
     scale = values["body_mass[ball] + body_inertia[ball]"]

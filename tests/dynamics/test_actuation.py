@@ -72,7 +72,7 @@ def check_parity(mj, rng, count):
 @pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_step_is_mujocos(name, rng):
-    """Returns one integrator for each branch, in turn: the slow test covers all."""
+    """One integrator for each branch, in turn: the slow test covers all."""
     integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
     check_parity(branch(name, integrator), rng, 10)
 

@@ -45,7 +45,7 @@ def _reset(m, d):
 
 
 def run(workspace, kernel, *numbers):
-    """Returns an uncompiled stage of these tests."""
+    """Runs a stage of these tests, uncompiled."""
     with np.errstate(all="ignore"):
         kernel.function(python_record(workspace.rows.record), python_record(workspace.record), *numbers)
 

@@ -83,7 +83,7 @@ def _without_colours(element: ET.Element) -> None:
 
 
 def scenes() -> dict[str, str]:
-    """Yields models of the tests, and random ones."""
+    """Returns models of the tests, and random ones."""
     found = {"all_joints": joints.XML, "smooth": smooth.XML, "lcp": lcp.SCENE}
     found |= {f"actuators/{name}": actuators.scene(name) for name in BRANCHES}
     found |= {

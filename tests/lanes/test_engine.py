@@ -22,7 +22,7 @@ LARGE = 1 << 32  # beyond 32 bits of an offset
 
 @stage
 def curves(d):
-    """Returns more than a page of code, less than a page of constants."""
+    """Compiles to more than a page of code and less than a page of constants."""
     for i in range(d.n):
         x, (s, c) = d.x[i], sincos(d.x[i])
         d.y[i] = exp(s) + log(c * c + 1.0) + pow_(x, s) + atan2(s, x) + asin(s) + acos(c)

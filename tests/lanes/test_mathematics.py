@@ -62,7 +62,7 @@ ULP = {"sincos": 1.5, "exp": 1.0, "log": 1.0, "pow_": 1.5, "arcs": 1.5, "atan2":
 
 
 def samples(rng, dtype):
-    """Returns arguments (function, x, y) that reach every branch of every function."""
+    """Yields arguments (function, x, y) that reach every branch of every function."""
     double = dtype == "float64"
 
     def flat(a, b):

@@ -733,7 +733,7 @@ def test_two_precisions_do_not_mix():
 
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_two_precisions_of_each_world_meet_in_float64(lanes):
-    """Computes sums, comparisons, choices, masks and gathers of times and reals; types promote as in NumPy."""
+    """Sums, comparisons, choices, masks and gathers of times and reals promote types as NumPy does."""
 
     @stage
     def mixes(d):

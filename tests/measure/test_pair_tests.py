@@ -31,7 +31,7 @@ def counted(request):
 
 
 def placed(lineup):
-    """Returns MuJoCo's data in each of the settled states."""
+    """Yields MuJoCo's data in each of the settled states."""
     for qpos in lineup.states["qpos"]:
         data = mujoco.MjData(lineup.mj_model)
         data.qpos[:] = qpos

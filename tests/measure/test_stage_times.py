@@ -44,7 +44,7 @@ def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
 
 
 def test_times_of_calls_are_taken_off_what_is_called(monkeypatch):
-    """Returns the minimum of each part in each step, on a clock that advances with the stages that ran."""
+    """Each part's time is its minimum over calls, on a clock that advances with the stages that ran."""
     now, least = [0.0], LeastTimes(lambda: pass_by(0.5))
 
     def pass_by(seconds):

@@ -39,7 +39,7 @@ def tangled(model, rng):
 
 
 def contacts(model, rng, count):
-    """Returns MuJoCo's contacts in random configurations: for each, a list of (geom 1, geom 2)."""
+    """Yields MuJoCo's contacts in random configurations: for each, a list of (geom 1, geom 2)."""
     data = mujoco.MjData(model)
     for _ in range(count):
         data.qpos[:] = tangled(model, rng)

@@ -25,7 +25,7 @@ JOINTS = """<mujoco><worldbody><body>{joint}<geom size=".1"/></body></worldbody>
 
 
 def members():
-    """Returns (name without mj, value) of every enumeration member, and of MuJoCo's other constants."""
+    """Yields (name without mj, value) of every enumeration member, and of MuJoCo's other constants."""
     for kind in (name for name in dir(mujoco) if name.startswith("mjt")):
         for name, value in getattr(getattr(mujoco, kind), "__members__", {}).items():
             yield name.removeprefix("mj"), 1 << int(value) if kind in enums.BITS else int(value)

@@ -118,7 +118,7 @@ def test_every_call_looks(model, call):
 
 
 def ways(model):
-    """Returns live arrays of the masses, from every public access."""
+    """Yields live arrays of the masses, from every public access."""
     yield model.body_mass
     yield model.body_mass[1:]
     yield model.body_mass.reshape(2, 2)[:, 1:].T

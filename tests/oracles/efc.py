@@ -244,7 +244,7 @@ def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _set_dual_forces(d, rows) -> None:
-    """Returns the contact forces of a dual solver; elliptic ones are kept in the basis scaled by friction."""
+    """Sets the contact forces of a dual solver; elliptic ones are kept in the basis scaled by friction."""
     joint = d["ndofrow"][0] + d["ngenrow"][0]
     for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
         if i >= 0:

@@ -110,7 +110,7 @@ class Naive:
         return p, r
 
     def _accelerate(self, i):
-        """Returns the acceleration of body i at qacc = 0, by moving a point along the chain of its joints."""
+        """Computes the acceleration of body i at qacc = 0, by moving a point along the chain of its joints."""
         m = self.model
         point, acc, omega, alpha = self._at[m.body_parentid[i]]
         for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):

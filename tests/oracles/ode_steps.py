@@ -93,7 +93,7 @@ def room(record) -> int:
 
 
 def give_contacts(batch: fl.Batch, record) -> None:
-    """Returns the recorded contacts of each step, sorted as ODE's rows."""
+    """Gives the batch the recorded contacts of each step, sorted as ODE's rows."""
     first, count = record["contact_ptr"][:-1], np.diff(record["contact_ptr"])
     n, most = len(count), room(record)
     rows = (first + count)[:, None] - 1 - np.arange(most)  # reverse

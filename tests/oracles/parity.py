@@ -120,7 +120,7 @@ def reasons(error: fl.UnsupportedFeatureError) -> set[str]:
 
 
 def states(mj: mujoco.MjModel, count: int, rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
-    """Yields states every 40 ms of a motion under random controls, which change each step; non-finite ones reset."""
+    """Returns states every 40 ms of a motion under random controls, which change each step; non-finite ones reset."""
     mj, found = copy.copy(mj), []
     mj.opt.tolerance, mj.opt.jacobian = 1e-8, mujoco.mjtJacobian.mjJAC_AUTO  # accuracy in between is not needed
     data = mujoco.MjData(mj)
@@ -217,7 +217,7 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
 
 
 def forward_both(mj, data, expected, state):
-    """Returns both engines' forward dynamics of one world from a state."""
+    """Runs both engines' forward dynamics of one world from a state."""
     for one in (expected, data):
         _enter(one, state)
     mujoco.mj_forward(mj, expected)

@@ -33,7 +33,7 @@ CELLS = Layout(
 
 @stage
 def doubles(d):
-    """Returns a stage in a module that a separate process can import, for every pytest import mode."""
+    """Doubles x, in a module that a separate process can import, for every pytest import mode."""
     for i in range(d.n):
         d.x[i] = 2.0 * d.x[i]
 

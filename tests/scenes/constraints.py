@@ -111,7 +111,7 @@ def tile(mj, states, stage, dtype=np.float64):
 
 
 def fill_contacts(workspace, states):
-    """Returns slots of all worlds' contacts: a world's n-th contact of a candidate takes the candidate's n-th slot."""
+    """Fills the slots with all worlds' contacts: a world's n-th contact of a candidate takes its n-th slot."""
     model, arrays = workspace.model, workspace.arrays
     pairs = [tuple(sorted(pair)) for pair in zip(model.cand_geom1.tolist(), model.cand_geom2.tolist(), strict=True)]
     found = {}

@@ -128,7 +128,7 @@ NEEDS = {
     "stat_meaninertia": {"option": 'tolerance="0.1"'},
     "pair_solreffriction": {"option": 'cone="elliptic"'},
 }
-# fields that must have an effect without others
+# groups of fields of which the others are set to 0
 TOGETHER = (
     ("geom_adhesion", "pair_adhesion"),
     ("actuator_damping", "actuator_dampingpoly", "actuator_armature"),

@@ -177,7 +177,7 @@ class Oracle:
         mujoco.mj_kinematics(self.model, self.data)
 
     def place(self, pos, mat) -> None:
-        """Returns both geoms' positions (2, 3) and orientations (2, 3, 3)."""
+        """Sets both geoms' positions (2, 3) and orientations (2, 3, 3)."""
         self.data.geom_xpos[:], self.data.geom_xmat[:] = pos, np.reshape(mat, (2, 9))
 
     def distance(self, limit: float = 10.0):

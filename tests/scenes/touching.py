@@ -153,7 +153,7 @@ def joint_jacobians(s):
 
 
 def present(s):
-    """Yields (slot, world) of each active contact."""
+    """Returns (slot, world) of each active contact."""
     return [tuple(at) for at in np.argwhere(s.a["con_D"][: s.a["ncon_slot"][0]] > 0)]
 
 

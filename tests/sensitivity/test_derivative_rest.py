@@ -83,7 +83,7 @@ def test_an_equality_with_a_long_lever_keeps_its_digits():
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_contacts_beside_them(cone):
-    """Returns a chain of tendons that lies on the ground."""
+    """A chain of tendons lies on the ground."""
     ground = '<worldbody><geom type="plane" size="5 5 1" pos="0 0 0.8"/>'
     text = REST.replace('contype="0" conaffinity="0"', 'condim="4"').replace("<worldbody>", ground)
     model = exact(fl.load(text))

@@ -112,7 +112,7 @@ def served(path: str) -> fl.Model:
 
 
 def check(path: str, names: list[str], rng) -> None:
-    """Returns all integrators and cones of a model."""
+    """Checks all integrators and cones of a model."""
     model = served(path)
     if model.nv == 0:
         names.append("nothing moves")
@@ -157,7 +157,7 @@ def test_hard_contacts_of_gymnasium_and_dm_control(name, friction, real_model, r
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ROBOTS)
 def test_robots_of_all_wheels(wheel, real_model, rng):
-    """Returns one integrator and one cone each, in turn."""
+    """One integrator and one cone each, in turn."""
     real_model(f"{wheel}/")
     told_of, bad = 0, {}
     for k, name in enumerate(wheels.models_in(wheel)):

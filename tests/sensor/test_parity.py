@@ -15,7 +15,7 @@ NSTATE, NSTEP = 8, 5
 
 
 def states(mj, rng):
-    """Yields rows of NSTATE random states: (qpos, qvel, ctrl, mocap_pos, xfrc_applied)."""
+    """Returns rows of NSTATE random states: (qpos, qvel, ctrl, mocap_pos, xfrc_applied)."""
     rows = {name: [] for name in ("qpos", "qvel", "ctrl", "mocap_pos", "xfrc_applied")}
     for _ in range(NSTATE):
         qpos, qvel = kicked(mj, rng, 0.08, 0.7)

@@ -31,7 +31,7 @@ ALLOWED = {"discrete": 2e-5}  # whose whole residual is differenced
 
 
 def close(found, expected, tolerance) -> None:
-    """Returns errors of C and D, sensor by sensor."""
+    """Asserts small errors of C and D, sensor by sensor."""
     for ours, theirs in ((found.C, expected.C), (found.D, expected.D)):
         scale = np.abs(np.concatenate([expected.C, expected.D], -1)).max(-1, keepdims=True)
         assert (np.abs(ours - theirs) <= tolerance * scale + NOISE).all()

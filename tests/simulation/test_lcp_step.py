@@ -88,7 +88,7 @@ def restated(model, d):
 
 
 def kick(model, w, rng):
-    """Returns worlds in different states: hinges and ball of the arm beyond their limits, all with velocities."""
+    """Sets worlds to different states: hinges and ball of the arm beyond their limits, all with velocities."""
     for k in range(w.width):
         w.arrays["qpos"][:, k] = model.qpos0
         w.arrays["qpos"][:2, k] += [0.75, -0.6] if k % 2 == 0 else [-0.5, 0.6]

@@ -119,7 +119,7 @@ START = 70000.0  # s: float32 resolves 0.008
 
 @fl.kernel
 def swings(m, d):
-    """Returns a control of 1 Hz, and the time since the start."""
+    """Sets a control of 1 Hz, and a force equal to the time since the start."""
     s, _ = fl.lanes.sincos(6.283185307179586 * d.time[0])
     d.ctrl[0] = s
     d.qfrc_applied[0] = d.time[0] - START

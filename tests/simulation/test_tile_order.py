@@ -46,7 +46,7 @@ def test_worlds_of_one_pattern_share_tiles(rng):
 
 
 def test_unions_are_smaller_than_by_sorting(rng):
-    """Returns worlds that touch with three of 36 pairs on average, as a hand does with an object."""
+    """Worlds touch with three of 36 pairs on average, as a hand does with an object."""
     touches = np.zeros((256, PAIRS), bool)
     touches[:, :36] = rng.random((256, 36)) < 1 / 12
     by_sorting, by_filling = union(touches, np.lexsort(signatures(touches).T[::-1])), union(touches, order_of(touches))

@@ -45,7 +45,7 @@ SCENE = """<mujoco>
 
 @stage
 def curved(m, d):
-    """Returns the Hessian at the solver's final rows."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 

@@ -121,7 +121,7 @@ def joined(groups):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_islands_are_what_rows_join(seed):
-    """Computes the islands uncompiled, from the definition."""
+    """The expected islands are computed uncompiled, from the definition."""
     m, d, groups = random_rows(np.random.default_rng(seed))
     call(islands, m, d)
     for lane, rows in enumerate(groups):

@@ -37,7 +37,7 @@ STATE = (("qpos", "nq"), ("qvel", "nv"), ("ctrl", "nu"), ("qacc_warmstart", "nv"
 
 @stage
 def assembled(m, d):
-    """Returns the Hessian at the solver's final rows."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 

@@ -55,7 +55,7 @@ def enter_graph(workspace, pairs):
 
 
 def enter_panels(model, a, H):
-    """Returns H stored in the panels, by their places."""
+    """Stores H in the panels, by their places."""
     for t in range(model.ntree):
         width, own = a["panel.width"][t], dofs(model, t)[::-1]
         rows = np.zeros((len(own), width))

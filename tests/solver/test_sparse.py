@@ -34,7 +34,7 @@ def room(request, monkeypatch):
 
 @stage
 def hessian_there(m, d):
-    """Returns the Hessian at the solver's final rows."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 

@@ -34,7 +34,7 @@ FACTORS = {
 
 
 def states(mj: mujoco.MjModel):
-    """Returns states with rows along a motion under random controls."""
+    """Yields states with rows along a motion under random controls."""
     data, rng = mujoco.MjData(mj), np.random.default_rng(0)
     for _ in range(STATES):
         data.ctrl[:] = rng.uniform(-0.3, 0.3, mj.nu)

@@ -27,7 +27,7 @@ def assert_close(result, expected, dtype=np.float64):
 
 
 def factors(H, parents):
-    """Yields each kind of factor with its `unit` flag."""
+    """Returns each kind of factor with its `unit` flag."""
     return ((tree.ltl(H, parents), False), (tree.ltdl(H, parents)[0], True), (tree.ltdl(H, parents)[0], False))
 
 

@@ -40,7 +40,7 @@ def opened():
 
 @pytest.fixture
 def visited(monkeypatch):
-    """Returns pages that act as if a visitor were connected."""
+    """Makes pages act as if a visitor were connected."""
     storage = SimpleNamespace(get_item=lambda *_, **__: None)
     guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace(), local_storage=storage)
     monkeypatch.setattr("viser.ViserServer.get_clients", lambda self: {0: guest})

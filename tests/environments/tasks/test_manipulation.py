@@ -73,7 +73,7 @@ def test_behind_the_puck_is_opposite_to_its_goal():
 
 
 def test_a_hand_on_the_side_of_the_goal_is_drawn_over_the_puck():
-    """The force has full height if it is opposite, half of it at a right angle; at the goal it is zero."""
+    """The target is raised by full height if the hand is opposite, by half at a right angle; at the goal by zero."""
     env = made("ArmPush-v0", 4)
     task, worlds = env.task, env.batch
     puck, back = task.puck(worlds), task.behind(worlds) - task.puck(worlds)

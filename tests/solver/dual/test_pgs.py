@@ -51,7 +51,7 @@ def admissible(s, slack=1e-12):
 
 
 def started(s, rng):
-    """Returns forces near the optimum: some are at a bound, others not."""
+    """Starts from forces near the optimum: some are at a bound, others not."""
     best = np.array([p.minimum() for p in s.problems]).T
     s.a["qacc_warmstart"][: s.nv] = best + vectors(s, rng, 0.1)
     call(start_forces, s.m, s.d)

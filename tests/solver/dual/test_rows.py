@@ -74,7 +74,7 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
 
 
 def test_blocks_take_their_dofs_and_no_more(s):
-    """Returns the dofs of J and those above them."""
+    """A block's dofs are those of J and those above them."""
     adr = row = 0
     for q in range(s.a["dual.ndual"][0]):
         assert (s.a["dual.dofadr"][q], s.a["dual.rowadr"][q]) == (adr, row)

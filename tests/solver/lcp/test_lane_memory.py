@@ -56,7 +56,7 @@ def test_results_come_back_to_their_problems(first, count, tile, rng):
     (3, 0.0, 0), (3, 1e-14, 0), (3, 1e-6, 1), (5, -1e-6, 1), (4, 1e-6, 0), (4, np.nan, 1), (4, np.inf, 1),
 ])  # fmt: skip
 def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
-    """Returns, for each world, whether it is finite and symmetric up to rounding."""
+    """Each world's matrix is checked: finite, and symmetric up to rounding."""
     p = tile
     p.lcp_memory[DOUBT] = 1 - doubtful
     p.lcp.A.array[entry, 2] += change

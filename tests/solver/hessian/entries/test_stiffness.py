@@ -53,7 +53,7 @@ def full(s, b):
 
 
 def add(s, k):
-    """Returns the stiffness of contact k on the body that it pushes."""
+    """Adds the stiffness of contact k to the body that it pushes."""
     b, r, dim = s.a["con_body"][2 * k], load3(s.d.con_arm, 6 * k), s.a["con_dim"][k]
     if dim == 1:
         call(add_stiffness, s.d, b, r, call(normal_stiffness, s.d, k))

@@ -47,7 +47,7 @@ def scene(rng, qpos=None, qvel=None, **options):
 
 
 def listed(tile, world):
-    """Yields (prefix, k, row of the LCP) of each row that a world has."""
+    """Returns (prefix, k, row of the LCP) of each row that a world has."""
     d = tile.d
     return [
         (prefix, k, getattr(d, f"{prefix}_lcprow")[k])
@@ -67,7 +67,7 @@ def type_of(tile, prefix, k):
 
 @pytest.mark.parametrize("world", [0, 1])
 def test_rows_are_the_derivative_of_the_error(world, rng):
-    """Returns central differences of the constraint layer's errors, along the velocity of each dof."""
+    """J equals central differences of the constraint layer's errors, along the velocity of each dof."""
     tile = scene(rng)
     mj, found, checked = mujoco.MjModel.from_xml_string(SCENE), tile.lcp(world), set()
     qpos, n = tile.d.qpos.array[: mj.nq, world], mj.nv

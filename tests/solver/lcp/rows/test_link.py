@@ -60,7 +60,7 @@ def velocities(tile, world=0):
 
 
 def directions(tile, kind, world=0):
-    """Yields (rotational?, unit vector) of each row."""
+    """Returns (rotational?, unit vector) of each row."""
     axes = list(np.eye(3))
     n = world_of(link_axis(tile.m, tile.d, 1, 0), world)
     across = plane_space(n)
