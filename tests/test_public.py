@@ -289,7 +289,7 @@ def made_of_stages():
 
 
 def test_the_stub_declares_what_is_made_of_stages():
-    """Same names, signatures and docstrings: type checkers and editors see the functions that run."""
+    """Names, signatures and docstrings are the same: type checkers and editors see the functions that run."""
     stub = ast.parse(Path(made.__file__).with_suffix(".pyi").read_text()).body
     declared = {node.name: node for node in stub if isinstance(node, ast.FunctionDef)}
     assert declared.keys() == made_of_stages().keys()

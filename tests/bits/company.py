@@ -140,7 +140,7 @@ class World:
 
 
 def _state(model, rng, kind: str) -> dict[str, np.ndarray]:
-    """Sets a start: calm, near, kicked, low, fast, or bad."""
+    """Returns a start: calm, near, kicked, low, fast, or bad."""
     size, speed = {"calm": (0.0, 1e-8), "near": (0.01, 0.1), "rest": (0.0, 0.0)}.get(kind, (0.3, 1.0))
     qpos, qvel = kicked(model, rng, size, speed)
     free = np.flatnonzero(model.jnt_type == 0)
@@ -239,7 +239,7 @@ INPUTS = DATA.of("drive")
 
 
 def equal(a, b) -> bool:
-    """Compares bits; all NaNs are equal."""
+    """Returns whether all bits are equal; all NaNs count as equal."""
     if a.tobytes() == b.tobytes():
         return True
     same = a.view(f"i{a.itemsize}") == b.view(f"i{b.itemsize}")
@@ -328,7 +328,7 @@ def steps(batch, worlds, way: str, names, rng=None) -> Iterator[tuple[int, dict]
 
 # ---- comparing -------------------------------------------------------------------------------------------------------
 def compare(report: Report, truth: Truth, name: str, subject: int, k: int, seen, names) -> bool:
-    """Compares one world at one check with the reference; True if all is equal."""
+    """Returns whether one world at one check equals the reference."""
     wrong = []
     for n in names:
         a, b = np.ascontiguousarray(seen[n]), truth.looks[subject][k][n]
@@ -527,7 +527,7 @@ def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
 
 
 def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) -> Report:
-    """Runs cases one after the other until time is up."""
+    """Runs cases one after the other until time is up; returns the report."""
     report, rng, end, names = Report(), np.random.default_rng(seed), time.monotonic() + seconds, list(loaders)
     while time.monotonic() < end and names:
         case = drawn(names, rng, loaders)

@@ -79,7 +79,7 @@ def steer(m, d):
 
 @fl.kernel
 def measured(m, d, i):
-    """Writes a position, a velocity and an energy."""
+    """Returns a position, a velocity and an energy."""
     return d.xpos[3 + 2], d.qvel[0], d.energy[1]
 
 

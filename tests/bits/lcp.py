@@ -57,7 +57,7 @@ def under_lcp(source, links=(), **options):
 
 
 def with_surfaces() -> fl.Model:
-    """Sets restitution, slip, friction by force, softness of each geom; motors and stops of each joint."""
+    """Returns a model with restitution, slip, friction by force, softness of each geom; motors and stops of joints."""
     model = under_lcp(SCENE)()
     for name, values in {
         "geom_erp": (-1.0, 0.4, 0.6),

@@ -152,7 +152,7 @@ class _Grown:
 
 
 def _branch(draw, grown, depth: int) -> str:
-    """Adds a body with its joints and shape, and its children."""
+    """Returns a body with its joints and shape, and its children."""
     name = f"b{len(grown.bodies)}"
     grown.bodies.append(name)
     place = f"{draw(-1, 1, 2)} {draw(0.15, 0.6)}" if depth == 0 else draw(-0.3, 0.3, 3)

@@ -87,7 +87,7 @@ def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 def start(model: fl.Model, motion: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Sets a world's initial state, and its constant controls."""
+    """Returns a world's initial state, and its constant controls."""
     qpos = model.qpos0 + motion.position * symmetric(rng, model.nq)
     for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
         if kind == FREE:
@@ -105,7 +105,7 @@ def move(name: str, motion: Motion, dtype: str) -> Outcome:
 
 
 def _move(name: str, motion: Motion, dtype: str) -> Outcome:
-    """Does the same with the default slots."""
+    """Does the same with the current limit of contact slots."""
     model, rng = motion.model(), np.random.default_rng(zlib.crc32(name.encode()))
     n = (motion.worlds or WORLDS)[dtype]
     starts = [start(model, motion, rng) for _ in range(n)]

@@ -100,7 +100,7 @@ def derivatives(batch, rng):
 
 @query
 def exact_derivatives(batch, rng):
-    """Derivatives of step and acceleration by implicit differentiation, batched and alone, after one and more steps."""
+    """Computes step and acceleration derivatives implicitly, batched and alone, after one and after more steps."""
     model, out = batch.model, {}
     for steps in (1, 20):
         batch.step(steps)

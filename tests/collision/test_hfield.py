@@ -261,7 +261,7 @@ def check(points, room):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", [in_ci(64), pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
-    """With bounds checks: height fields of all kinds, shapes of all scales, centres on samples and on borders."""
+    """Covers, with bounds checks, all kinds of height fields, shapes of all scales, centres on samples and borders."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     many = 64
     for _ in range(count // many):

@@ -287,7 +287,7 @@ def test_adhesion_may_differ_by_world(rng):
 
 
 def test_a_world_has_the_same_bits_in_any_company(rng):
-    """Float32, sixteen worlds to a tile: those within the margin and in the gap share slots in different orders."""
+    """In float32, sixteen worlds to a tile: those within the margin and in the gap share slots in different orders."""
     model, results = scene("pyramidal", 4), []
     met, order = list(states(model, rng, 16)), rng.permutation(16)
     for chosen in (np.arange(16), order):

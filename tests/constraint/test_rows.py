@@ -160,7 +160,7 @@ def test_a_ball_without_a_rotation_turns_about_x():
 
 
 def alone_and_together(xml, rng, position, dtype):
-    """Tiles of one world each, and one tile of all of them, some worlds far from any row."""
+    """Returns tiles of one world each, and one tile of all of them, some worlds far from any row."""
     mj = edited(xml)
     states = random_states(mj, rng, 8, position)
     for lane in (0, 3):

@@ -62,7 +62,7 @@ def test_rows_equal_mujocos(rng, width, flags):
 @pytest.mark.parametrize("flags", ["", '<flag diagexact="enable"/>'])
 @pytest.mark.parametrize("solver", ["Newton", "PGS"])
 def test_rows_at_the_end_of_the_step_equal_mujocos(rng, solver, flags):
-    """Under the integrator discrete, whose metric includes tendons."""
+    """Tested under the integrator discrete, whose metric includes tendons."""
     option = options(solver, flags, 500).replace("<option", "<option integrator='discrete'")
     for tail, every in ((EQUALITIES, SPRINGS), ("", f"{SPRINGS} {ROWS}")):
         ws, found = worlds(scene(option, tail, every=every), rng, 8)
@@ -121,7 +121,7 @@ def test_a_tendon_over_several_trees_couples_every_two(rng, width, count):
 
 
 def test_a_row_over_branches_of_one_tree_couples_every_two(rng):
-    """A fixed tendon over three fingers and the palm, and one over two dofs of a finger."""
+    """A fixed tendon spans three fingers and the palm, and one spans two dofs of a finger."""
     fingers = "".join(
         f'<body pos="{i} 0 1"><joint name="a{i}" axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>'
         f'<body pos="0 .3 0"><joint name="b{i}" axis="1 0 0"/><geom size=".1" pos=".1 .1 0"/></body></body>'

@@ -110,7 +110,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
 
 @pytest.mark.ci
 def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model, monkeypatch):
-    """Three losses in a row, two of them of actors that have not answered yet."""
+    """Three workers are lost in a row, two of them with actors that have not answered yet."""
     started, make = [], batch._pool._actor  # the loss must come before the actor answers
 
     def killed(k, is_reserved):
@@ -168,7 +168,7 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
 
 @pytest.mark.ci
 def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls, monkeypatch):
-    """As after the loss of a node: by an actor elsewhere, from the checkpoint before each part."""
+    """As after the loss of a node, an actor elsewhere computes from the checkpoint before each part."""
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
     every(batch, 25)

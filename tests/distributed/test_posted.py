@@ -86,7 +86,7 @@ def test_many_settings_do_not_pile_up(pair):
 
 
 def test_what_is_under_way_is_bounded(pair, monkeypatch):
-    """In pieces, in steps of worlds and in bytes, so that Ctrl-C's delay and Ray's store are bounded, too."""
+    """Calls are split in pieces, in steps of worlds and in bytes, to bound Ctrl-C's delay and Ray's store, too."""
     batch, _ = pair
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)

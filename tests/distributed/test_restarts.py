@@ -26,7 +26,7 @@ def test_restarts_wait_twice_as_long_each_time_and_end(clock):
 
 
 def test_a_worker_that_answers_may_be_lost_any_number_of_times(clock):
-    """One loss a second, with an answer after each: the pauses alone keep losses below the limit."""
+    """With one loss a second and an answer after each, the pauses alone keep losses below the limit."""
     own = Restarts()
     for _ in range(1000):
         pause = own.lost()

@@ -72,7 +72,7 @@ def check_parity(mj, rng, count):
 @pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_step_is_mujocos(name, rng):
-    """One integrator for each branch, in turn: the slow test covers all."""
+    """Uses one integrator for each branch, in turn: the slow test covers all."""
     integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
     check_parity(branch(name, integrator), rng, 10)
 
@@ -162,7 +162,7 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
 
 @pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
 def test_an_orientation_servo_gives_no_more_torque_than_it_may(name, rng):
-    """Explicit integration: implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""
+    """Under explicit integration, implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""
     mj = branch(name)
     mj.actuator_forcelimited[:], mj.actuator_forcerange[:] = 1, [0, 1.2]
     check_parity(mj, rng, 20)
@@ -198,7 +198,7 @@ def test_exact_filters_are_stable_at_any_time_constant(tau):
 
 
 def test_muscles_have_mujocos_curves(rng):
-    """Along both curves and beyond their ends, for random parameters."""
+    """Covers both curves and beyond their ends, for random parameters."""
     text = scene("muscle-static")
     mj = mujoco.MjModel.from_xml_string(text)
     mj.actuator_forcelimited[:], mj.opt.gravity[:] = 0, 0

@@ -156,7 +156,7 @@ def test_the_body_s_frame_does_not_matter(mode, rng):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_fixed_to_a_body_turns_with_it(mode, rng):
-    """Compared with all inertia in one body: MuJoCo's compiler fuses static bodies."""
+    """Compares with all inertia in one body: MuJoCo's compiler fuses static bodies."""
     whole, fused = fl.load(WELDED), fl.load(WELDED.replace("<option", '<compiler fusestatic="true"/><option'))
     assert fused.nbody == whole.nbody - 1
     qpos, qvel = kicked(whole, rng, velocity=3.0)

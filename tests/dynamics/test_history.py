@@ -77,7 +77,7 @@ def test_a_reset_leaves_mujocos_history(mj, model, timestep):
 
 
 def test_samples_are_inserted_as_mujoco_does(mj, model, rng):
-    """Newer, older than all, between two, at an existing time; worlds in different states, with separate cursors."""
+    """Covers samples newer, older than all, between two, at an existing time; worlds and cursors differ in state."""
     space, worlds = Workspace(model, 4), [mujoco.MjData(mj) for _ in range(4)]
     mj.opt.timestep = model.opt_timestep[0]
     for data in worlds:
@@ -105,7 +105,7 @@ def test_samples_are_inserted_as_mujoco_does(mj, model, rng):
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_values_are_read_as_mujoco_does(mj, model, rng, order):
-    """At, between, before and after the samples, for every position of the cursor."""
+    """Covers times at, between, before and after the samples, for every position of the cursor."""
     space, data = Workspace(model, 4), mujoco.MjData(mj)
     a = mj.actuator_historyadr[2]
     for k in range(30):
@@ -165,7 +165,7 @@ def test_worlds_start_with_histories_of_their_own_step(model):
 
 
 def test_a_negative_number_of_samples_is_none():
-    """As in MuJoCo; the reset of a `Data` once treated it as a length."""
+    """MuJoCo does the same; the reset of a `Data` once treated it as a length."""
     model = fl.load(DELAYED.replace('<motor joint="hinge" nsample="1"/>', '<motor joint="hinge" nsample="-3"/>'))
     data = fl.Data(model)
     data.ctrl[4] = 0.5

@@ -106,7 +106,7 @@ def test_implicitfast_equals_implicit_for_a_body_that_stands_alone(rng):
 
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast", "discrete"])
 def test_who_stands_alone_is_mujocos_choice(rng, integrator):
-    """Free bodies alone, with a welded body of mass, with a jointed one, with one of almost no mass."""
+    """Covers free bodies alone, with a welded body of mass, with a jointed one, with one of almost no mass."""
     model = fl.load(ALONE)
     model.opt.integrator = integrator
     mj = model.to_mujoco()

@@ -71,7 +71,7 @@ def test_armature_and_its_bias_force_equal_mujoco(rng, width, integrator):
 @pytest.mark.parametrize("solver", ["Newton", "CG", "PGS"])
 @pytest.mark.parametrize("spring", [SPRINGS, 'stiffness="-30 8 5" springlength=".2 .6" damping="-2 .5 .3"'])
 def test_the_metric_of_the_integrator_discrete_has_tendons(rng, solver, spring):
-    """Also between branches and trees; under PGS, none."""
+    """The coupling also exists between branches and trees; under PGS, none."""
     xml = scene(f'<option integrator="discrete" solver="{solver}" tolerance="0" iterations="200"/>', every=spring)
     compare(xml, rng, 8, "M qfrc_passive")
 

@@ -205,7 +205,7 @@ def test_tendons_of_real_models_pull_as_mujocos(name, real_model):
 @pytest.mark.parametrize("limit", ["", 'actuatorfrcrange="-1 1"'])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_steps_equal_mujocos(integrator, limit):
-    """At tolerance 0, because under discrete MuJoCo finds accelerations iteratively if actuators couple dofs."""
+    """Uses tolerance 0, because under discrete MuJoCo finds accelerations iteratively if actuators couple dofs."""
     across = {} if integrator == "discrete" else ACROSS  # whose couplings are not in the metric of discrete
     for text in (*ON_CHAINS.values(), *across.values()):
         mj = mujoco.MjModel.from_xml_string(mechanism([text, text + ' forcerange="-.5 .5"'], joint=limit))
@@ -221,7 +221,7 @@ def test_steps_equal_mujocos(integrator, limit):
 
 # ---- laws -----------------------------------------------------------------------------------------------------------
 def test_the_moment_is_the_gradient_of_the_length():
-    """Lengths of slider-cranks, and of positions in the frame of a fixed reference."""
+    """Tests lengths of slider-cranks, and of positions in the frame of a fixed reference."""
     cranks = [text for name, text in ON_CHAINS.items() if "crank" in name]
     across = ACROSS["crank of two trees"]
     model = fl.load(mechanism([*cranks, across, 'site="hand" refsite="still" gear=".3 1 2"']))

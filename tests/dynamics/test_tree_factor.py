@@ -22,7 +22,7 @@ LAW = 1e-14  # times the condition number
 
 
 def views(*arrays):
-    """Holds the arrays that uncompiled kernels read and write."""
+    """Returns records of the arrays that uncompiled kernels read and write."""
     return [Rows(a, "") for a in arrays]
 
 

@@ -55,7 +55,7 @@ def check_parity(mj, rng, count):
 @pytest.mark.covers("activation, gain, bias", lambda: map(user_scene, USER))
 @pytest.mark.parametrize("name", USER)
 def test_a_step_is_that_of_mujocos_callbacks(name, rng):
-    """One integrator for each branch, in turn: the slow test covers all."""
+    """Uses one integrator for each branch, in turn: the slow test covers all."""
     check_parity(user_scene(name, INTEGRATORS[list(USER).index(name) % len(INTEGRATORS)]), rng, 10)
 
 

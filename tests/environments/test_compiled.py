@@ -14,7 +14,7 @@ N = 20
 
 @fl.kernel
 def upright(m, d, i):
-    """Computes height of the second body, its upward axis, and its speed."""
+    """Returns the height of the second body, its upward axis, and its speed."""
     speed = real(d, 0.0)
     for k in range(m.nv):
         speed = speed + d.qvel[k] * d.qvel[k]

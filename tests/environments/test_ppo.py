@@ -179,7 +179,7 @@ def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
 
 @pytest.mark.parametrize("apart", [0.02, 1.0], ids=["near the old policy", "clipped"])
 def test_gradients_are_autograds(ppo, monkeypatch, apart):
-    """Written out and by autograd, from a policy and a critic that have moved by little, and by much."""
+    """Compares explicit gradients with autograd, for a policy and a critic after small and large changes."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(entropy=0.01, hidden=16, num_envs=2))
     draw = torch.Generator().manual_seed(0)

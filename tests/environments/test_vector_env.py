@@ -45,7 +45,7 @@ PAID = np.array([[1.0], [2.0], [3.0]], np.float32)
 
 
 def counted(env):
-    """Takes one step with the actions 1, 2, 3."""
+    """Returns the results of one step with the actions 1, 2, 3."""
     seen, rewards, terminations, truncations, infos = env.step(PAID)
     assert not truncations.any()
     return seen[:, 0].tolist(), rewards.tolist(), terminations.tolist(), infos

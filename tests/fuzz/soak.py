@@ -82,7 +82,7 @@ def sleeping() -> Callable[[int], None]:
 
 
 def user_functions() -> Callable[[int], None]:
-    """Kernels and plain functions within steps, registered again and again."""
+    """Registers kernels and plain functions within steps, again and again."""
     model = fl.load(USER)
 
     def register():
@@ -102,7 +102,7 @@ def user_functions() -> Callable[[int], None]:
 
 
 def rollouts() -> Callable[[int], None]:
-    """Rollouts into new arrays and given ones, checkpoints, expanded fields, queries."""
+    """Runs rollouts into new arrays and given ones, checkpoints, expanded fields, queries."""
     model, rng = fl.load("quadruped"), np.random.default_rng(0)
     batch, out = fl.Batch(model, NWORLD, nthread=2), {"qpos": np.zeros((NWORLD, CHUNK, model.nq))}
 

@@ -11,7 +11,7 @@ SHORT = 2.0  # s
 
 
 def work(case: int) -> tuple[str, str]:
-    """Cases that pass, crash, hang and crash in MuJoCo."""
+    """Runs cases that pass, crash, hang and crash in MuJoCo."""
     enter("mujoco" if case == 3 else f"step {case}")
     if case in (1, 3):
         os.kill(os.getpid(), signal.SIGSEGV)

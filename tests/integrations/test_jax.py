@@ -85,7 +85,7 @@ def test_a_rollout_is_that_of_the_batch(world):
 @pytest.mark.ci
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_float32_arrays_have_gradients_in_float32(dtype):
-    """Worlds in either precision."""
+    """Covers worlds in either precision."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 2, dtype)
     wide = [a.astype(jnp.float64) for a in arrays(batch, 4, rng)]
@@ -145,7 +145,7 @@ def test_a_compiled_rollout_has_no_callback(world):
 @pytest.mark.parametrize("of_worlds", ["float64", "float32"])
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
 def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, monkeypatch):
-    """For every input that is converted; also one under 32-bit JAX, next to another one."""
+    """Covers every input that is converted; also one under 32-bit JAX, next to another one."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11, of_worlds)
     worlds = fj.Dynamics(batch)
@@ -274,7 +274,7 @@ ZEROS = np.zeros((1, 2))
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_does_not_fit_is_named(change, message, compiled):
-    """Also while a program is traced."""
+    """The error is also raised while a program is traced."""
     given = {"qpos": ZEROS, "qvel": ZEROS, "act": None, "ctrl": ZEROS} | change
     step = fj.Dynamics(fl.Batch(carts()[0], 1)).step
     if compiled:

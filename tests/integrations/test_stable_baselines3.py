@@ -25,7 +25,7 @@ def count(ends=(2, 3, 3), **settings):
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "InvertedPendulum-v5"])
 def test_steps_are_those_of_the_librarys_own_vector(name):
-    """Equal to single worlds to the bit, including infos with last observations and truncations."""
+    """Results equal single worlds to the bit, including infos with last observations and truncations."""
     env = door.make(name, N, max_episode_steps=LIMIT, info=True, nthread=1)
     theirs = DummyVecEnv([lambda: gym.make(f"featherlane/{name}", max_episode_steps=LIMIT)] * N)
     assert isinstance(env, VecEnv) and env.num_envs == theirs.num_envs

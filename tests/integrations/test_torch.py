@@ -78,7 +78,7 @@ def test_a_rollout_is_that_of_the_batch(world):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_float32_tensors_have_gradients_in_float32(dtype):
-    """Worlds in either precision."""
+    """Covers worlds in either precision."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 2, dtype)
     wide = [t.double().requires_grad_() for t in tensors(model, batch, 4, rng)]

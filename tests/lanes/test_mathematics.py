@@ -202,7 +202,7 @@ def test_bits_do_not_depend_on_the_cpu_level(level, dtype, w, rng, monkeypatch):
 
 
 def reference_bits(tried, dtype, w, inputs):
-    """At this machine's CPU level: STAGES keeps what it compiled before."""
+    """Returns the bits at this machine's CPU level: STAGES keeps what it compiled before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("FEATHERLANE_CPU")
         return evaluate(STAGES, tried, dtype, w, **inputs)

@@ -44,7 +44,7 @@ NAMES = ["a", "b"]
 
 
 def says(rule):
-    """Decorator: a stage that breaks a rule, and words of the rule."""
+    """Decorates a stage that breaks a rule, with words of the rule."""
 
     def enter(function):
         CASES[function.__name__] = stage(function), rule
@@ -705,7 +705,7 @@ def test_a_broken_rule_is_told_with_its_line(name):
 
 
 def library_of_tests():
-    """Records `m` and `d` of cells, and `d1` for stages of one world at a time."""
+    """Returns a library with records `m` and `d` of cells, and `d1` for stages of one world at a time."""
     made = library()
     made.records["d1"] = made.records["d"]
     return made

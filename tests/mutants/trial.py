@@ -94,7 +94,7 @@ class Trials:
         return {"verdict": verdict, "seconds": seconds, "cpu": cpu, "test": named}
 
     def _passes(self, test: str, target: Path) -> bool:
-        """Does a test pass without mutation?  If none was reported: are the tests collected?"""
+        """Return whether a test passes without mutation.  If none was reported: whether the tests are collected."""
         key = test or str(target)
         if key in self.sound:
             return True

@@ -71,5 +71,5 @@ def evaluate(stages, stage, dtype, width, *, compiled=True, checked=False, **inp
 
 
 def same_bits(a, b) -> bool:
-    """Compares all bits; all NaNs are equal."""
+    """Returns whether all bits are equal; all NaNs count as equal."""
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) | (a != a), np.signbit(b) | (b != b))

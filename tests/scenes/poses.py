@@ -110,7 +110,7 @@ def frames(model, pos, quat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def contacts_of(data) -> dict[str, np.ndarray]:
-    """Holds MuJoCo's contacts, by field."""
+    """Returns MuJoCo's contacts, by field."""
     return {name: np.array(getattr(data.contact, name)) for name in (*COMPARED, "exclude")}
 
 

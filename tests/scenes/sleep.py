@@ -113,7 +113,7 @@ SCENES = {
 
 
 def worst_difference(name: str) -> tuple[float, int, int]:
-    """Runs both engines through a scene: largest difference of qpos, number of times that a tree fell asleep, and woke.
+    """Returns, for both engines in a scene: largest difference of qpos, counts of trees that fell asleep and woke.
 
     Every step's tree_asleep is asserted to be equal.
     """

@@ -133,7 +133,7 @@ def left_out(term: str) -> Iterator[None]:
 
 
 def errors(text: str, state: np.ndarray, A: np.ndarray, B: np.ndarray) -> dict[str, float]:
-    """Prints errors relative to the largest entries of A, B, without each term of the model, and with all."""
+    """Returns errors relative to the largest entries of A, B, without each term of the model, and with all."""
 
     def error() -> float:
         model = fl.load(text)

@@ -78,7 +78,7 @@ def test_smooth_forces(integrator, rng):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 def test_contacts(condim, cone):
-    """Contacts with the ground, and between moving bodies of two trees and of one tree."""
+    """Covers contacts with the ground, and between moving bodies of two trees and of one tree."""
     model = exact(fl.load(JOINTS.format(contact=1, condim=condim, height=0.25, over=0.6)))
     model.opt.cone = cone
     data, seen = fl.Data(model), 0
@@ -130,7 +130,7 @@ BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("gap", [-1e-7, 1e-7])
 def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
-    """A displaced pose: the other worlds use formulas and keep their bits; a world with a new contact is close."""
+    """In a displaced pose the other worlds use formulas and keep their bits; a world with a new contact is close."""
     balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
     model = exact(fl.load(BALLS.format(balls=balls)))
     model.opt.cone = cone
@@ -196,7 +196,7 @@ FACES = """<mujoco><asset><mesh name="hull" vertex="{prism}"/></asset>
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_points_may_be_counted_anew(cone):
-    """Corners of two boxes' common face, whose order changes when one of them rotates."""
+    """The order of the corners of two boxes' common face changes when one of them rotates."""
     model, data = standing([(0.1, BOX), (0.299, BOX + ' euler="0 0 20"')], cone=cone)
     _, own = after(model, data, 0, 0.0)
     points = [after(model, data, dof, step)[1] for dof in range(model.nv) for step in (STEP, -STEP)]
@@ -206,7 +206,7 @@ def test_points_may_be_counted_anew(cone):
 
 
 def test_other_points_of_a_face_are_near_and_make_no_slope():
-    """A prism on a plane: as soon as it tilts, four other ones of its seven corners become contacts."""
+    """As soon as a prism on a plane tilts, four other ones of its seven corners become contacts."""
     model, data = standing([(0.099, HULL)])
     data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright
     nv, sides, jumps = model.nv, 0, 0
@@ -227,7 +227,7 @@ def test_other_points_of_a_face_are_near_and_make_no_slope():
 
 
 def test_momentum_is_conserved_by_derivatives(rng):
-    """Internal forces and changes of posture do not accelerate the whole: translation rows of a free root."""
+    """Internal forces and changes of posture do not accelerate the whole: tested on a free root's translation rows."""
     model = exact(fl.load("humanoid"))
     model.opt.gravity = [0.0, 0.0, 0.0]
     data = fl.Data(model)

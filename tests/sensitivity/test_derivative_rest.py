@@ -69,7 +69,7 @@ def test_both_together_are_the_rates_of_steps(integrator, rng):
 
 
 def test_an_equality_with_a_long_lever_keeps_its_digits():
-    """A switch that moves 14 times as far as its lamp: its impedance changes within 1e-3, a dof's within 7e-5."""
+    """A switch moves 14 times as far as its lamp: its impedance changes within 1e-3, a dof's within 7e-5."""
     model = exact(
         fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody>
         <body><joint name="switch" axis="0 1 0" damping="2"/><geom size="0.05" mass="0.1" pos="0.1 0 0"/></body>

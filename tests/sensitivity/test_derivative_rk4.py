@@ -25,7 +25,7 @@ def moving(text, **options):
 
 @pytest.mark.parametrize("speed", [1.0, 60.0])
 def test_all_joints(speed, rng):
-    """Slow motion, and a quarter turn per step."""
+    """Covers slow motion, and a quarter turn per step."""
     model = moving(SMOOTH)
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -90,7 +90,7 @@ def test_activations_go_by_differences_of_steps(rng):
 
 @pytest.mark.parametrize("angle", [1e-3, 0.2, 0.5, 2.0, 3.0, 5.0, 7.5])
 def test_rates_of_rotations_move_with_angle_and_velocity(angle, rng):
-    """Angles from the range of the series to more than a full turn; full turns do not count."""
+    """Covers angles from the range of the series to more than a full turn; full turns do not count."""
     model = fl.load("<mujoco><worldbody><body><joint type='ball'/><geom size='1'/></body></worldbody></mujoco>")
     axis = rng.normal(size=3)
     u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5

@@ -157,7 +157,7 @@ def test_hard_contacts_of_gymnasium_and_dm_control(name, friction, real_model, r
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ROBOTS)
 def test_robots_of_all_wheels(wheel, real_model, rng):
-    """One integrator and one cone each, in turn."""
+    """Uses one integrator and one cone per model, in turn."""
     real_model(f"{wheel}/")
     told_of, bad = 0, {}
     for k, name in enumerate(wheels.models_in(wheel)):

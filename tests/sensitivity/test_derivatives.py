@@ -64,7 +64,7 @@ def test_a_control_moves_within_its_range(u, moves):
 @pytest.mark.parametrize("rotation", ["finite", "infinitesimal"])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rng):
-    """Smooth models with springs, tendons and activations; uncoupled free bodies rotate by themselves."""
+    """Covers smooth models with springs, tendons and activations; uncoupled free bodies rotate by themselves."""
     model = exact(fl.load(JOINTS))
     model.opt.integrator, model.opt.rotation = integrator, rotation
     data = fl.Data(model)
@@ -94,7 +94,7 @@ def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
 
 @pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
 def test_other_models_have_the_derivatives_of_their_steps(name, steps):
-    """Recursion instead of a matrix; contacts that couple branches; equality constraints."""
+    """Covers recursion instead of a matrix, contacts that couple branches, and equality constraints."""
     model = exact(fl.load(name))
     data = fl.Data(model)
     fl.step(model, data, steps)
@@ -111,7 +111,7 @@ def test_what_the_theorem_does_not_serve_goes_by_steps():
 
 
 def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
-    """Without contacts; and the step follows from the acceleration's derivatives by Euler's rule."""
+    """Tested without contacts; the step follows from the acceleration's derivatives by Euler's rule."""
     model = exact(fl.load(JOINTS))
     model.opt.disableflags = "eulerdamp"
     data = fl.Data(model)
@@ -133,7 +133,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
 
 
 def test_forces_that_contacts_take_up_move_nothing_much():
-    """A box at rest: pushed down, it accelerates less because of its contacts' stiffness."""
+    """A box at rest that is pushed down accelerates less because of its contacts' stiffness."""
     model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
         <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
     data = fl.Data(model)
@@ -192,7 +192,7 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
 # ---- batches ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
 def test_a_worlds_derivatives_are_its_own(name, rng):
-    """Bitwise identical alone, in a batch, in another order and with any number of threads."""
+    """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = fl.load(name)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
@@ -238,7 +238,7 @@ def test_worlds_may_differ_in_their_model(rng):
 
 @pytest.mark.parametrize("by_formulas", [True, False])
 def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
-    """Derivatives of the step, joints, contacts and motors, for more worlds than fit into a tile."""
+    """Covers derivatives of the step, joints, contacts and motors, for more worlds than fit into a tile."""
     for module in (fl.sensitivity.derivative.implicit, fl.sensitivity.derivative.implicit_passes):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
     model = fl.load("quadruped")
@@ -332,7 +332,7 @@ def steps_by(model, data, name, entry, eps):
 
 @pytest.mark.parametrize("name", ["quadruped", "arm"])
 def test_parameters_move_the_next_state(name):
-    """Masses with all derived parameters; friction; gains; gravity."""
+    """Covers masses with all derived parameters, friction, gains and gravity."""
     model = exact(fl.load(name))
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.3, 0.3, model.nu)
@@ -356,7 +356,7 @@ def test_parameters_move_the_next_state(name):
     ids=("lcp", "rk4", "noslip"),
 )
 def test_parameters_move_steps_that_no_theorem_serves(option):
-    """Differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
+    """Uses differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
     model = exact(fl.load("quadruped"))
     for name, value in option.items():
         setattr(model.opt, name, value)
@@ -383,7 +383,7 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
 
 
 def test_parameters_by_steps_are_those_by_the_theorem():
-    """With and without dry friction, positions by dof, and more worlds than fit into one pass."""
+    """Covers motion with and without dry friction, positions by dof, and more worlds than fit into one pass."""
     model = exact(fl.load("humanoid"))
     model.dof_frictionloss[6:] = 0.05
     batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
@@ -411,7 +411,7 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
 
 
 def test_entries_of_parameters_are_columns_of_their_fields():
-    """Selection by name, number and range; duplicate selections are returned twice."""
+    """Selects by name, number and range; duplicate selections are returned twice."""
     model = fl.load("quadruped")
     batch = fl.Batch(model, 3, nthread=1)
     batch.step(40)

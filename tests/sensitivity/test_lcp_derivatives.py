@@ -85,7 +85,7 @@ def follow(model, data, steps: int, enough: int) -> None:
 @pytest.mark.parametrize("friction", ["frozen", "consistent"])
 @pytest.mark.parametrize("scene", SCENES)
 def test_steps_with_hard_contacts_have_their_derivatives(scene, friction, rng):
-    """Sticking, slipping and rolling, a limit, friction loss, torsion; constant or updated friction limits."""
+    """Covers sticking, slipping and rolling, a limit, friction loss, torsion, constant and updated friction limits."""
     model = hard(SCENES[scene], friction=friction)
     follow(model, pushed(model, rng), 4, 4)
 
@@ -182,7 +182,7 @@ def test_a_grip_holds_with_what_it_has(friction):
 
 
 def test_forces_move_accelerations_as_controls_do(rng):
-    """DaDtau against differences of forward dynamics by applied forces."""
+    """Compares DaDtau with differences of forward dynamics by applied forces."""
     model = hard(ARM)
     data = pushed(model, rng)
     fl.step(model, data, 40)
@@ -199,7 +199,7 @@ def test_forces_move_accelerations_as_controls_do(rng):
 
 
 def test_a_step_without_rows_is_that_of_the_convex_model():
-    """Without damping, which the two methods treat differently."""
+    """Tested without damping, which the two methods treat differently."""
     xml = ARM.replace('pos="0 0 0.12"', 'pos="0 0 2"').replace('damping="0.1"', "").replace('damping="0.02"', "")
     xml = xml.replace('frictionloss="0.1"', "")
     model, data = hard(xml), None
@@ -213,7 +213,7 @@ def test_a_step_without_rows_is_that_of_the_convex_model():
 
 @pytest.mark.parametrize("offset", [(0.02, 0.01), (0.0, 0.0), (0.02, 0.0)])
 def test_a_box_on_a_box_has_the_derivatives_of_its_steps(offset):
-    """Oblique, edge along edge, and corner on corner; the points belong to one box or the other as they are shifted."""
+    """Covers oblique boxes, edge along edge, and corner on corner; shifts decide which box has the contact point."""
     stacked = BOXES.replace('<geom size="0.11" mass="0.7" friction="0.4"/>', '<geom type="box" size="0.1 0.08 0.05"/>')
     model = hard(stacked)
     data = fl.Data(model)
@@ -267,7 +267,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
 # ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name, options", [("humanoid", {}), ("arm", {"friction": "consistent"}), ("boxes", {})])
 def test_a_worlds_derivatives_are_its_own(name, options, rng):
-    """Bitwise identical alone, in a batch, in another order and with any number of threads."""
+    """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = hard(SCENES.get(name, name), **options)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1

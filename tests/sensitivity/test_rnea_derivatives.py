@@ -64,7 +64,7 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
 
 
 def test_they_are_pinocchios(rng):
-    """Derivatives for the arm, and those of its acceleration by position and velocity, under gravity only."""
+    """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
     model = fl.load("arm")
     theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / "arm.xml"))

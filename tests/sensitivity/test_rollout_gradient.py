@@ -58,7 +58,7 @@ def numbers(result):
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
 def test_a_linear_system_has_the_powers_of_its_matrices():
-    """(A^T)^n l, B^T (A^T)^k l, from explicit matrices."""
+    """Compares with (A^T)^n l, B^T (A^T)^k l, from explicit matrices."""
     model, A, B = carts()
     batch, nstep, weights = fl.Batch(model, 2, nthread=1), 7, np.array([1.0, -2.0, 0.5, 3.0])
     found = fl.rollout_gradient(model, batch, np.full((nstep, 2), 0.3), np.tile(weights, (2, 1)))
@@ -95,7 +95,7 @@ def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
-    """Gradient by all states and some controls, of a loss in qpos, qvel and act: a box slides on its edge."""
+    """Tests the gradient by all states and some controls, of a loss in qpos, qvel and act: a box slides on its edge."""
     model, rng = sliding(contact_model), np.random.default_rng(4)  # no switch is within 1e-5 of these
     batch, nstep, nx = started(model, rng), 8, 2 * model.nv + model.na
     control = rng.uniform(-0.5, 0.5, (3, nstep, model.nu))
@@ -122,7 +122,7 @@ def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
 
 
 def test_numbers_of_all_worlds_are_those_of_each(rng):
-    """Shapes (nx,), (1, nx) and (1, nstep + 1, nx) in place of a row per world; also by coordinates."""
+    """Accepts shapes (nx,), (1, nx) and (1, nstep + 1, nx) in place of a row per world; also by coordinates."""
     model = sliding()
     batch, nstep = started(model, rng), 4
     control, nx, nc = np.zeros((nstep, model.nu)), 2 * model.nv + model.na, model.nq + model.nv + model.na
@@ -149,7 +149,7 @@ def test_entries_of_parameters_are_those_of_their_fields(rng):
 
 
 def test_parameters_move_the_end(rng):
-    """Friction and masses, against differences of rollouts of worlds with different models."""
+    """Compares friction and masses with differences of rollouts of worlds with different models."""
     model = sliding()
     batch, nstep = started(model, rng, 2), 6
     control, weights = np.zeros((nstep, model.nu)), rng.standard_normal((2, 2 * model.nv + model.na))
@@ -176,7 +176,7 @@ def test_parameters_move_the_end(rng):
 
 # ---- losses ----------------------------------------------------------------------------------------------------------
 def test_a_function_and_numbers_say_the_same(rng):
-    """Losses by coordinates or by dof; at each state or at the last."""
+    """Covers losses by coordinates or by dof, at each state or at the last."""
     model = sliding()
     batch, nstep, control = started(model, rng), 4, rng.uniform(-1, 1, (4, model.nu))
     weights = rng.standard_normal((3, nstep + 1, model.nq + model.nv + model.na))

@@ -70,7 +70,7 @@ def test_inverse_of_a_linear_system_has_its_matrices(actuation):
 @pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
 @pytest.mark.parametrize("centered", [True, False])
 def test_a_control_moves_within_its_range(u, moves, centered):
-    """At the border, one-sided inwards; beyond it, zero."""
+    """At the border the derivative is one-sided inwards; beyond it, zero."""
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
@@ -83,7 +83,7 @@ def test_a_control_moves_within_its_range(u, moves, centered):
 
 
 def test_matrices_predict_the_next_state(rng):
-    """In the tangent space, away from the identity, for disturbances in every direction at once."""
+    """Tested in the tangent space, away from the identity, for disturbances in every direction at once."""
     model = exact(fl.load(XML))
     model.opt.disableflags |= 1  # constraints: smooth
     data, other = fl.Data(model), fl.Data(model)
@@ -190,7 +190,7 @@ def test_dry_friction_can_be_left_out(batched):
 
 
 def test_the_bundled_cartpole_has_a_linearisation():
-    """Upright and at rest: cart and pole without dry friction, only viscous, from the equations of motion."""
+    """The exact matrices follow from the equations of motion: upright, at rest, without dry friction, only viscous."""
     model = fl.load("cartpole")
     A, B = fl.transition_fd(model, fl.Data(model))
     M, h = fl.full_m(model, settled(model)), model.opt.timestep

@@ -47,7 +47,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
 
 
 def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
-    """Without rows: C and D to the rounding of both differences."""
+    """Without rows, C and D agree to the rounding of both differences."""
     model = fl.load(scene("".join(GROUPS.values())))
     model.opt.disableflags = "constraint"
     data = fl.Data(model)

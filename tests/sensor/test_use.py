@@ -229,7 +229,7 @@ def test_a_function_that_returns_something_else_later_is_named(given):
 
 @pytest.mark.covers("sensor", lambda: [KERNEL])
 def test_a_kernel_measures_what_mujocos_callback_does():
-    """Within each step, with all fields available; with a cutoff."""
+    """The kernel runs within each step, with all fields available; with a cutoff."""
     mj, model = mujoco.MjModel.from_xml_string(KERNEL), with_kernels()
     reference, data = mujoco.MjData(mj), fl.Data(model)
     reference.qvel[:], data.qvel = 3.0, 3.0

@@ -851,7 +851,7 @@ def test_memory_grows_with_rows_alone(model):
 
 
 def test_rows_are_cleared_in_one_piece_where_they_are_one():
-    """Also element by element as a slice of wider rows, whose other elements stay."""
+    """Rows are also cleared element by element as a slice of wider rows, whose other elements stay."""
     plain, wide = np.ones((4, 2, 3)), np.ones((4, 3, 5))
     for array, inner in ((plain, plain), (wide, wide[:, :2, :3]), (wide.reshape(4, 15), wide.reshape(4, 15)[:, :7])):
         array[:] = 1.0

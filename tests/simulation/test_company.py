@@ -152,7 +152,7 @@ def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand,
 
 @pytest.mark.slow
 def test_no_world_shows_its_company():
-    """Cases sampled for FEATHERLANE_FUZZ_SECONDS, seed FEATHERLANE_FUZZ_SEED and up, over all models of the wheels."""
+    """Samples cases for FEATHERLANE_FUZZ_SECONDS, seed FEATHERLANE_FUZZ_SEED and up, over all models of the wheels."""
     report = search(SECONDS, SEED, models(of_wheels()))
     print(report)
     assert not report.found, str(report)

@@ -199,7 +199,7 @@ def test_rates_that_would_not_dissipate_are_left_out(rng, disabled):
 
 @pytest.mark.parametrize("refsafe", [True, False])
 def test_references_of_every_form_equal_mujocos(refsafe):
-    """Springs that the step does and does not resolve, direct ones (negative solref), and impedances near 1."""
+    """Covers springs that the step does and does not resolve, direct ones (negative solref), and impedances near 1."""
     forms = [(".02 1", ".9 .95 .001"), (".004 .5", ".9 .95 .001"), (".0102 1", ".5 .6 .01"), ("-9000 -10", ".5 .6 .01")]
     forms += [("-20000 0", ".9 .95 .001"), (".0004 1", ".99 .9999 .001"), (".02 -1", ".9 .95 .001")]
     forms += [(".002 2", ".9995 .9995 .001"), (".002 1", ".9997 .9997 .001")]

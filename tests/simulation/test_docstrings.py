@@ -70,7 +70,7 @@ def test_a_stage_says_what_it_reads_and_writes(subtests):
 
 
 def test_a_stage_names_all_that_it_stores_itself(subtests):
-    """The docstring of a stage includes the writes of the stages that it calls."""
+    """Writes of the stages that it calls are documented in the docstrings of those stages."""
     for name in STAGES:
         with subtests.test(name=name):
             stage = STAGES[name]

@@ -96,7 +96,7 @@ def options(model, contact_model, solver, cone):
 
 
 def spoiled(name, value, at=9):
-    """Writes a value into a field of one world, once."""
+    """Returns a function that writes a value into a field of one world, once."""
 
     def spoil(batch, k):
         if k == at:

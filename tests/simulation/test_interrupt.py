@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_all_worlds_at_the_same_step(how, nthread, recorded)
 
 
 def interrupted(call, k: int = 0) -> int:
-    """Calls, and raises KeyboardInterrupt before bytecode k; returns the number of bytecodes until then."""
+    """Raises KeyboardInterrupt before bytecode k of a call; returns the number of bytecodes until then."""
     count = 0
 
     def within(frame, event, arg):

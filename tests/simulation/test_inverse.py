@@ -68,7 +68,7 @@ def shared(model, data, mj) -> mujoco.MjData:
 # ---- laws ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "hand", "box_stack", "touching"])
 def test_inverse_undoes_forward(name, rng):
-    """Both cones; the rows include limits and friction loss."""
+    """Covers both cones; the rows include limits and friction loss."""
     model = exact(fl.load(TOUCHING.format(cone="elliptic") if name == "touching" else name))
     if name == "quadruped":
         model.dof_frictionloss[6:] = 0.3

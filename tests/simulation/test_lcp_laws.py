@@ -96,7 +96,7 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
 ])  # fmt: skip
 def test_erp_pushes_apart_what_has_no_restitution(options, speed):
-    """As documented in docs/contact.md."""
+    """The law is documented in docs/contact.md."""
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
         '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',

@@ -42,7 +42,7 @@ def test_links_feel_the_forces_of_ode_s_joints(replay):
 
 @pytest.mark.parametrize("name", LINKED)
 def test_a_whole_motion_is_that_of_ode(name):
-    """Linked bodies without control for hundreds of steps: errors of single steps would accumulate."""
+    """Linked bodies move without control for hundreds of steps, so errors of single steps would accumulate."""
     record = ode_steps.load(name)
     model = ode_steps.scene(record, name)
     data, nbody = fl.Data(model), len(record["mass"])

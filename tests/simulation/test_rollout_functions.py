@@ -39,7 +39,7 @@ def test_products_are_slopes_along_directions(contact_model):
 
 
 def test_fields_are_the_worlds_own_for_one_call(rng):
-    """Calls with masses, with friction, and with neither, in any order; per-world fields of the batch stay."""
+    """Calls with masses, with friction, and with neither alternate in any order; per-world fields of the batch stay."""
     model = sliding()
     batch = started(model, rng, 2)
     batch.expand("geom_friction")[1] *= 0.5

@@ -114,7 +114,7 @@ def test_worlds_keep_their_bits_in_company():
 
 
 def test_coupled_lengths_do_not_sleep():
-    """As in MuJoCo, but there the step raises an error at its end."""
+    """MuJoCo behaves alike, but there the step raises an error at its end."""
     xml = scene('<body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".2 0 1"/></body>')
     tail = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
     tail += '<equality><tendon tendon1="t"/></equality>'

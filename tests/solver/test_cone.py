@@ -202,7 +202,7 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
 @pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), SINGLE_LANE])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
 def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
-    """Alone in a tile of one lane, or with resting worlds in the other lanes."""
+    """Covers tiles of one lane, and tiles with resting worlds in the other lanes."""
     mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)
     model.opt.tolerance = 1e-8

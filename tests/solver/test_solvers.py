@@ -338,7 +338,7 @@ def oracle(model, state, solver, iterations, noslip=0):
 
 
 def same_contacts(ours, theirs):
-    """In a hand, faces are coplanar: rounding decides their contact points, and with them the problem."""
+    """Returns whether contacts agree: in a hand, faces are coplanar, and rounding decides their contact points."""
     if ours.model.source.endswith("hand.xml"):
         return ours.ncon == theirs.ncon and np.allclose(ours.contact.pos, theirs.contact.pos, rtol=0, atol=1e-9)
     return True

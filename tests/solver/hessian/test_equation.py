@@ -35,7 +35,7 @@ def solves(s, f, x):
 
 
 def two_ways(rng):
-    """A long tree in all worlds; in some a ball lies on it: these need H, the others use recursion."""
+    """Returns a long tree in all worlds; in some a ball lies on it: these need H, the others use recursion."""
     s = touching("elliptic", xml=CHAIN.replace("</worldbody>", BALL), forward_dynamics="aba")
     s.point = near(s, rng)
     go_to(s, s.point)

@@ -89,7 +89,7 @@ def test_the_force_from_the_acceleration_is_that_of_the_rows_at_the_minimum():
 
 
 def test_right_is_what_a_small_step_leads_to(rng):
-    """On each dof separately; not for a zero direction, nor if rounding of the gradient hides the forces."""
+    """Tests each dof separately; not a zero direction, nor if rounding of the gradient hides the forces."""
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)

@@ -78,7 +78,7 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
 
 
 def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
-    """With rounding errors as large as the differences."""
+    """Uses rounding errors as large as the differences."""
     monkeypatch.setattr(rounding, "EPS", 1e-6)
     a = near(s, rng, 1e3)
     at(s, a)

@@ -71,7 +71,7 @@ def row_of(dofs, parents):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_two_branches_of_a_row_are_coupled(seed):
-    """Rows over random trees: tips, none above another, each coupled with each."""
+    """Rows over random trees couple tips, none above another, each with each."""
     rng = np.random.default_rng(seed)
     parents = [-1] + [int(rng.integers(-1, i)) for i in range(1, 14)]
     dofs = sorted({*rng.choice(14, 6).tolist()})

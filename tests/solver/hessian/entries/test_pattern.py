@@ -57,7 +57,7 @@ def test_a_block_stands_where_its_first_column_does(s):
 
 
 def test_the_entries_of_h_have_their_places(s):
-    """All nonzero entries by definition, in any world."""
+    """The pattern has all nonzero entries by definition, in any world."""
     for lane, problem in enumerate(s.problems):
         H = problem.hessian(s.point[:, lane])
         for i, row in enumerate(s.listed):

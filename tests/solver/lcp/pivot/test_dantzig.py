@@ -51,7 +51,7 @@ def test_known_answers(n, start_, rng):
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
 def test_friction_is_bounded_by_the_normals_without_it(start_, rng):
-    """As in ODE: limits are set once, from the solution without friction."""
+    """Limits are set once, from the solution without friction, as in ODE."""
     for _ in range(4):
         problem = friction_problem(rng, 4)
         A, b, n = problem.matrix, problem.b, problem.n

@@ -35,7 +35,7 @@ def test_w_and_z_are_complementary(n, rng):
 
 
 def test_ties_do_not_cycle(rng):
-    """Small integers of low rank: many ratios are equal."""
+    """Uses small integers of low rank: many ratios are equal."""
     for _ in range(20):
         J = rng.integers(-1, 2, (8, 3)).astype(float)
         A, b = J @ J.T, J @ rng.integers(-2, 3, 3)

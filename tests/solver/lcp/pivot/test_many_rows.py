@@ -9,7 +9,7 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8, 11])
 def test_many_rows_come_at_once(before, rng):
-    """Also after a gap, and with linearly dependent rows among them: these wait."""
+    """Covers a start after a gap, and linearly dependent rows: these wait."""
     r1, A = free_rows(rng)
     order = [int(p) for p in rng.permutation(N)]
     for p in order[:before]:

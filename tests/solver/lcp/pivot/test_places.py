@@ -91,7 +91,7 @@ def test_products_are_those_of_dense_matrices(n, rng):
 
 @pytest.mark.parametrize("large", [1.0, 1e9])
 def test_the_residual_is_that_of_the_problem(large, problem, rng):
-    """Relative to x, or to a load that is larger."""
+    """The residual is relative to x, or to a load that is larger."""
     r1, A = start(problem), problem.matrix
     a = A.diagonal().max()
     b = r1.one.b.array[:N] = large * problem.b

@@ -58,7 +58,7 @@ def test_the_problem_is_that_of_its_rows(world, tile):
 
 
 def test_it_can_be_made_again(tile):
-    """For any memory left by earlier rows."""
+    """Tested for any memory left by earlier rows."""
     d, n = tile.d, tile.d.lcp.n[0]
     before = {name: getattr(d.lcp, name).array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
     d.dual.mark.array[...] = 3
