@@ -22,9 +22,9 @@ from robots import wheels
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
 MARKED = ("viewer", "environments", "distributed", "integrations")  # folders that have a marker
-ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds
+ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds to create
 
-# before any test imports mujoco: whatever is installed, the oracle is one version
+# before any test imports mujoco: the oracle's version does not depend on the installed one
 try:
     ORACLE = oracle.use()
 except (wheels.Unreachable, RuntimeError) as error:

@@ -162,7 +162,7 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
     before = batch.checkpoint()
     with pytest.raises(fl.errors.CallError, match="lost"):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
-    after = batch.checkpoint()  # the batch goes on
+    after = batch.checkpoint()  # the batch continues
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 

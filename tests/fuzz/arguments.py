@@ -1,4 +1,4 @@
-"""Arguments of every public function, method and setter, drawn by hypothesis: a result, or one clear error.
+"""Arguments of every public function, method and setter, sampled by hypothesis: a result, or one clear error.
 
 A site is a callable with valid arguments; a call replaces one or two of them by invalid ones: another type,
 shape, dtype or value, or almost the valid one.  Allowed are a result, and an error of the documented kinds whose text

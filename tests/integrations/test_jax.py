@@ -45,7 +45,7 @@ def world(request):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_check_grads_of_a_rollout_with_contact(world, compiled):
-    """Unnormalized quaternions stand for their direction."""
+    """Unnormalized quaternions are treated as their direction."""
     _, batch, (qpos, qvel, act, control) = world
     rollout = fj.Dynamics(batch).rollout
     given = qpos.at[:, 3:7].multiply(1.7), qvel, act, control

@@ -37,7 +37,7 @@ def test_gradcheck_of_a_step_with_contact(world):
 
 
 def test_gradcheck_of_a_rollout_with_contact(world):
-    """Unnormalized quaternions stand for their direction."""
+    """Unnormalized quaternions are treated as their direction."""
     _, batch, (qpos, qvel, act, control) = world
     qpos[:, 3:7] *= 1.7
     given = [t.requires_grad_() for t in (qpos, qvel, act, control)]

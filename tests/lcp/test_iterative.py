@@ -113,7 +113,7 @@ def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
 
 # ---- QuickStep -------------------------------------------------------------------------------------------------------
 def quickstep(problem, sweeps, relaxation, seed):
-    """Runs ODE's QuickStep as documented: fc = M^-1 J^T lambda is kept, limits are live, rows shuffle each 8th sweep."""
+    """Runs ODE's QuickStep as documented: fc = M^-1 J^T lambda is kept, limits are live, each 8th sweep is shuffled."""
     J, cfm, n = problem.product.J, problem.product.cfm, problem.n
     effect = (J * problem.product.Minv).T
     scale = relaxation / (np.einsum("ij,ji->i", J, effect) + cfm)

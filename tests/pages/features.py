@@ -150,7 +150,7 @@ def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]])
         refused: unsupported kinds by group, which raise an error.
 
     Raises:
-        ValueError: kinds with neither a test nor a refusal.
+        ValueError: kinds that are supported but have no test.
     """
     lines, bare = ["| group | kind | test |", "|---|---|---|"], []
     for group in GROUPS:

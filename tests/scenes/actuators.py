@@ -108,7 +108,7 @@ SCENE = """<mujoco><option timestep="0.01" integrator="{integrator}" {option}><f
 
 
 def scene(actuators: str, integrator: str = "Euler", option: str = "", flag: str = "", joint: str = "") -> str:
-    """Returns a model with actuators given as XML; a branch's name stands for one on a hinge and one on a slide."""
+    """Returns a model with actuators given as XML; a branch's name selects its actuators on a hinge and on a slide."""
     if actuators in ACTUATORS:
         kind = ACTUATORS[actuators]
         actuators = kind.format(j='joint="hinge" gear="0.7"') + kind.format(j='joint="slide" gear="-1.3"')

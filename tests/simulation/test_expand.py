@@ -1,4 +1,4 @@
-"""Per-world fields act as in a separate model, whatever values the shared model has."""
+"""Per-world fields act as in a separate model, for any values in the shared model."""
 
 from __future__ import annotations
 

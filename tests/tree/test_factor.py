@@ -1,4 +1,4 @@
-"""Factors, products and substitutions: laws on random trees, dense NumPy as the naive version, and bad input."""
+"""Factors, products and substitutions: laws on random trees, dense NumPy as reference, and bad input."""
 
 from fractions import Fraction
 

@@ -89,7 +89,7 @@ def test_a_worlds_rows_are_its_own_in_any_company(rng):
 def test_rows_can_be_switched_off(tile):
     tile.m.opt_disableflags = int(Disable.CONSTRAINT)
     for name in ("ndofrow", "ngenrow"):
-        getattr(tile.d, name)[0] = 0  # the constraint layer made none
+        getattr(tile.d, name)[0] = 0  # the constraint layer made no rows
     tile.run(make_lcp)
     assert tile.d.lcp.n[0] == 0 and np.isfinite(tile.d.qacc_step.array).all()
     clear_rows(tile.m, tile.d)

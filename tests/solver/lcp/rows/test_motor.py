@@ -39,7 +39,7 @@ def joints(angles, **fields):
 
 
 def test_a_motor_seeks_its_velocity_with_a_bounded_force():
-    """In worlds whose joint is not at a stop; a ball joint has none."""
+    """Tested in worlds whose joint is not at a stop; a ball joint has no stop."""
     tile = prepared(joints([0.2, 0.8, -0.8, 0.3], vel=[0.7, -0.4, 9.0], force=[3.0, 5.0, 9.0], cfm=[0.01, -1.0, 9.0]))
     d = tile.d
     assert d.lcp.n[0] == 2
