@@ -1,4 +1,4 @@
-"""What every test run checks first, prints first, and shares."""
+"""Configures every test run: initial checks, the printed header, markers and shared fixtures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from robots import wheels
 HOME = Path(featherlane.__path__[0])
 CI = bool(os.environ.get("FEATHERLANE_CI"))
 MARKED = ("viewer", "environments", "distributed", "integrations")  # folders that have a marker
-ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds
+ONE_PROCESS = ("distributed",)  # folders whose tests share a fixture that takes seconds to create
 
-# before any test imports mujoco: whatever is installed, the oracle is one version
+# before any test imports mujoco: the oracle's version does not depend on the installed one
 try:
     ORACLE = oracle.use()
 except (wheels.Unreachable, RuntimeError) as error:
@@ -36,7 +36,7 @@ except (wheels.Unreachable, RuntimeError) as error:
 
 
 def pytest_configure(config):
-    """Removes what a test process inherits and a user's shell does not have.
+    """Removes settings that a test process inherits and a user's shell does not have.
 
     A shell makes background jobs ignore Ctrl-C, and tests of it would wait forever.  xdist sets COLUMNS to 80.
     """
@@ -47,7 +47,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config) -> int:
-    """One process for each core, at most 8 and at most one for each named file; a single file starts sooner without."""
+    """Returns one process per core, at most 8 and at most one per named file; a single file starts sooner without."""
     named = {name.partition("::")[0] for name in config.args}
     most = min(cores(), 8)
     count = most if any(Path(name).is_dir() for name in named) else min(most, len(named))
@@ -56,7 +56,7 @@ def pytest_xdist_auto_num_workers(config) -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """A file runs in one process, which loads its models and kernels once; so does a folder of ONE_PROCESS."""
+    """Runs a file in one process, which loads its models and kernels once; likewise a folder of ONE_PROCESS."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
@@ -69,7 +69,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Adds the folder's marker in the folders of MARKED, and `slow` to what is marked `ci`."""
+    """Adds the folder's marker in the folders of MARKED, and `slow` to tests marked `ci`."""
     for item in items:
         folder = item.path.relative_to(Path(__file__).parent).parts[0]
         if folder in MARKED:
@@ -79,13 +79,13 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """The garbage collector no longer visits what imports and the collection of tests have left."""
+    """Excludes objects left by imports and test collection from garbage collection."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionstart(session):
-    """In CI the tests speak for the installed wheel, so a source tree in its place is an error."""
+    """In CI the tests check the installed wheel, so importing a source tree instead is an error."""
     source = Path(__file__).parents[1] / "src"
     if CI and source in HOME.parents:
         raise pytest.UsageError(f"featherlane is imported from {source}, not from an installed wheel")
@@ -97,7 +97,7 @@ def pytest_report_header(config):
 
 
 def _configuration() -> list[str]:
-    """What `fl.show_config()` prints: kernels ahead of time or just in time, CPU level."""
+    """Returns the lines of `fl.show_config()`: kernels compiled ahead of time or just in time, CPU level."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         getattr(featherlane, "show_config", lambda: None)()
     return printed.getvalue().splitlines()
@@ -112,13 +112,13 @@ def _version(distribution: str) -> str:
 
 @pytest.fixture
 def rng(request) -> np.random.Generator:
-    """Random numbers that depend on the test's name alone, so that a failure repeats."""
+    """Returns a random generator seeded by the test's name alone, so that a failure is reproducible."""
     return np.random.default_rng(zlib.crc32(request.node.name.encode()))
 
 
 @pytest.fixture(scope="session")
 def real_model():
-    """Function from a real model's name (`gymnasium/ant`) to its path; skips offline, and fails there in CI."""
+    """Returns a function from a real model's name (`gymnasium/ant`) to its path; offline it skips, in CI it fails."""
 
     def path(name: str) -> Path:
         try:

@@ -1,9 +1,9 @@
-"""Runs tests that ship in another library's wheel against an integration, with the import replaced.
+"""Runs tests shipped in another library's wheel against an integration, with the import replaced.
 
     python tests/exam.py rollout [test names]
 
-Comparisons with results of MuJoCo are made with a relative tolerance of 1e-9, because the two engines round in another
-order; comparisons of our results with each other stay exact.
+Comparisons with MuJoCo's results use a relative tolerance of 1e-9, because the two engines sum in different
+order; comparisons between our own results stay exact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.a
 
 
 class Exam(NamedTuple):
-    """A file of tests of the package `mujoco`, what replaces its import, and what lines compare with MuJoCo."""
+    """Defines a test file of the package `mujoco`, the replacement of its import, and its comparisons with MuJoCo."""
 
     file: str
     imports: tuple[str, str]
@@ -36,7 +36,7 @@ EXAMS = {
 
 
 def source(exam: Exam) -> str:
-    """The tests with the import replaced."""
+    """Returns the source of the tests with the import replaced."""
     import mujoco
 
     text = (Path(mujoco.__file__).parent / exam.file).read_text()
@@ -48,7 +48,7 @@ def source(exam: Exam) -> str:
 
 
 def run(name: str, *tests: str) -> subprocess.CompletedProcess:
-    """Run an exam in a process of its own."""
+    """Runs an exam in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / EXAMS[name].file
         path.write_text(source(EXAMS[name]))

@@ -1,8 +1,8 @@
-"""The oracle: MuJoCo 4.0.1 exactly, from the distribution `mujoco-core`, beside whatever MuJoCo is installed.
+"""Provides the oracle: exactly MuJoCo 4.0.1, from the distribution `mujoco-core`, next to any installed MuJoCo.
 
-4.0.0, which `mujoco` requires on the package index, has a wrong sparse Newton factor, and the files of 3.x are those
-of `mujoco-core`: the oracle cannot be installed where people have a MuJoCo.  So its wheel is fetched as those of the
-robots are, unpacked into the same cache, and put first on the path, for the processes that tests start as well.
+4.0.0, which `mujoco` requires on the package index, has a wrong sparse Newton factor.  Installing `mujoco-core` would
+overwrite the files of an installed MuJoCo 3.x.  So its wheel is downloaded like the robots' wheels, unpacked into the
+same cache, and put first on the path, also for child processes of the tests.
 
 `python tests/oracle.py` prints its folder, for `PYTHONPATH`.
 """
@@ -39,31 +39,31 @@ SHA256 = (
 
 
 def folder() -> Path:
-    """The folder that holds the oracle's module; downloads it on first use.
+    """Returns the folder that holds the oracle's module; downloads it on first use.
 
     Raises:
-        wheels.Unreachable: it is not in the cache and cannot be downloaded.
+        wheels.Unreachable: the wheel is not in the cache and cannot be downloaded.
     """
     return unpacked(PROJECT, VERSION, SHA256)
 
 
 def unpacked(project: str, version: str, sha256: tuple[str, ...] = ()) -> Path:
-    """A wheel of compiled code for this Python, unpacked; raises as `folder` does.
+    """Unpacks a wheel of compiled code for this Python; raises as `folder` does.
 
     Args:
         project: name on the package index.
         version: exact version.
-        sha256: digests of which its file must have one; none: the index's is believed.
+        sha256: accepted digests of the file; if empty, the digest of the index is used.
     """
     tag = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
     return wheels.unpacked(f"{project}-{version}-{tag}", f"{project}=={version}", sha256)
 
 
 def use() -> Path:
-    """Put the oracle first on the path of this process and of those that it starts; raises as `folder` does.
+    """Puts the oracle first on the path of this process and of its child processes; raises as `folder` does.
 
     Raises:
-        RuntimeError: another `mujoco` has been imported already.
+        RuntimeError: another `mujoco` is already imported.
     """
     home = folder()
     loaded = sys.modules.get("mujoco")

@@ -1,4 +1,4 @@
-"""Programs of a folder of the tests: `python tests/FOLDER NAME ...`, with the oracle's MuJoCo."""
+"""Runs programs in a test folder: `python tests/FOLDER NAME ...`, with the oracle's MuJoCo."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ import oracle
 
 
 def run(folder: str, *names: str) -> None:
-    """Run the module of the folder that the command line names, by its `main`."""
+    """Calls `main` of the folder's module that the command line names."""
     oracle.use()
     if len(sys.argv) < 2 or sys.argv[1] not in names:
         sys.exit(f"python tests/{folder} NAME: allowed are {', '.join(names)}")

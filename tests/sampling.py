@@ -1,4 +1,4 @@
-"""Which cases of a large set of parameters run by default; the others run in CI."""
+"""Selects the cases of a large parameter set that run by default; the others run in CI."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 
 def every(step: int, cases) -> list:
-    """Cases of which each `step`-th runs by default, from the first on; a tuple has a value for each parameter."""
+    """Returns cases of which every `step`-th runs by default, from the first on; a tuple holds one per parameter."""
     return [case if k % step == 0 else _in_ci(case) for k, case in enumerate(cases)]
 
 
 def pairwise(*axes) -> list:
-    """All combinations of the values of some axes; those that run by default contain each pair of values of two axes.
+    """Returns all combinations of the axes' values; the default ones contain each pair of values of two axes.
 
-    A combination runs by default if it contains a pair that no earlier one of these does (greedy, in order of gain).
+    A combination runs by default if it contains a pair that no earlier default one does (greedy, by new pairs).
     """
     cases = list(product(*map(range, map(len, axes))))
     pairs = {case: {((i, case[i]), (j, case[j])) for i, j in combinations(range(len(axes)), 2)} for case in cases}
@@ -29,7 +29,7 @@ def pairwise(*axes) -> list:
 
 
 def in_ci(*values, marks=()):
-    """A case that runs in CI only."""
+    """Returns a case that runs in CI only."""
     return pytest.param(*values, marks=[*marks, pytest.mark.ci])
 
 

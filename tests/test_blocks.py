@@ -1,4 +1,4 @@
-"""Every block of code in every page runs as it stands there; every command of a page is one that there is."""
+"""Every code block of every page runs as written; every command on a page exists."""
 
 import importlib.util
 import re
@@ -13,7 +13,7 @@ from pages import blocks
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-# pages whose blocks have tests of their own, or are parts of a whole that has one (tests/howto)
+# pages whose blocks have separate tests, or are parts of a program that is tested (tests/howto)
 ELSEWHERE = {"README.md", "CONTRIBUTING.md", "docs/training.md"}
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 SHOWN = [name for name in NAMES if name not in ELSEWHERE and blocks.python((ROOT / name).read_text())]
@@ -27,7 +27,7 @@ COMMANDS = sorted({command for page in PAGES for command in blocks.commands(page
 
 
 def without(text: str, heading: str) -> str:
-    """A page without a section and the sections below it."""
+    """Removes a section and its subsections from a page."""
     if heading == "#":
         return ""
     before, found, rest = text.partition(f"\n{heading}\n")
@@ -41,14 +41,14 @@ def test_the_blocks_run(name, tmp_path, monkeypatch):
     text = (ROOT / name).read_text()
     for heading, package in NEEDS.get(name, {}).items():
         text = text if importlib.util.find_spec(package) else without(text, heading)
-    if "```text" not in text:  # where nothing is compared, fewer worlds
+    if "```text" not in text:  # fewer worlds if no output is compared
         text = re.sub(r"\b(num_envs|nworld)=\d{3,}", r"\1=64", text)
     blocks.run(text, tmp_path)
 
 
 def test_no_block_hides_from_the_test():
-    """A fence of another name, an indented one or one that is not closed would not be run."""
-    for name in sorted({*NAMES} - {"CONTRIBUTING.md"}):  # its parts are run as wholes, in tests/howto
+    """Checks fences: one with another name, an indented one or an unclosed one would not run."""
+    for name in sorted({*NAMES} - {"CONTRIBUTING.md"}):  # its parts run as complete programs in tests/howto
         text = (ROOT / name).read_text()
         fences = [line for line in text.splitlines() if re.match(r" {0,3}(```|~~~)(py|Py|>>>)", line)]
         assert len(fences) == len(re.findall(r"^```python$", text, re.MULTILINE)), name
@@ -57,7 +57,7 @@ def test_no_block_hides_from_the_test():
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_a_page_is_one_that_there_is(command):
-    """Its options are those of the program; files need not be there."""
+    """Checks that the program has the options; files need not exist."""
     _, *words = shlex.split(command)
     group = typer.main.get_command(application)
     name, *rest = words

@@ -1,4 +1,4 @@
-"""The build hook: for which processors it compiles, and what it does where no C compiler links."""
+"""The build hook: the processors that it compiles for, and its behaviour without a working C linker."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Chapters say what is so: functions that they show exist, equations close, pictures are there and small."""
+"""Checks the docs' chapters: functions they show exist, equations are closed, pictures exist and are small."""
 
 import ast
 import re
@@ -13,12 +13,12 @@ CHAPTERS = ROOT / "docs" / "chapters"
 PAGES = sorted(CHAPTERS.glob("*.md"))
 SOURCE = re.compile(r"^\{\{ source: ([\w.]+):(\w+) \}\}$", re.MULTILINE)
 SHOWN = [(page, *found) for page in PAGES for found in SOURCE.findall(page.read_text())]
-MOST_BYTES = 150_000  # of a picture
+MOST_BYTES = 150_000  # limit for a picture
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 def place_of(module: str) -> Path:
-    """The file of a module."""
+    """Returns the file of a module."""
     return ROOT / "src" / Path(*module.split(".")).with_suffix(".py")
 
 

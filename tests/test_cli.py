@@ -1,4 +1,4 @@
-"""The command line: what it prints and writes, and one message with exit code 2 for whatever is wrong."""
+"""The command line: printed and written output, and one message with exit code 2 for each error."""
 
 import importlib.util
 import json
@@ -40,7 +40,7 @@ def succeeds(*arguments):
 
 
 def fails(capfd, *arguments):
-    """The one message of a command that cannot run."""
+    """Returns the one error message of a command that cannot run."""
     code = run([str(a) for a in arguments])
     shown = capfd.readouterr()
     assert code == 2 and shown.out == ""
@@ -203,7 +203,7 @@ def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
     any(importlib.util.find_spec(name) is None for name in painter.VIDEO), reason=f"video needs: {painter.INSTALL}"
 )
 def test_video_has_every_frame(tmp_path):
-    # a process of its own: how MuJoCo draws is chosen before it is imported
+    # a separate process: MuJoCo's rendering back end is chosen before its import
     file = tmp_path / "fall.mp4"
     command = [sys.executable, "-m", "featherlane", "simulate", "pendulum", "--seconds", "0.2", "--video", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -500,7 +500,7 @@ def test_bench_prints_json(capfd):
     assert document["course"]["worlds"] == 16
     for race in ("batch", "one_world"):
         assert result[race]["ratio"]["least"] <= result[race]["ratio"]["median"] <= result[race]["ratio"]["greatest"]
-    # both sides did the same work
+    # both engines did the same work
     assert result["worlds"]["qvel_apart"]["max"] < 1e-6
 
 
@@ -524,7 +524,7 @@ def test_bench_tells_how_many_pairs_pass_each_test(capfd):
     shown = " ".join(capfd.readouterr().out.split())
     for part in ("Pairs of geoms", "listed by the model", "46.00", "turned boxes are near: searched"):
         assert shown.count(part) == 1  # a cartpole has no pairs
-    assert "boxes of bodies" not in shown and "tree" not in shown  # such tests are not made
+    assert "boxes of bodies" not in shown and "tree" not in shown  # these tests are not made
     succeeds("bench", "hand", *QUICK, "--json")
     (result,) = json.loads(capfd.readouterr().out)["models"]
     told = result["collision"]
@@ -670,7 +670,7 @@ def test_inspect_tells_the_room_for_contacts_and_rows_alone(capfd):
     assert list(json.loads(capfd.readouterr().out)["capacities"]) == ["nconmax", "ndofrowmax", "ngenrowmax"]
 
 
-# ---- what goes wrong on the way ----------------------------------------------------------------------------------
+# ---- errors while a command runs --------------------------------------------------------------------------------
 LOOSE = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
 <actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
 
@@ -746,12 +746,12 @@ def test_a_gl_with_which_mujoco_fails_is_named():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
     )
-    assert done.returncode in (0, 2) and "Traceback" not in done.stderr  # not every MuJoCo asks as it is imported
+    assert done.returncode in (0, 2) and "Traceback" not in done.stderr  # not every MuJoCo checks it on import
     if done.returncode:
         assert "MUJOCO_GL is 'foo'" in done.stderr and "pip" not in done.stderr
 
 
-# ---- what is wrong ---------------------------------------------------------------------------------------
+# ---- wrong arguments -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -859,7 +859,7 @@ def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monke
     monkeypatch.setattr(sys, "stdout", write())
     assert run(["inspect", "pendulum", *options]) == code
     if sys.stdout is not None:
-        sys.stdout.close()  # as the end of the process does
+        sys.stdout.close()  # as at process exit
     assert ("No space left" in capfd.readouterr().err) == (code == 2)
 
 
@@ -914,7 +914,7 @@ def test_a_process_ends_with_code_2_and_no_traceback():
 
 
 def test_a_file_is_complete_or_absent(tmp_path):
-    target = tmp_path / f"{'run' * 80}.npz"  # the longest names leave no room for a longer one beside them
+    target = tmp_path / f"{'run' * 80}.npz"  # a name so long that a suffix would exceed the file system's limit
     target.write_text("old")
     with pytest.raises(RuntimeError), whole_file(target) as part:
         part.write_text("half")

@@ -1,4 +1,4 @@
-"""Pages that are written from the code say what the code says, tables stand where they are written, links lead on."""
+"""Checks pages generated from the code, the places of generated tables, and links."""
 
 import ast
 import importlib
@@ -16,20 +16,20 @@ DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 SECTION = re.compile(r"<!-- ([\w-]+):begin -->\n(.*?)\n<!-- \1:end -->", re.DOTALL)
 ORIGIN = re.compile(r"`python benchmarks/(\w+)\.py\b.* --write`: .*; MuJoCo .*; \d{4}-\d\d-\d\d\.")
-SOURCES = ("", "src/featherlane/", "tests/")  # where files that CONTRIBUTING names stand
+SOURCES = ("", "src/featherlane/", "tests/")  # folders of the files that CONTRIBUTING names
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)\b", (ROOT / "CONTRIBUTING.md").read_text())))
 LINKS = [(page, target) for page in PAGES for target in dict.fromkeys(links.links(page.read_text()))]
 
 
 @pytest.fixture
 def report(monkeypatch):
-    """benchmarks/report.py."""
+    """Returns the module benchmarks/report.py."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     return importlib.import_module("report")
 
 
 def published(path: Path) -> set[str]:
-    """The sections that a benchmark writes."""
+    """Returns the sections that a benchmark writes."""
     calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
     return {node.args[0].value for node in calls if isinstance(node.func, ast.Name) and node.func.id == "publish"}
 
@@ -43,7 +43,7 @@ def test_a_page_that_is_written_from_declarations_says_what_they_say(name):
 
 
 def test_every_kind_has_a_test_or_a_refusal():
-    """Else `python docs/features.py` writes the table anew."""
+    """If it fails, `python docs/features.py` rewrites the table."""
     page = (DOCS / "features.md").read_text()
     assert features.section(page) == features.table(features.marks(), refused_kinds())
 
@@ -113,7 +113,7 @@ def test_links_lead_to_files_and_headings(subtests):
 
 
 def test_contributing_names_files_that_are_there(subtests):
-    """A file with its folder by its path; by its name alone one whose folder was named before."""
+    """Checks paths of files; a bare name is looked up in the folders named before it."""
     for name in NAMED:
         with subtests.test(name=name):
             paths = [ROOT / source / name for source in SOURCES]

@@ -1,4 +1,4 @@
-"""Every example runs as a program, on small numbers, and says something; `ppo` has tests of its own."""
+"""Every example runs as a program with small sizes and prints something; `ppo` has separate tests."""
 
 import subprocess
 import sys
@@ -43,13 +43,13 @@ LONGER = {
     "identify",
     "swing_up",
     "throw_cube",
-}  # those that solve a problem of control from its model to its result
-# those that start a Ray, and what else they import
+}  # control problems solved from model to result
+# examples that start Ray, and their other imports
 BY_RAY = {
     "rllib_halfcheetah": (["2", "1", "4", "16"], "ray.rllib", "torch"),
     "tune_balance": (["4", "16", "60"], "ray.tune"),
 }
-MOST_SECONDS = 300  # before an example that waits for ever is an error
+MOST_SECONDS = 300  # s, timeout of an example that hangs
 
 
 def test_all_examples_are_run():
@@ -66,13 +66,13 @@ def test_the_example_runs(name, tmp_path):
 def test_the_example_runs_by_ray(name, tmp_path):
     arguments, *needed = BY_RAY[name]
     for module in needed:
-        pytest.importorskip(module, exc_type=ImportError)  # Ray may be there without its libraries
+        pytest.importorskip(module, exc_type=ImportError)  # Ray may be installed without its optional libraries
     shown = ran(name, arguments, tmp_path)
     assert "update 2: 128 steps" in shown if name == "rllib_halfcheetah" else "poles stay up" in shown
 
 
 def ran(name, arguments, folder):
-    """What an example prints; its files go to the folder."""
+    """Returns the example's output; its files go to the folder."""
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=MOST_SECONDS)
     assert done.returncode == 0, done.stderr

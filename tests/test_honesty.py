@@ -1,4 +1,4 @@
-"""What docs/diagnostics.md says of statuses, residuals and checks, tried sentence by sentence."""
+"""Checks each statement of docs/diagnostics.md about status codes, residuals and checks."""
 
 import warnings
 
@@ -9,7 +9,7 @@ import featherlane as fl
 
 pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
 PRECISIONS = ("float64", "float32")
-BEYOND = 2e10  # a bad number that is no NaN
+BEYOND = 2e10  # an out-of-range value that is not NaN
 N, BROKEN = 9, 4  # worlds; the non-finite one shares its tile with eight others in float32, with seven in float64
 FALLING = '<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
 INPUTS = ("qpos", "qvel", "time", "act", "mocap_pos", "mocap_quat", "eq_active")
@@ -21,7 +21,7 @@ EVERYTHING = """<mujoco><worldbody><geom type="plane" size="5 5 1"/><body name="
 
 
 def pair(dtype="float64", source=EVERYTHING):
-    """Two batches of the same moving worlds."""
+    """Returns two batches of the same moving worlds."""
     model = fl.load(source)
     batches = [fl.Batch(model, N, nthread=1, dtype=dtype) for _ in range(2)]
     for batch in batches:
@@ -34,7 +34,7 @@ def counts(owner, name):
     return np.asarray(owner.status[name])
 
 
-# ---- bad numbers ---------------------------------------------------------------------------------------------------
+# ---- non-finite states ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
@@ -92,7 +92,7 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
     batch, data = fl.Batch(model, 1), fl.Data(model)
     getattr(batch, name)[0, 0] = getattr(data, name)[0] = np.nan
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # told by steps alone
+        warnings.simplefilter("error")  # only steps warn
         batch.forward()
     assert counts(batch, "bad_number")[0] == 1 and np.isnan(getattr(batch, name)[0, 0]) and not batch.nbad[0]
     for part in (
@@ -160,7 +160,7 @@ def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
 def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dtype):
     broken, _ = pair(dtype)
     field = broken.model.body_mass if world is None else broken.expand("body_mass")[world]
-    field[1] = -1.0  # the edit itself says nothing
+    field[1] = -1.0  # the edit itself raises nothing
     place = "" if world is None else f" in world {world}"
     with pytest.raises(fl.ModelError, match=rf"body_mass of body 'hand'{place}: got -1, allowed are finite numbers"):
         broken.step()
@@ -186,7 +186,7 @@ def test_the_residual_is_the_norm_of_the_gradient_over_the_trace_of_the_inertia(
     fl.forward(model, data)
     M = fl.full_m(model, data)
     gradient = M @ data.qacc - data.qfrc_smooth - data.qfrc_constraint
-    if solver != "pgs":  # its forces are not those of its acceleration
+    if solver != "pgs":  # its forces do not match its acceleration
         assert data.solver_residual == pytest.approx(np.linalg.norm(gradient) / np.trace(M), rel=1e-6, abs=1e-12)
     assert data.solver_gap >= 0.0 and data.solver_niter >= 1
 

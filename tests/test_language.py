@@ -27,13 +27,13 @@ Text = tuple[Path, int, str]  # file, first line, text
 
 
 def pages(*paths: Path) -> Iterator[Text]:
-    """The text of Markdown files without their code."""
+    """Yields the text of Markdown files without their code."""
     for path in paths:
         yield path, 1, CODE.sub(lambda m: "\n" * m[0].count("\n"), path.read_text())
 
 
 def docstrings(*paths: Path) -> Iterator[Text]:
-    """The docstrings of Python files."""
+    """Yields the docstrings of Python files."""
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
@@ -42,7 +42,7 @@ def docstrings(*paths: Path) -> Iterator[Text]:
 
 
 def comments(*paths: Path) -> Iterator[Text]:
-    """The comments of Python files."""
+    """Yields the comments of Python files."""
     for path in paths:
         for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
             if token.type == tokenize.COMMENT:
@@ -68,7 +68,7 @@ KINDS = {
 
 
 def found(kind: str) -> tuple[list[str], int]:
-    """The places where a pattern occurs, and the number of words."""
+    """Returns the places where a pattern occurs, and the number of words."""
     places, words = [], 0
     for path, first, text in KINDS[kind]():
         words += len(WORD.findall(text))

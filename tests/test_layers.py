@@ -1,4 +1,4 @@
-"""The layers: imports run downward only and form no cycle, and front ends use what is public."""
+"""The layers: imports go downward only and form no cycle, and front ends use public names only."""
 
 import ast
 import functools
@@ -16,7 +16,7 @@ import featherlane
 ROOT = Path(featherlane.__path__[0])
 LAYERS = "errors lanes spatial model prelude dynamics collision constraint solver sensor simulation sensitivity".split()
 FRONT_ENDS = "cli viewer distributed environments integrations jax torch measure doctor".split()
-EDGES = len(LAYERS)  # whatever is not listed: the command line, environments, registration, the package itself
+EDGES = len(LAYERS)  # everything not listed: the command line, environments, registration, the package itself
 RANK = {name: rank for rank, name in enumerate(LAYERS)} | {"tree": LAYERS.index("dynamics")}
 FILES = [path.relative_to(ROOT) for path in sorted(ROOT.rglob("*.py"))]
 INSIDE = [path for path in FILES if path != Path("__init__.py")]
@@ -24,7 +24,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def module(path):
-    """The name of the module in the file `path`."""
+    """Returns the name of the module in the file `path`."""
     parts = path.parts[:-1] if path.name == "__init__.py" else path.with_suffix("").parts
     return ".".join(["featherlane", *parts])
 
@@ -34,9 +34,9 @@ FILE_OF = {module(path): path for path in FILES}
 
 @functools.cache
 def imports(path):
-    """List (node, whether it stands in a function, modules) of every import in the file `path`.
+    """Returns (node, whether it is inside a function, modules) of every import in the file `path`.
 
-    `from a import b` imports the module a.b where there is one, else a.
+    `from a import b` imports the module a.b if it exists, else a.
     """
     tree = ast.parse((ROOT / path).read_text())
     late = {id(node) for f in ast.walk(tree) if isinstance(f, FUNCTIONS) for node in ast.walk(f)}
@@ -52,7 +52,7 @@ def imports(path):
 
 
 def room(path):
-    """The folder of a file; the file itself where rooms lie beside it."""
+    """Returns the folder of a file; the file itself if the folder has packages next to it."""
     folder = ROOT / path.parent
     return path if any(list(inner.glob("*.py")) for inner in folder.iterdir() if inner.is_dir()) else path.parent
 
@@ -70,7 +70,7 @@ def test_imports_run_downward_only(subtests):
             layer = path.parts[0].removesuffix(".py")
             rank = RANK.get(layer, EDGES)
             if rank == EDGES:
-                continue  # front ends may import everything, each other included
+                continue  # front ends may import everything, including each other
             found = [(node.lineno, name.split(".")) for node, _, names in imports(path) for name in names]
             ours = [(line, (parts + ["the package itself"])[1]) for line, parts in found if parts[0] == "featherlane"]
             upward = [(line, name) for line, name in ours if name != layer and RANK.get(name, EDGES) >= rank]
@@ -93,7 +93,7 @@ def test_rooms_import_in_no_circle():
 
 
 def test_files_import_in_no_cycle():
-    """Imports for types only (`if TYPE_CHECKING`) count, too; that of the package by its own files does not."""
+    """Counts type-only imports (`if TYPE_CHECKING`), too, but not a package's import by its own files."""
     arrows = {module(path): {n for _, _, names in imports(path) for n in names if n in FILE_OF} for path in INSIDE}
     try:
         TopologicalSorter(arrows).prepare()
@@ -107,7 +107,7 @@ def is_private(name):
 
 @functools.cache
 def defined(path):
-    """Private names that a file defines: functions, classes, variables, attributes of `self` (`own`)."""
+    """Returns the private names that a file defines: functions, classes, variables, attributes of `self` (`own`)."""
     found = set()
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         match node:
@@ -121,7 +121,7 @@ def defined(path):
 
 
 def names_read(path):
-    """List (line, private name, owner) of what a file reads: attributes, keys of `__dict__`, `getattr`, imports."""
+    """Returns (line, private name, owner) of each read: attributes, keys of `__dict__`, `getattr`, imports."""
     found = []
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         match node:
@@ -135,8 +135,8 @@ def names_read(path):
 
 
 def test_front_ends_read_no_private_name_of_others(subtests):
-    """A private name is of the engine, or of another package, if a file there defines it and the reader does not."""
-    of_tuples = set(dir(namedtuple("Empty", ())))  # `_replace`, `_fields`, ... are public
+    """A file must not read a private name that it does not define and that the engine or another package defines."""
+    of_tuples = set(dir(namedtuple("Empty", ())))  # `_replace`, `_fields`, ... of named tuples are public
     names = {part: set().union(*(defined(p) for p in INSIDE if p.parts[0] == part)) for part in {*LAYERS, *FRONT_ENDS}}
     engine = set().union(*(names[part] for part in LAYERS))
     for path in INSIDE:
@@ -156,7 +156,7 @@ def test_front_ends_read_no_private_name_of_others(subtests):
 
 
 def test_functions_import_only_what_the_package_does_without():
-    """What `import featherlane` loads of ours is imported at the top; in functions stands what is slow or optional."""
+    """Modules loaded by `import featherlane` are imported at the top; only slow or optional ones inside functions."""
     code = "import sys, featherlane; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = FILE_OF.keys() & set(done.stdout.split())

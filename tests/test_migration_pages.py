@@ -1,4 +1,4 @@
-"""Every name of ours in the pages for those who come from elsewhere, in their tables and in their text, exists."""
+"""Every Featherlane name in the tables and text of the migration pages exists."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ NAME = re.compile(r"(?<![\w.])(fl|model|data|batch)\.((?:opt\.)?[a-zA-Z_]\w*)")
 
 
 def ours(page: str) -> list[tuple[str, str]]:
-    """Object and attribute in code, of tables in all columns but the first, where another library's names stand."""
+    """Returns (object, attribute) of code in all table columns but the first, which has the other library's names."""
     found = []
     for line in re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE).splitlines():
         shown = line.split("|", 2)[-1] if line.startswith("|") else line
@@ -24,7 +24,7 @@ def ours(page: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def things():
-    """An example of each object."""
+    """Returns an example of each object."""
     model = fl.load("humanoid")
     data = fl.Data(model)
     data.record_solver = True
@@ -45,7 +45,7 @@ def test_every_name_of_ours_exists(page, things):
 
 
 def _is_bound(thing: str, batch, name: str) -> bool:
-    """Is it a field that a batch has once it is asked for?"""
+    """Returns whether the name is a batch field that `bind` adds."""
     if thing != "batch":
         return False
     batch.bind(name)

@@ -1,4 +1,4 @@
-"""The gallery shows what its script draws; the page on speed lists every benchmark, and the page that each writes."""
+"""The gallery shows the scenes of its script; the speed page lists every benchmark and the page that each writes."""
 
 import ast
 import re
@@ -10,12 +10,12 @@ from pages import links
 
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
-MOST_BYTES = 150_000  # of a picture of the gallery
-NO_TABLE = {"report", "dart", "edit_loop", "compile_time"}  # what the others share; scripts for contributors
+MOST_BYTES = 150_000  # limit for a picture of the gallery
+NO_TABLE = {"report", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
 
 
 def scenes() -> set[str]:
-    """The names in SCENES of the script, which itself needs a screen."""
+    """Returns the names in SCENES of the script; the script itself needs a display."""
     code = ast.parse((DOCS / "images" / "gallery.py").read_text())
     (found,) = [node.value for node in code.body if getattr(getattr(node, "targets", [None])[0], "id", "") == "SCENES"]
     return {key.value for key in found.keys}

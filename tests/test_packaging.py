@@ -1,4 +1,4 @@
-"""The rules of the package's metadata, and what an installed package brings along."""
+"""The rules of the package's metadata, and the contents of an installed package."""
 
 import re
 import subprocess

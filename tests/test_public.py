@@ -1,4 +1,4 @@
-"""The public functions of one world, each against MuJoCo's; the public list and its documentation."""
+"""The public functions of one world against MuJoCo's; the list of public names and their documentation."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ from featherlane.simulation.tile.fields import DATA
 from scenes.joints import XML
 from scenes.states import kicked
 
-CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on numbers of order 1 to 100
+CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on values of order 1 to 100
 PUBLIC = {name: getattr(module, name) for module in (fl, fl.stages) for name in module.__all__}
 FUNCTIONS = sorted(name for name, value in PUBLIC.items() if inspect.isfunction(value))
 NO_PHYSICS = {
@@ -42,7 +42,7 @@ def model():
 
 @pytest.fixture
 def both(model, rng):
-    """Our data and MuJoCo's in one random state, with controls and forces; only MuJoCo's after forward."""
+    """Returns our `Data` and MuJoCo's in one random state, with controls and forces; only MuJoCo's after forward."""
     data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
     reference.qpos, reference.qvel = kicked(model, rng)
     reference.qpos[2] += 3.0  # clear of the floor
@@ -283,13 +283,13 @@ def test_public_functions_are_documented(subtests):
 
 
 def made_of_stages():
-    """The public functions of simulation/stages.py, by name."""
+    """Returns the public functions of simulation/stages.py by name."""
     functions = {name: f for name, f in vars(made).items() if inspect.isfunction(f) and not name.startswith("_")}
     return {name: f for name, f in functions.items() if f.__module__ == made.__name__}
 
 
 def test_the_stub_declares_what_is_made_of_stages():
-    """Same names, same signatures, same docstrings: what type checkers and editors see is what runs."""
+    """Names, signatures and docstrings are the same: type checkers and editors see the functions that run."""
     stub = ast.parse(Path(made.__file__).with_suffix(".pyi").read_text()).body
     declared = {node.name: node for node in stub if isinstance(node, ast.FunctionDef)}
     assert declared.keys() == made_of_stages().keys()
@@ -304,7 +304,7 @@ def test_the_stub_declares_what_is_made_of_stages():
 
 
 def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
-    """And what all of them have in common; outputs have their declared shapes."""
+    """Also the statements common to all of them; outputs have their declared shapes."""
     for name in made_of_stages():
         with subtests.test(name=name):
             stage = library.stages()["solve_constraint" if name == "solve" else name]
@@ -366,7 +366,7 @@ def test_results_of_sensors_that_are_not_computed_raise_with_their_names(read):
 
 
 def public_functions():
-    """All functions that are public, by their full names."""
+    """Yields all public functions by their full names."""
     modules = {"fl": (fl, fl.__all__), "tree": (fl.tree, fl.tree.__all__), "lcp": (fl.lcp, fl.lcp.__all__)}
     for prefix, (module, names) in modules.items():
         for name in names:
@@ -382,7 +382,7 @@ def test_signatures_can_be_read(subtests):
 
 
 def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
-    """As the docstring says: a pendulum's energy is kept to the order of the step's error, not of the step."""
+    """As documented: the error of a pendulum's energy is of the order of the step's error, not of the step."""
     model = fl.load("pendulum")
     data = fl.Data(model)
     data.qpos, data.qvel = 1.0, 3.0

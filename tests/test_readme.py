@@ -1,4 +1,4 @@
-"""The README's code and commands run as written; it is short, and its figures are those of the benchmarks' tables."""
+"""The README's code and commands run as written; it is short, and its numbers match the benchmark tables."""
 
 import importlib
 import re
@@ -12,14 +12,14 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 EXAMPLE = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
-MOST_BYTES, MOST_LINKS = 6000, 16  # links: the image and the table of speed included
+MOST_BYTES, MOST_LINKS = 6000, 16  # links, including the image and the speed table
 ROWS = 5
 COMMANDS = "pip install . && featherlane simulate humanoid", "pip install '.[test]' && pytest"
 
 
 @pytest.fixture
 def report(monkeypatch):
-    """benchmarks/report.py."""
+    """Returns the module benchmarks/report.py."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return importlib.import_module("report")
 
@@ -39,7 +39,7 @@ def test_it_is_short():
 
 
 def test_its_speeds_are_those_of_the_full_table(report):
-    """If not, run `python benchmarks/speed.py --write`."""
+    """If it fails, run `python benchmarks/speed.py --write`."""
     speed = importlib.import_module("speed")
     full = report.section("speed")
     shown = report.section("speed-in-brief")

@@ -1,4 +1,4 @@
-"""Every model of seven wheels that MuJoCo loads: it loads, and steps without a bad world."""
+"""Every model of seven wheels that MuJoCo loads: it loads here, and its steps are finite."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RESTING = tuple(
     for name in "assembly_peg block block_cyl box club hammer mug peg_block peg_insert plug puck stick".split()
 )
 STILL, SAME_PLACE, SAME_FORCE = 1e-3, 1e-5, 1e-2  # [m/s, rad/s], [m], relative
-# how many models of a wheel MuJoCo loads
+# number of models of a wheel that MuJoCo loads
 LOADED = {"gymnasium_robotics": 33, "robosuite": 52, "mjx": 36, "metaworld": 84, "myosuite": 63}
 LOADED |= {"robosuite_models": 23, "gym_aloha": 4}
 
 
 def checked(real_model, names, nstep: int):
-    """The survey of these models, without a bad one; skips offline."""
+    """Returns the survey of these models without known failures; skips offline."""
     for wheel in {name.split("/")[0] for name in names}:
         real_model(next(name for name in names if name.startswith(wheel)))
     found = survey(names, nstep, print)

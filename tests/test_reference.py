@@ -1,4 +1,4 @@
-"""The reference has every public name, with shapes, units, errors and an example; every error has its page."""
+"""The reference lists every public name with shapes, units, errors and an example; every error has a page."""
 
 import importlib
 import inspect
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 MODULES = [f"featherlane{part}" for part in ("", ".stages", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
-# functions that compute nothing of given numbers, and cannot refuse
+# functions that compute nothing from arguments and raise no errors
 NO_ERRORS = {"bundled_names", "show_config", "kernel", "methods", "register_tasks", "tasks"}
 ARRAYS = re.compile(r"ArrayLike|ndarray|NDArray|IntArray")
 SHAPE = re.compile(r"\((?:\.\.\.|\w+),[\w ., +*]*\)")
@@ -36,7 +36,7 @@ def thing(module: str, name: str):
 
 
 def signature(made) -> str:
-    """Of a function; of a kernel that of what it is made of."""
+    """Returns a function's signature; for a kernel that of its Python function."""
     try:
         return str(inspect.signature(made.function if isinstance(made, Kernel) else made))
     except (TypeError, ValueError):
@@ -44,7 +44,7 @@ def signature(made) -> str:
 
 
 def examples() -> dict[tuple[str, str], str]:
-    """The text below the heading that names it, for each public name."""
+    """Returns, for each public name, the text below its heading."""
     found, module = {}, ""
     for part in re.split(r"^(?=#{2,3} )", (ROOT / "docs/reference/examples.md").read_text(), flags=re.MULTILINE):
         head, _, rest = part.partition("\n")
@@ -58,7 +58,7 @@ EXAMPLES = examples()
 
 
 def test_a_public_name_has_an_example_that_uses_it(subtests):
-    """tests/test_blocks.py runs it."""
+    """tests/test_blocks.py runs the examples."""
     for module, name in THINGS:
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
@@ -67,7 +67,7 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
             by_result = {
                 "Solution": "Solution",
                 "Model": "Model",
-            }  # a class that a function makes is named in a comment
+            }  # an example names the class of a function's result in a comment
             assert re.search(used, code) or by_result.get(name, "\0") in code
 
 
@@ -86,7 +86,7 @@ def test_a_public_name_says_what_it_is(subtests):
 
 
 def test_a_function_says_its_errors_shapes_and_units(subtests):
-    """Those of a model and a data share the errors that simulation/steps.py names; they read and write fields."""
+    """Functions of model and data share the errors in simulation/steps.py; they read and write fields."""
     for module, name in THINGS:
         function = thing(module, name)
         if module not in ("featherlane", "featherlane.stages") or not inspect.isfunction(function):
@@ -99,7 +99,7 @@ def test_a_function_says_its_errors_shapes_and_units(subtests):
                 assert UNIT.search(text) or name in UNITLESS, "no unit, as [m/s]"
 
 
-# what they take and give are coordinates of any kind, or has the units of what it is told
+# arguments and results are coordinates in any unit, or have the unit of an argument
 UNITLESS = {
     "register_points",
     "half_solve",

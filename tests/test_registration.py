@@ -1,4 +1,4 @@
-"""Registration of points: recovery, global optimality, naive searches, degenerate sets, and sets side by side."""
+"""Registration of points: recovery, global optimality, naive searches, degenerate sets, and batches of sets."""
 
 import numpy as np
 import pytest
@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 import featherlane as fl
 from featherlane import RegistrationStatus as Status
 
-ROUNDING = 1e-13  # some hundred roundings of numbers of order 1
+ROUNDING = 1e-13  # some hundred rounding errors of values of order 1
 CLOSE = {"rtol": ROUNDING, "atol": ROUNDING}
 ANSWER = ("rotation", "translation", "scale", "residual", "rank", "status")
 
 
 def rotation(rng, m):
-    """A random proper rotation."""
+    """Returns a random proper rotation."""
     Q = np.linalg.qr(rng.standard_normal((m, m)))[0]
     Q[:, 0] *= np.linalg.det(Q)
     return Q
 
 
 def flat(rng, n, m, rank):
-    """n random points in a random `rank`-dimensional subspace of R^m."""
+    """Returns n random points in a random `rank`-dimensional subspace of R^m."""
     return rng.standard_normal((n, rank)) @ rotation(rng, m)[:rank]
 
 
@@ -30,7 +30,7 @@ def residual(a, b, w, R, t, c):
 
 
 def covariance(a, b, w):
-    """Sigma, and the mean square of a, from the definition; also the means."""
+    """Computes Sigma and the mean square of a from the definition; also the means."""
     w = w / w.sum()
     mean_a, mean_b = w @ a, w @ b
     return ((b - mean_b).T * w) @ (a - mean_a), w @ ((a - mean_a) ** 2).sum(-1), mean_a, mean_b
@@ -42,9 +42,9 @@ def check_proper(R, c):
 
 
 def check_optimal(result, a, b, w):
-    """The least sum over all proper rotations: R^T Sigma is symmetric, its two smallest eigenvalues sum to 0 or more.
+    """Checks the minimum over all proper rotations: R^T Sigma is symmetric, its two smallest eigenvalues sum to >= 0.
 
-    Necessary and sufficient: half a turn in their plane would gain twice that sum.
+    Necessary and sufficient: a half turn in their plane would increase the trace by twice that sum.
     """
     R, t, c = result
     check_proper(R, c)
@@ -69,7 +69,7 @@ def test_a_similarity_is_recovered(rng, m, thickness):
         a = flat(rng, m + 3, m, rank) + rng.standard_normal(m)
         result = fl.register_points(a, c * a @ R.T + t)
         assert result.status == Status.UNIQUE and result.rank == rank
-        # the smallest extent of a random set divides the rounding
+        # the rounding error grows as one over the smallest extent of the random set
         np.testing.assert_allclose(result.rotation, R, atol=1e-11)
         np.testing.assert_allclose(result.translation, t, atol=1e-10)
         assert result.scale == pytest.approx(c, rel=1e-12) and result.residual < 1e-24  # 1e-13 c in 27 coordinates
@@ -81,7 +81,7 @@ def test_the_answer_is_the_best_of_all(seed, m, n, rank_a, rank_b, related):
     rng = np.random.default_rng(seed)
     a, w = flat(rng, n, m, min(rank_a, m)) + rng.standard_normal(m), rng.uniform(0.1, 2.0, n)
     b = flat(rng, n, m, min(rank_b, m))
-    if related:  # a mirror image as often as not, with errors of every size
+    if related:  # half of them reflected, with errors of every size
         b = a @ np.linalg.qr(rng.standard_normal((m, m)))[0] + 10.0 ** rng.integers(-15, 1) * b
     result = fl.register_points(a, b, weights=w)
     assert result.status in (Status.UNIQUE, Status.ROTATION_NOT_UNIQUE, Status.COINCIDENT)
@@ -173,9 +173,9 @@ def test_quaternions_give_the_same_rotation(rng, kind):
     np.testing.assert_allclose(fl.register_points(a, b, weights=w).rotation, expected, atol=1e-11)
 
 
-# ---- what rounding may not decide ------------------------------------------------------------------------------------
+# ---- independence of rounding ----------------------------------------------------------------------------------------
 def of_every_kind(rng):
-    """Pairs of sets by name, with their rank and status."""
+    """Returns pairs of sets by name, with their rank and status."""
     line, plane, body = (flat(rng, 8, 3, rank) for rank in (1, 2, 3))
     other, point, cube = rng.standard_normal((8, 3)), np.zeros((8, 3)), np.indices((2, 2, 2)).reshape(3, 8).T * 1.0
     return {
@@ -206,7 +206,7 @@ def test_rank_and_status_of_every_kind_of_set_far_away_and_in_any_unit(rng, name
         result = fl.register_points(unit_a * a, unit_b * b)
         assert (result.rank, result.status) == (rank, status)
         if status == Status.UNIQUE:
-            # a rounding of a coordinate turns a set of extent 1 by as much
+            # rounding a coordinate rotates a set of extent 1 by the same amount
             np.testing.assert_allclose(result.rotation, reference.rotation, atol=1e-14 * (1e3 + 1e2 * far))
             assert result.scale == pytest.approx(reference.scale * (unit_b / unit_a), rel=1e-11 + 1e-14 * far)
         elif name not in ("line turned round", "cube mirrored"):
@@ -220,12 +220,12 @@ def test_a_thin_set_turns_as_exactly_as_it_is_known(rng, thickness):
         a = rng.standard_normal((20, 3)) * (1.0, thickness, 0.0) @ axes
         result = fl.register_points(a, a @ R.T)
         assert (result.rank, result.status) == (2, Status.UNIQUE)
-        # one over the thickness, not its square as a covariance in given axes would have
+        # one over the thickness, not its square as for a covariance in fixed axes
         np.testing.assert_allclose(result.rotation, R, atol=3e-15 / thickness + ROUNDING)
 
 
 def correlated(rng, n, extents_a, extents_b, common, far=100.0):
-    """Two sets whose kth coordinates have correlation common_k, and no others have any; turned, and moved far away."""
+    """Returns two sets whose kth coordinates have correlation common_k, all others 0; rotated and moved far away."""
     m = len(common)
     X = np.linalg.qr(np.c_[np.ones(n), rng.standard_normal((n, 2 * m))])[0][:, 1:] * np.sqrt(n)
     common = np.asarray(common)
@@ -241,8 +241,8 @@ def correlated(rng, n, extents_a, extents_b, common, far=100.0):
         ((1, 1, 0), (1, 1e-6, 0), (1, 0, 0), 1),
         ((1, 1e-6, 0), (1, 1, 0), (1, 0, 0), 1),
         ((1, 1e-6, 0), (1, 1e-6, 0), (1, 0, 0), 1),
-        ((1, 0, 0), (1, 0, 0), (1e-8, 0, 0), 1),  # two lines that hardly correlate
-        ((1, 1, 1e-9), (1, 1, 1e-9), (1, 0, 1), 1),  # the rounding of the second hides the third
+        ((1, 0, 0), (1, 0, 0), (1e-8, 0, 0), 1),  # two weakly correlated lines
+        ((1, 1, 1e-9), (1, 1, 1e-9), (1, 0, 1), 1),  # the second's rounding error hides the third
         ((1, 1, 1e-9), (1, 1, 1e-9), (1, 1e-3, 1), 3),
         ((1, 1e-3, 1e-6), (1, 1e-3, 1e-6), (1e-3, 0.1, 1), 3),
     ],
@@ -260,7 +260,7 @@ def test_many_points_at_one_place_and_on_one_line(rng):
         place = 1e3 * rng.standard_normal(6)
         result = fl.register_points(np.tile(place, (n, 1)), np.tile(2 * place, (n, 1)), weights=weights)
         assert result.status == Status.COINCIDENT
-        # a mean in one go is wrong by the rounding of its sum, a hundred times as much
+        # a one-pass mean is wrong by the rounding error of its sum, a hundred times as much
         np.testing.assert_allclose(result.translation, place, rtol=1e-15)
     for far in (0.0, 1e3):
         line = flat(rng, n, 6, 1) + far * rng.standard_normal(6)
@@ -283,7 +283,7 @@ def test_a_line_takes_the_smallest_rotation_to_its_image(rng):
         result = fl.register_points(a, b)
         check_optimal(result, a, b, np.ones(8))
         assert result.residual < 1e-26 and result.scale == pytest.approx(2.5)
-        # it turns in one plane, by the angle between the lines
+        # it rotates in one plane, by the angle between the lines
         along_a, along_b = a[0] - a[1], b[0] - b[1]
         cosine = along_a @ along_b / np.linalg.norm(along_a) / np.linalg.norm(along_b)
         assert np.trace(result.rotation) == pytest.approx(m - 2 + 2 * cosine)
@@ -300,13 +300,13 @@ def test_coincident_and_missing_points(rng):
     ):
         result = fl.register_points(b[:n] + 1.0, b[:n], weights=weights)
         assert result.status is status and result.residual < 1e-26
-        np.testing.assert_allclose(result.rotation, np.eye(3), atol=ROUNDING)  # LAPACK's, other on other processors
+        np.testing.assert_allclose(result.rotation, np.eye(3), atol=ROUNDING)  # LAPACK's, differs by processor
         assert result.scale == pytest.approx(1.0)
         np.testing.assert_allclose(result.translation, 0.0 if status == Status.NO_POINTS else -1.0, **CLOSE)
-    for _ in range(10):  # one point up to rounding: no noise in the scale
+    for _ in range(10):  # one point up to rounding: the scale has no noise
         point = 1e6 * rng.standard_normal(3) * (1 + 2e-16 * rng.integers(-1, 2, (8, 3)))
         assert fl.register_points(b, point).scale == 0
-    assert fl.register_points(b[:2, :2], b[2:4, :2]).status == Status.UNIQUE  # two points tell a rotation of the plane
+    assert fl.register_points(b[:2, :2], b[2:4, :2]).status == Status.UNIQUE  # two points give a planar rotation
 
 
 def test_one_dimension_has_no_mirror_image():
@@ -330,7 +330,7 @@ def test_an_answer_that_no_number_holds_is_not_finite(rng):
     assert fl.register_points(far, -far, scale=False).status is Status.NOT_FINITE  # t is twice as far
 
 
-# ---- sets side by side -----------------------------------------------------------------------------------------------
+# ---- batches of sets -------------------------------------------------------------------------------------------------
 def test_a_set_has_the_same_bits_in_any_company(rng):
     kinds = of_every_kind(rng).values()
     a, b, w = np.stack([kind[0] for kind in kinds]), np.stack([kind[1] for kind in kinds]), rng.random((len(kinds), 8))

@@ -10,7 +10,7 @@ AXES = ("a", "b", "c"), (0, 1), ("x", "y"), (True, False)
 
 
 def split(cases):
-    """(values that run by default, values that run in CI)."""
+    """Returns (values that run by default, values that run in CI)."""
     params = [case for case in cases if isinstance(case, type(pytest.param()))]
     assert all("ci" in {mark.name for mark in case.marks} for case in params)
     return [case for case in cases if case not in params], [case.values for case in params]

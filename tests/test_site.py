@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a warning, no link is broken, nothing comes from elsewhere."""
+"""The documentation site: it builds without a warning, no link is broken, no resource is external."""
 
 import importlib
 import json
@@ -18,14 +18,14 @@ pytest.importorskip("latex2mathml")
 pytestmark = pytest.mark.ci
 
 ROOT = Path(__file__).parents[1]
-MOST_ENTRIES = 45  # of the navigation
-MOST_BYTES = 32e6  # of a site that is read on a telephone, too
+MOST_ENTRIES = 45  # limit of the navigation
+MOST_BYTES = 32e6  # limits of a site that is also read on a phone
 MOST_OF_A_PICTURE = 150_000  # bytes
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """The site, built with warnings as errors."""
+    """Returns the site, built with warnings as errors."""
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -54,14 +54,14 @@ def test_everything_was_read_as_it_was_meant(pages):
 
 
 def test_every_page_has_its_place(folder, pages):
-    """The navigation or the index of the reference links every page of docs; the home page and the quick start, too."""
+    """Every page of docs is linked by the navigation or the reference index, also home page and quick start."""
     home = {link.partition("#")[0] for link in pages["index.html"].links}
     index = "reference/index.html"
     home |= {posixpath.normpath(f"reference/{link.partition('#')[0]}") for link in pages[index].links}
     paths = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")} - {
         Path("reference/examples.md")
     }
-    there = {path.with_suffix(".html").as_posix() for path in paths}  # examples stand at the names that they show
+    there = {path.with_suffix(".html").as_posix() for path in paths}  # examples are linked by their file names
     assert there <= home, f"not linked: {sorted(there - home)}"
 
 
@@ -76,7 +76,7 @@ def test_the_search_knows_every_page(folder, pages):
     assert {name for name in pages if not name.startswith("source/")} - {"index.html"} <= found
 
 
-# users search for these
+# terms that users search for
 TERMS = """domain randomization, sim-to-real, parallel environments, vectorized environments, reproducible,
 bitwise identical, user-defined, broad phase, narrow phase, system identification, trajectory optimization, gradient,
 Jacobian, mass matrix, warm start, convergence, tolerance"""
@@ -93,7 +93,7 @@ def test_it_is_small(folder):
 
 
 def test_the_checks_find_what_is_wrong(tmp_path):
-    """Each fault once, and nothing else."""
+    """Each fault is found once, and nothing else."""
     (tmp_path / "a.html").write_text(
         '<h1 id="here">x</h1><a href="#here"></a><a href="#there"></a><a href="b.html"></a><a href="c.html#x"></a>'
         '<a href="https://other.org"></a><img src="https://other.org/x.png"><p>\n| --- |\n- x</p><code>\n- y</code>'

@@ -1,4 +1,4 @@
-"""Every tutorial runs as a script, says something, asserts what it claims, and is written in cells of text and code."""
+"""Every tutorial runs as a script, prints output, asserts its claims, and consists of text and code cells."""
 
 import ast
 import os
@@ -19,14 +19,14 @@ scripts = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
 def cells(text: str) -> list[tuple[bool, str]]:
-    """Whether each cell is text, and what stands in it."""
+    """Returns, for each cell, whether it is text, and its content."""
     before, *parts = CELL.split(text)
     assert not before, "a tutorial begins with a cell"
     return [(bool(mark), body) for mark, body in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def prose(text: str) -> str:
-    """The cells of text, as Markdown."""
+    """Returns the text cells as Markdown."""
     return "\n".join(re.sub(r"^# ?", "", body, flags=re.MULTILINE) for is_text, body in cells(text) if is_text)
 
 

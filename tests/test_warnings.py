@@ -1,4 +1,4 @@
-"""What is warned of: numbers that turn bad, once; what MuJoCo has to say, and nothing in the user's folder."""
+"""Warnings: non-finite states once; MuJoCo's messages; no log file in the user's folder."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ import featherlane as fl
 
 XML = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
 <actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
-# two trees that touch: the first cannot sleep alone
+# two trees in contact: the first cannot sleep alone
 RESTLESS = """<mujoco><worldbody>
 <body sleep="init"><freejoint/><geom size=".1"/></body><body pos=".15 0 0"><freejoint/><geom size=".1"/></body>
 </worldbody></mujoco>"""

@@ -1,4 +1,4 @@
-"""The wheel: its tag and contents, and that its kernels need no compiler and give the bits that all others give."""
+"""The wheel: tag and contents; its kernels need no compiler and give bitwise identical results."""
 
 import os
 import platform
@@ -21,9 +21,9 @@ from featherlane.simulation.tile.library import library, stages
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-MOST_OF_A_LEVEL = 4 * 2**20  # bytes; compressed, 2.3 MB with AVX-512, more where eight worlds take several registers
+MOST_OF_A_LEVEL = 4 * 2**20  # bytes; compressed 2.3 MB with AVX-512, more if eight worlds take several registers
 LIBC_ONLY = {"memcpy", "memmove", "memset"}
-LIBM = {"fma", "fmaf", "floor", "floorf", "rint", "rintf"}  # what a processor without AVX2 has no instruction for
+LIBM = {"fma", "fmaf", "floor", "floorf", "rint", "rintf"}  # instructions that a processor without AVX2 does not have
 LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 BLOCK = 'import sys\nsys.modules.update(dict.fromkeys(["llvmlite", "llvmlite.binding"]))\n'
 STEPS = """
@@ -51,12 +51,12 @@ print(found.hexdigest())
 
 
 def steps(code=STEPS, home=None, **environment) -> str:
-    """What a new process prints that steps a humanoid on the ground, with the featherlane in `home`."""
+    """Returns the output of a new process that steps a humanoid on the ground, with the featherlane in `home`."""
     environment = {**os.environ, "FEATHERLANE_MODE": "auto", **environment}
     if home:
-        environment["PYTHONPATH"] = os.pathsep.join([str(home), environment["PYTHONPATH"]])  # the oracle's stays
+        environment["PYTHONPATH"] = os.pathsep.join([str(home), environment["PYTHONPATH"]])  # the oracle's path stays
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "steps.py")  # a kernel's source must be readable
+        path = Path(folder, "steps.py")  # kernel sources must be readable
         path.write_text(code)
         done = subprocess.run([sys.executable, path], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -64,13 +64,13 @@ def steps(code=STEPS, home=None, **environment) -> str:
 
 
 def levels() -> list[str]:
-    """The CPU levels that a wheel can hold and this machine runs."""
+    """Returns the CPU levels that a wheel can hold and this machine runs."""
     return [level for level in processor.levels() if level in processor.LEVELS] if LINUX else []
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """A wheel of this checkout, built as pip does, for every level that this machine runs."""
+    """Builds a wheel of this checkout as pip does, for every level that this machine runs."""
     if not LINUX:
         pytest.skip("kernels are compiled ahead of time on Linux x86-64")
     pytest.importorskip("hatchling")

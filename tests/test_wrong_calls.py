@@ -1,4 +1,4 @@
-"""Calls of public functions with what they do not take: one clear error, whatever is given."""
+"""Calls of public functions with wrong arguments: one clear error for any argument."""
 
 import ast
 import builtins
@@ -118,7 +118,7 @@ NO_MODEL = {
 }
 
 
-# refusals that are errors of Python's, too: name -> (call, that error)
+# errors that are also Python errors: name -> (call, that error)
 ALSO_PYTHONS = {
     "no attribute of a model": (lambda m, d, b: m.body_mas, AttributeError),
     "no attribute of a data": (lambda m, d, b: d.qpoz, AttributeError),
@@ -158,7 +158,7 @@ def test_every_refusal_is_a_featherlane_error_and_pythons(name):
     assert pickle.loads(pickle.dumps(error.value)).args == error.value.args
 
 
-# builtin errors that no caller sees: they are caught where they are raised for, or stop the interpreter
+# builtin errors that are never raised to a caller: they are caught internally, or stop the interpreter
 INTERNAL = {
     ("cli/output.py", "BrokenPipeError"),
     ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
@@ -229,7 +229,7 @@ NAMED = {
     "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
     "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
 }
-HUGE = np.broadcast_to(1.0, 1 << 40)  # more than fits into memory
+HUGE = np.broadcast_to(1.0, 1 << 40)  # more than available memory
 PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
 
 

@@ -1,4 +1,4 @@
-"""`python tests/bits NAME ...`: `record` writes the bits of scenes anew, `company` draws worlds and mates."""
+"""`python tests/bits NAME ...`: `record` rewrites the bits of scenes, `company` samples worlds and batches."""
 
 import sys
 from pathlib import Path

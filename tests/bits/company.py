@@ -1,15 +1,15 @@
-"""A world's bits in any company: cases drawn over models and options, and a report of what differed first.
+"""Bitwise independence of a world from its batch: cases sampled over models and options, with a report of differences.
 
-A case is a model with options, and some worlds of it, the subjects.  What a subject is alone, in a batch of one world
-with every field bound, is the truth; the same world is then looked at as `fl.Data`, in batches of many sizes, at other
-places, beside wild mates (hard states, asleep, numbers that turn bad), on more threads, with other fields bound, step
+A case is a model with options, and some worlds of it, the subjects.  The reference is a subject alone, in a batch of
+one world with every field bound.  The same world is then simulated as `fl.Data`, in batches of many sizes, at other
+places, next to unrelated worlds (hard states, asleep, non-finite), on more threads, with other fields bound, step
 by step or in parts or as a rollout, after a copy, a pickle and a checkpoint, in a batch that was used before, in tiles
-that have to be split.  Where worlds have models of their own, `get_model` stands beside the expanded fields.  Every
+that are split.  If worlds have different models, `get_model` is compared with the expanded fields.  Every
 public field and report is compared bit for bit, at some steps; so are inverse dynamics,
 derivatives and rays at the start.
 
-As a program: `python tests/bits company SECONDS [SEED] [FOLDER or part of a model's name ...]` prints what it found,
-over the bundled models and those of the folders, without any those of the wheels.
+As a program: `python tests/bits company SECONDS [SEED] [FOLDER or part of a model's name ...]` prints the differences,
+over the bundled models and those of the folders; without folders, over the models of the wheels.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad")
 FIELDS = tuple(n for n in DATA.that("shown") if n not in DATA.of("report", "count"))
-ISLANDS = ("nisland", "tree_island", "dof_island")  # computed where trees may sleep
+ISLANDS = ("nisland", "tree_island", "dof_island")  # computed if trees may sleep
 AT_CALL = ("qfrc_inverse", "solver_fwdinv")
 IN_A_BATCH = {
     "energy",
@@ -45,7 +45,7 @@ IN_A_BATCH = {
     *WANTED["want_wrenches"],
     *AT_CALL,
     *ISLANDS,
-}  # a data has them where sensors or flags ask
+}  # `Data` has them if sensors or flags need them
 WAYS = ("steps", "singly", "parts", "rollout", "copy", "pickle", "checkpoint", "used")
 SOLVERS = ("newton", "cg", "pgs")
 INTEGRATORS = ("euler", "rk4", "implicit", "implicitfast", "discrete")
@@ -57,7 +57,7 @@ EXPANDED = (
     "site_pos geom_size geom_pos qpos0 body_quat body_gravcomp geom_gap actuator_forcerange actuator_dynprm dof_solref"
 ).split()
 
-SWITCHES = (  # fields whose zeros switch something off: in some worlds they are 0, in others not
+SWITCHES = (  # fields whose zeros switch something off: 0 in some worlds only
     "dof_damping dof_dampingpoly dof_frictionloss dof_armature jnt_stiffness jnt_stiffnesspoly jnt_pos body_gravcomp "
     "opt_density opt_viscosity opt_wind tendon_stiffness tendon_stiffnesspoly tendon_damping tendon_dampingpoly "
     "tendon_armature tendon_frictionloss geom_margin geom_gap geom_adhesion geom_surfacevel geom_restitution geom_slip "
@@ -68,16 +68,16 @@ SWITCHES = (  # fields whose zeros switch something off: in some worlds they are
 
 @dataclass(frozen=True)
 class Case:
-    """A model, options, a precision, and the seed of its worlds.
+    """Describes a model, options, a precision, and the seed of its worlds.
 
     Attributes:
-        name: of the model.
-        load: makes it.
+        name: the model's name.
+        load: function that loads it.
         options: of the model, by name.
         dtype: float64 or float32.
         expand: model fields that differ by world.
         seed: of the states.
-        slots: contact slots of a tile, at most, so that tiles are split; 0: as many as ever.
+        slots: maximum number of contact slots of a tile, so that tiles are split; 0: the default.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Case:
         return f"{self.name} {self.dtype} seed={self.seed} {options} expand={own} slots={self.slots}"
 
     def model(self) -> fl.Model:
-        """The model with its options."""
+        """Returns the model with its options."""
         model = self.load()
         for name, value in self.options:
             setattr(model.opt, name, value)
@@ -103,13 +103,13 @@ class Case:
 
 @dataclass
 class Report:
-    """What was compared, and what differed.
+    """Collects the amount of comparisons and the differences.
 
     Attributes:
         values: numbers compared.
         fields: fields compared, one for each world and moment.
-        cases: cases looked at.
-        found: (case, company, world, step, first field, largest difference) of each subject that differed.
+        cases: number of cases run.
+        found: (case, batch, world, step, first field, largest difference) of each subject that differed.
     """
 
     values: int = 0
@@ -131,7 +131,7 @@ class Report:
 # ---- worlds ----------------------------------------------------------------------------------------------------------
 @dataclass
 class World:
-    """Where a world starts, its inputs at each check, its own rows of the model."""
+    """Holds a world's start, its inputs at each check, and its rows of model fields."""
 
     kind: str
     state: dict[str, np.ndarray]
@@ -140,7 +140,7 @@ class World:
 
 
 def _state(model, rng, kind: str) -> dict[str, np.ndarray]:
-    """A start: calm, near, kicked, low, fast, or bad."""
+    """Returns a start: calm, near, kicked, low, fast, or bad."""
     size, speed = {"calm": (0.0, 1e-8), "near": (0.01, 0.1), "rest": (0.0, 0.0)}.get(kind, (0.3, 1.0))
     qpos, qvel = kicked(model, rng, size, speed)
     free = np.flatnonzero(model.jnt_type == 0)
@@ -171,7 +171,7 @@ def _state(model, rng, kind: str) -> dict[str, np.ndarray]:
 
 
 def world(model, rng, kind: str, expand) -> World:
-    """A world of a kind."""
+    """Returns a world of a kind."""
     state = _state(model, rng, kind)
     controls = rng.uniform(-1, 1, (len(CHECKS), model.nu))
     if kind == "nan" and model.nu and rng.integers(2):
@@ -198,19 +198,19 @@ WILD = ("warped", "fast", "deep", "nan", "inf", "torn", "huge", "rest", "low", "
 
 
 def fill(batch, worlds: list[World]) -> None:
-    """The worlds' starts into a batch."""
+    """Writes the worlds' starts into a batch."""
     for name in worlds[0].rows:
         batch.expand(name)[...] = [w.rows[name] for w in worlds]
     if worlds[0].rows:
-        batch.reset()  # mocap bodies, springs that yield: each world starts as its own model says
+        batch.reset()  # mocap bodies, plastic springs: each world starts from its model's values
     for w, start in enumerate(worlds):
         for name, value in start.state.items():
             getattr(batch, name)[w] = value
 
 
-# ---- looking ---------------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 def look(batch, names) -> dict[str, np.ndarray]:
-    """Copies of the fields of all worlds, (nworld, ...)."""
+    """Returns copies of the fields of all worlds, (nworld, ...)."""
     out = {}
     for name in names:
         a = batch.arrays.rows.get(name)
@@ -219,14 +219,14 @@ def look(batch, names) -> dict[str, np.ndarray]:
 
 
 def kept(model) -> tuple[str, ...]:
-    """State and reports that a batch has without binding."""
+    """Returns state and reports that a batch has without binding."""
     names = [n for n in fl.Data.layout.index if n in ("time", "qpos", "qvel", "act", "history", "plastic")]
     sleeps = ("tree_asleep",) if model.opt.enableflags & Enable.SLEEP else ()
     return (*names, "qacc_warmstart", *sleeps, "mocap_pos", "mocap_quat", "eq_active", *REPORTS)
 
 
 def computed(model) -> list[str]:
-    """Fields that each step computes where they are bound."""
+    """Returns fields that each step computes if they are bound."""
     sleeps = model.opt.enableflags & Enable.SLEEP
     out = [n for n in FIELDS if n not in AT_CALL and (sleeps or n not in (*ISLANDS, *SLEEP_ONLY)) and n not in INPUTS]
     if not model.nsensordata:
@@ -239,7 +239,7 @@ INPUTS = DATA.of("drive")
 
 
 def equal(a, b) -> bool:
-    """Equal bits; NaN is one whatever its bits."""
+    """Returns whether all bits are equal; all NaNs count as equal."""
     if a.tobytes() == b.tobytes():
         return True
     same = a.view(f"i{a.itemsize}") == b.view(f"i{b.itemsize}")
@@ -247,14 +247,14 @@ def equal(a, b) -> bool:
 
 
 def difference(a, b) -> float:
-    """The largest difference, 0 where signs of zeros differ."""
+    """Returns the largest difference, 0 if only signs of zeros differ."""
     with np.errstate(all="ignore"):
         far = np.abs(np.asarray(a, float) - b)
     return float(np.nanmax(far)) if np.isfinite(far).any() else np.inf
 
 
 class Truth:
-    """What the subjects of a case are alone, at each check, by field."""
+    """Returns the subjects of a case, each simulated alone, at each check, by field."""
 
     def __init__(self, case: Case):
         self.case, self.model = case, case.model()
@@ -267,20 +267,20 @@ class Truth:
             self.looks.append([{n: a[0] for n, a in seen.items()} for _, seen in steps(batch, [w], "steps", self.all)])
 
     def was_reset(self, subject: int, k: int) -> bool:
-        """Was the subject reset before check k?"""
+        """Returns whether the subject was reset before check k."""
         return self.looks[subject][k]["nbad"][0] > 0
 
 
 @dataclass
 class Company:
-    """Worlds of a case in one batch."""
+    """Returns worlds of a case in one batch."""
 
     truth: Truth
     worlds: list[World]
     name: str
 
     def batch(self, bound=(), nthread: int = 1, used: bool = False) -> fl.Batch:
-        """The batch at its start, or back there after some steps of the same worlds in another order."""
+        """Returns the batch at its start, or reset to it after some steps of the same worlds in another order."""
         batch = fl.Batch(self.truth.model, len(self.worlds), nthread=nthread, dtype=self.truth.case.dtype)
         if used:
             fill(batch, self.worlds[::-1])
@@ -294,7 +294,7 @@ class Company:
 
 
 def steps(batch, worlds, way: str, names, rng=None) -> Iterator[tuple[int, dict]]:
-    """The batch through its steps in some way; yields the index of each check and what it looks like there."""
+    """Steps the batch with some method; yields the index of each check and the fields at that step."""
     done = 0
     for k, until in enumerate(CHECKS):
         control = np.array([w.controls[k] for w in worlds])
@@ -328,7 +328,7 @@ def steps(batch, worlds, way: str, names, rng=None) -> Iterator[tuple[int, dict]
 
 # ---- comparing -------------------------------------------------------------------------------------------------------
 def compare(report: Report, truth: Truth, name: str, subject: int, k: int, seen, names) -> bool:
-    """One world at one check against the truth; True where all is equal."""
+    """Returns whether one world at one check equals the reference."""
     wrong = []
     for n in names:
         a, b = np.ascontiguousarray(seen[n]), truth.looks[subject][k][n]
@@ -343,14 +343,14 @@ def compare(report: Report, truth: Truth, name: str, subject: int, k: int, seen,
 
 
 def in_order(names) -> list[str]:
-    """Fields in the order in which they become valid: state at the end."""
+    """Returns fields in the order in which they become valid: state at the end."""
     ends = ("time", "qpos", "qvel", "act", "history", "plastic", "qacc_warmstart")
     index = list(DATA.index)
     return sorted(names, key=lambda n: (n in ends, index.index(n)))
 
 
 def look_at_data(report: Report, truth: Truth, how: str = "plain") -> None:
-    """The subjects as `fl.Data`."""
+    """Checks the subjects as `fl.Data`."""
     names = in_order(n for n in truth.all if n not in IN_A_BATCH)
     for s, w in enumerate(truth.worlds):
         model = truth.model
@@ -380,7 +380,7 @@ def look_at_data(report: Report, truth: Truth, how: str = "plain") -> None:
 
 
 def look_at_model(report: Report, truth: Truth) -> None:
-    """Subjects with models of their own, in batches of one with the model that `get_model` gives."""
+    """Checks subjects with per-world models, in batches of one with the model from `get_model`."""
     names = in_order(truth.all)
     for s, w in enumerate(truth.worlds):
         model = Company(truth, [w], "model").batch().get_model(0)
@@ -395,7 +395,7 @@ def look_at_model(report: Report, truth: Truth) -> None:
 
 
 def asked_of(batch, rng) -> dict[str, np.ndarray]:
-    """Inverse dynamics, derivatives and rays of all worlds, (nworld, ...)."""
+    """Returns inverse dynamics, derivatives and rays of all worlds, (nworld, ...)."""
     model = batch.model
     qacc, point, way = rng.standard_normal(model.nv), rng.uniform(-1, 1, (4, 3)), rng.standard_normal((4, 3))
     hits = batch.ray(point, way)
@@ -409,7 +409,7 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
 
 
 def look_at_questions(report: Report, truth: Truth) -> None:
-    """What is asked of the subjects at their start, together and alone."""
+    """Compares queries of the subjects at their start, together and alone."""
     everyone = Company(truth, truth.worlds[:-1], "questions")
     together = asked_of(everyone.batch(), np.random.default_rng(truth.case.seed))
     for s, w in enumerate(everyone.worlds):
@@ -422,7 +422,7 @@ def look_at_questions(report: Report, truth: Truth) -> None:
 
 
 def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, bound: str) -> None:
-    """Subjects at random places of a batch of a size, all other worlds wild or subjects again."""
+    """Puts subjects at random places of a batch of a size; the other worlds are unrelated or subjects again."""
     model, case = truth.model, truth.case
     chosen = rng.integers(len(truth.worlds), size=size)
     wild = rng.random(size) < rng.choice([0.0, 0.3, 0.8])
@@ -449,7 +449,7 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
     for k, seen in steps(company.batch(asked, nthread, way == "used"), worlds, way, names, rng):
         for i in sorted(going):
             if way == "rollout" and truth.was_reset(int(chosen[i]), k):
-                going.discard(i)  # the rest of a rollout has the controls that it was given, that of a step none
+                going.discard(i)  # the rest of a rollout has its given controls, that of a step none
                 continue
             one = {n: a[i] for n, a in seen.items()}
             if not compare(report, truth, what, int(chosen[i]), k, one, names):
@@ -459,7 +459,7 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
 
 
 def is_allowed(company: Company) -> bool:
-    """Are the numbers of all worlds' models such as models may hold?"""
+    """Returns whether the model values of all worlds are in their allowed ranges."""
     try:
         company.batch().forward()
     except fl.ModelError:
@@ -468,7 +468,7 @@ def is_allowed(company: Company) -> bool:
 
 
 def look_at(case: Case, report: Report, companies: int = 10) -> None:
-    """All looks at a case."""
+    """Runs all comparisons of a case."""
     limit = case.slots or capacity.CONTACT_LIMIT
     with warnings.catch_warnings(), mock.patch.object(capacity, "CONTACT_LIMIT", limit):
         warnings.simplefilter("ignore")
@@ -488,7 +488,7 @@ def look_at(case: Case, report: Report, companies: int = 10) -> None:
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
 def drawn(names: list, rng, loaders) -> Case:
-    """A case: any of the models, with options."""
+    """Returns a case: any of the models, with options."""
     name = names[rng.integers(len(names))]
     options = []
     if rng.random() < 0.35:
@@ -518,7 +518,7 @@ def drawn(names: list, rng, loaders) -> Case:
 
 
 def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
-    """Loaders of the bundled models and of all XML files of some folders, by name."""
+    """Returns loaders of the bundled models and of all XML files of some folders, by name."""
     out = {name: (lambda n=name: fl.load(n)) for name in fl.bundled_names()}
     for folder in folders:
         for path in sorted(Path(folder).rglob("*.xml")):
@@ -527,7 +527,7 @@ def models(folders=()) -> dict[str, Callable[[], fl.Model]]:
 
 
 def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) -> Report:
-    """Cases one after the other until time is up."""
+    """Runs cases one after the other until time is up; returns the report."""
     report, rng, end, names = Report(), np.random.default_rng(seed), time.monotonic() + seconds, list(loaders)
     while time.monotonic() < end and names:
         case = drawn(names, rng, loaders)
@@ -551,7 +551,7 @@ def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) ->
 
 
 def of_wheels() -> list[Path]:
-    """The folders of all wheels; without a network none."""
+    """Returns the folders of all wheels; without a network none."""
     try:
         return [wheels.models_folder(name) for name in wheels.WHEELS]
     except wheels.Unreachable:

@@ -1,4 +1,4 @@
-"""Motions that reach every kind of element and option, each for the recorded bits of `bits_scenes.py`."""
+"""Motions with every kind of element and option, each for the recorded bits of `bits_scenes.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenes.held import FINGERS
 
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 CONES = ("pyramidal", "elliptic")
-# what a step computes where somebody asks for it: a fixed list, as the hashes are of these
+# outputs that a step computes on demand: a fixed list, because the hashes cover these
 ALL = tuple(
     "xpos xquat xmat xipos ximat xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat subtree_com cdof cinert crb M "
     "qLD qLDiagInv cam_xpos cam_xmat ten_length ten_J actuator_length actuator_moment energy cvel cdof_dot "
@@ -24,26 +24,26 @@ ALL = tuple(
 AT_REST = {"position": 1e-4, "velocity": 0.0}
 
 
-# ---- what users do ---------------------------------------------------------------------------------------------------
+# ---- user inputs and callbacks ---------------------------------------------------------------------------------------
 def push(i, world):
-    """Applied forces that change."""
+    """Changes applied forces."""
     world.qfrc_applied[i % len(world.qfrc_applied)] = 0.5 * (i % 3) - 0.5
     world.xfrc_applied[1 + i % 2, 2] = 2.0 * (i % 5)
 
 
 def lead(i, world):
-    """A mocap body is moved and turned."""
+    """Moves and rotates a mocap body."""
     world.mocap_pos[0, 0] += 0.01
     world.mocap_quat[0] = 0.8, 0.6 * (-1) ** (i // 7), 0.0, 0.0
 
 
 def switch(i, world):
-    """Equalities are switched, in some worlds earlier than in others."""
+    """Switches equalities, in some worlds earlier than in others."""
     world.eq_active[i % len(world.eq_active)] = (i // 5 + int(world.qpos[0] > 0.0)) % 2
 
 
 def give(i, world):
-    """Contacts given beside the detected ones, then in their place."""
+    """Gives contacts in addition to the detected ones, then instead of them."""
     if i in (0, 8):
         frame = [[0, 0, 1, 1, 0, 0, 0, 1, 0], [0.6, 0, 0.8, 0.8, 0, -0.6, 0, 1, 0]]
         what = {"body": [[0, 2], [1, 3]], "dim": [3, 4], "friction": [0.7, 0.6, 0.02, 0.01, 0.01]}
@@ -53,7 +53,7 @@ def give(i, world):
 
 
 def own_models(batch, rng):
-    """Masses, frictions, gains, gravity and time steps of each world."""
+    """Sets masses, frictions, gains, gravity and time steps of each world."""
     n = batch.nworld
     batch.expand("body_mass")[:] *= 1.0 + 0.2 * symmetric(rng, n, 1)
     batch.expand("body_inertia")[:] *= 1.0 + 0.2 * symmetric(rng, n, 1, 1)
@@ -64,14 +64,14 @@ def own_models(batch, rng):
 
 
 def spoil(i, world):
-    """Some worlds go wrong, and start anew."""
+    """Makes some worlds non-finite, which are then reset."""
     if i == 5 and world.qpos[0] > 0.0:
         world.qvel[0] = 1e12
 
 
 @fl.kernel
 def steer(m, d):
-    """Controls by position and height, and a push."""
+    """Sets controls by position and height, and a push."""
     d.ctrl[0] = -2.0 * d.qpos[0] - 0.3 * d.qvel[0]
     d.ctrl[1] = 0.5 * d.xipos[3 + 2] - fl.lanes.exp(-d.time[0])
     d.qfrc_applied[m.nv - 1] = 0.1 * d.qvel[1]
@@ -79,17 +79,17 @@ def steer(m, d):
 
 @fl.kernel
 def measured(m, d, i):
-    """A position, a rate and an energy."""
+    """Returns a position, a velocity and an energy."""
     return d.xpos[3 + 2], d.qvel[0], d.energy[1]
 
 
 def user_actuators() -> fl.Model:
-    """Activation, gain and bias by functions of the user."""
+    """Returns a model with user callbacks for activation, gain and bias."""
     return user_functions.loaded(user_functions.user_scene("all"))
 
 
 def user_sensor() -> fl.Model:
-    """A sensor by a function of the user."""
+    """Returns a model with a user-defined sensor."""
     xml = tree(3).replace("</sensor>", '<user name="mine" dim="3" needstage="acc" cutoff="2"/></sensor>')
     model = fl.load(xml)
     fl.set_user_sensor(model, "mine", measured)
@@ -97,7 +97,7 @@ def user_sensor() -> fl.Model:
 
 
 def touchless(integrator: str = "Euler") -> str:
-    """All kinds of actuators on one row of joints."""
+    """Returns a model with all kinds of actuators on one row of joints."""
     kinds = [kind for name, kind in actuators.ACTUATORS.items() if "group" not in name]
     on = ('joint="hinge" gear=".1"', 'joint="slide" gear="-.2"')
     text = "".join(kind.format(j=joint) for kind, joint in itertools.product(kinds, on))
@@ -106,14 +106,14 @@ def touchless(integrator: str = "Euler") -> str:
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
 def elements() -> dict[str, Motion]:
-    """Kinds of elements: actuators, tendons, equalities, media, springs that yield, adhesion, belts, sensors."""
+    """Returns motions by element: actuators, tendons, equalities, fluids, plastic springs, adhesion, belts, sensors."""
     out = {}
     for integrator in INTEGRATORS:
         out[f"actuators {integrator}"] = Motion(loading(touchless(integrator)), 20)
         out[f"mechanism {integrator}"] = Motion(loading(MECHANISM.replace("Euler", integrator)), 20, position=0.1)
         option = f'<option integrator="{integrator}" timestep=".005"/>'
         every = 'stiffness="3 1" damping=".3" frictionloss=".1" limited="true" range="0 .8"'
-        straight = dict.fromkeys(("muscle", "over", "three", "sum", "four"), 'armature=".02"')  # not where one wraps
+        straight = dict.fromkeys(("muscle", "over", "three", "sum", "four"), 'armature=".02"')  # not if one wraps
         text = tendons.scene(option, every=every, **straight)
         out[f"tendons {integrator}"] = Motion(loading(text), 15, position=0.1)
         out[f"yielding {integrator}"] = Motion(loading(YIELDING.replace("Euler", integrator)), 30, position=0.5)
@@ -143,7 +143,7 @@ SAMPLED = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/>
 
 
 def uses() -> dict[str, Motion]:
-    """What users do: forces, mocap bodies, given contacts, models by world, kernels; outputs, flags, full buffers."""
+    """Returns motions with user inputs: forces, mocap, given contacts, per-world models, kernels; outputs, capacity."""
     fast = {"integrator": "implicitfast", "forward_dynamics": "aba"}
     out = {
         "pushed": Motion(loading("quadruped"), 20, position=0.1, user=push),
@@ -191,7 +191,7 @@ def uses() -> dict[str, Motion]:
 
 
 def sleep() -> dict[str, Motion]:
-    """Trees that fall asleep and wake."""
+    """Returns motions of trees that fall asleep and wake."""
     scenes = sleeping.SCENES
     out = {f"sleep {n}": Motion(loading(xml), steps, **AT_REST, user=u) for n, (xml, steps, u) in scenes.items()}
     stack, dozing = scenes["stack"][0], crowd(160, 'sleep="enable"')
@@ -199,7 +199,7 @@ def sleep() -> dict[str, Motion]:
     out["sleep, given contacts"] = Motion(loading(stack), 20, **AT_REST, user=give, given=4)
     for kind, clock in {"clock": "<clock/>", "late clock": '<clock/><clock delay=".02" nsample="4"/>'}.items():
         text = sleeping.scene(sleeping.STACK, f"<sensor>{clock}<e_kinetic/></sensor>")
-        # tiles that are full, so that nothing in them is awake
+        # full tiles, in which every world is asleep
         out[f"sleep, {kind}"] = Motion(loading(text), 70, **AT_REST, worlds={"float64": 8, "float32": 16})
     out["sleep in a crowd"] = Motion(loading(dozing), 3, **AT_REST, worlds=FEW)
     return out

@@ -1,10 +1,10 @@
-"""Bits of short motions: the hash of what came out, and the file that keeps the hashes.
+"""Bits of short motions: the hash of the results, and the file that stores the hashes.
 
-A scene is computed anew in each precision, and what it gave is compared with `data/bits.json`, which `record.py`
-writes: a change of the engine that moves a last bit shows there.  Beside each scene stands a hash of its inputs, of the
-model and of where the worlds start: they come from MuJoCo's compiler and from NumPy, and tell whether the steps moved
-or what they began with.  Starts are drawn and scaled by + - * / and square roots alone, which no library rounds
-otherwise.
+A scene is recomputed in each precision, and its results are compared with `data/bits.json`, which `record.py`
+writes: a change of the engine that changes a last bit is detected.  Each scene also has a hash of its inputs, the
+model and the worlds' initial states: they come from MuJoCo's compiler and from NumPy, and show whether the steps or
+their inputs changed.  Initial states are sampled and scaled by + - * / and square roots only, which every library
+rounds alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ A change of the engine moved a last bit of scenes whose inputs stand. If it was 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a scene began with and what it gave, arrays by name."""
+    """Holds a scene's inputs and results, arrays by name."""
 
     inputs: Arrays
     outputs: Arrays
@@ -39,12 +39,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Scene:
-    """Something to compute, in one precision after the other.
+    """Describes a computation, in each precision.
 
     Attributes:
         compute: function of the precision.
-        dtypes: the precisions in which there is such a thing.
-        slow: left to `pytest -m slow`.
+        dtypes: the precisions that are supported.
+        slow: runs only with `pytest -m slow`.
     """
 
     compute: Callable[[str], Outcome]
@@ -53,7 +53,7 @@ class Scene:
 
 
 def digest(arrays: Arrays) -> str:
-    """A hash of arrays: of names, kinds, shapes and bits; -0.0 is not 0.0, but any NaN is the same."""
+    """Returns a hash of arrays: of names, kinds, shapes and bits; -0.0 differs from 0.0, but all NaNs are equal."""
     found = hashlib.sha256()
     for name in sorted(arrays):
         values = np.array(arrays[name], order="C")
@@ -65,23 +65,23 @@ def digest(arrays: Arrays) -> str:
 
 
 def model_inputs(model) -> dict[str, np.ndarray]:
-    """All numbers of a model, by the names of its fields."""
+    """Returns all values of a model, by the names of its fields."""
     return {field.name: model.rows[field.name] for field in MODEL.fields if field.kind != "size"}
 
 
 def hashes(scene: Scene) -> dict[str, str]:
-    """The scene's hashes: of its inputs, and of what it gives in each precision."""
+    """Returns the scene's hashes: of its inputs, and of its results in each precision."""
     outcomes = {dtype: scene.compute(dtype) for dtype in scene.dtypes}
     inputs = digest(outcomes[scene.dtypes[0]].inputs)
     return {"inputs": inputs} | {dtype: digest(outcome.outputs) for dtype, outcome in outcomes.items()}
 
 
 def recorded() -> dict:
-    """The file: `mujoco`, the version that it was recorded with, and `scenes`, hashes by name."""
+    """Returns the file: `mujoco`, the version that it was recorded with, and `scenes`, hashes by name."""
     return json.loads(FILE.read_text()) if FILE.exists() else {"mujoco": mujoco.__version__, "scenes": {}}
 
 
 def write(scenes: Mapping[str, Mapping[str, str]]) -> None:
-    """The file anew, one line a scene, sorted by name."""
+    """Rewrites the file, one line per scene, sorted by name."""
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(scenes[name])}" for name in sorted(scenes))
     FILE.write_text(f'{{"mujoco": "{mujoco.__version__}", "scenes": {{\n{lines}\n}}}}\n')

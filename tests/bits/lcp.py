@@ -1,4 +1,4 @@
-"""The contact model lcp, and boxed LCPs that stand alone, for the recorded bits of `bits_scenes.py`."""
+"""The contact model lcp, and standalone boxed LCPs, for the recorded bits of `bits_scenes.py`."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ LINKS = (
 
 # ---- motions ---------------------------------------------------------------------------------------------------------
 def under_lcp(source, links=(), **options):
-    """What loads a model under the contact model lcp."""
+    """Returns a loader of a model under the contact model lcp."""
     return loading(source, links, integrator="euler", noslip_iterations=0, contact_model="lcp", **options)
 
 
 def with_surfaces() -> fl.Model:
-    """Restitution, slip, friction by force, softness of each geom; motors and stops of each joint."""
+    """Returns a model with restitution, slip, friction by force, softness of each geom; motors and stops of joints."""
     model = under_lcp(SCENE)()
     for name, values in {
         "geom_erp": (-1.0, 0.4, 0.6),
@@ -77,7 +77,7 @@ def with_surfaces() -> fl.Model:
 
 
 def motions() -> dict[str, Motion]:
-    """Worlds under the contact model lcp."""
+    """Returns motions under the contact model lcp."""
     out = {}
     for solver, options in SOLVERS.items():
         out[f"lcp {solver}"] = Motion(under_lcp(SCENE, **options), 20, position=0.05)
@@ -106,7 +106,7 @@ def motions() -> dict[str, Motion]:
     return out
 
 
-# ---- problems that stand alone --------------------------------------------------------------------------------------
+# ---- standalone problems --------------------------------------------------------------------------------------------
 METHODS = {
     "dantzig": ({}, {"friction": "consistent"}, {"start": "rows"}),
     "pgs": ({}, {"friction": "cone"}, {"order": "quickstep", "seed": 3}, {"relaxation": 1.3, "iterations": 20}),
@@ -117,7 +117,7 @@ COUNT = 11
 
 
 def problem(rng, n: int, friction: bool) -> dict[str, np.ndarray]:
-    """A positive definite matrix of few digits, so that any order of sums gives it, and bounds of all kinds."""
+    """Returns a positive definite matrix of few digits, whose sums are exact in any order, and all kinds of bounds."""
     M = rng.integers(-4, 5, (n, n)) / 4.0
     found = {"A": M.T @ M + 0.5 * n * np.eye(n), "b": 3.0 * symmetric(rng, n), "lo": np.zeros(n)}
     found |= {"hi": np.full(n, np.inf), "findex": np.full(n, -1)}
@@ -133,17 +133,17 @@ def problem(rng, n: int, friction: bool) -> dict[str, np.ndarray]:
 
 
 def drawn(name: str, n: int, count: int, method: str) -> list[dict[str, np.ndarray]]:
-    """Problems of n rows, every other one with friction; for Lemke's method standard ones."""
+    """Returns problems of n rows, every other one with friction; for Lemke's method standard ones."""
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     found = [problem(rng, n, k % 2 == 0) for k in range(count)]
     if method == "lemke":
         found = [{"A": p["A"] + np.triu(p["A"], 1), "b": p["b"]} for p in found]
-        found.append({"A": np.full((n, n), 2.0) + np.eye(n), "b": np.ones(n)})  # every row ties
+        found.append({"A": np.full((n, n), 2.0) + np.eye(n), "b": np.ones(n)})  # all rows tie
     return found
 
 
 def solve(name: str, method: str, dtype: str) -> Outcome:
-    """Problems of some sizes, one after the other, with every set of options."""
+    """Solves problems of some sizes, one after the other, with every set of options."""
     inputs, outputs = {}, {}
     for n in (1, 6, 21, 60):
         for k, given in enumerate(drawn(f"{name} {n}", n, 4, method)):
@@ -155,7 +155,7 @@ def solve(name: str, method: str, dtype: str) -> Outcome:
 
 
 def solve_together(name: str, method: str, dtype: str) -> Outcome:
-    """Problems of one structure in lanes: with a matrix, and with its factors."""
+    """Solves problems of one structure in lanes: with a matrix, and with its factors."""
     inputs, outputs = {}, {}
     for n in (6, 21, 63):
         given = drawn(f"{name} {n}", n, 2 * COUNT, method)[::2]
@@ -175,7 +175,7 @@ def solve_together(name: str, method: str, dtype: str) -> Outcome:
 
 
 def problems() -> dict[str, Scene]:
-    """fl.lcp.solve by every method, and solve_batch by those that have it."""
+    """Calls fl.lcp.solve with every method, and solve_batch with those that have it."""
     out = {}
     for method in METHODS:
         name = f"lcp.solve {method}"

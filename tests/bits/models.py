@@ -1,4 +1,4 @@
-"""Models for the recorded bits, as MJCF text: drawn trees of all kinds of elements, shapes that meet, a heap."""
+"""Models for the recorded bits, as MJCF text: random trees of all kinds of elements, shapes in contact, a heap."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEIGHT |= {"lid": 0.05, "plane": 0.0, "hfield": 0.1}  # m: from the centre to th
 
 
 class Numbers:
-    """Numbers as text, of the same bits everywhere."""
+    """Returns values as text, bitwise identical everywhere."""
 
     def __init__(self, seed: int):
         self.rng = np.random.default_rng(seed)
@@ -44,17 +44,17 @@ class Numbers:
         return " ".join(f"{low + (high - low) * x:.3f}" for x in self.rng.random(count))
 
     def among(self, options):
-        """One of several."""
+        """Returns a random one of several."""
         return options[int(self.rng.integers(len(options)))]
 
     def chance(self, part: float) -> bool:
-        """True in this part of the cases."""
+        """Returns True in this fraction of the cases."""
         return bool(self.rng.random() < part)
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 def shapes(ground: str, option: str = "", seed: int = 3) -> str:
-    """Free bodies of every shape on ground of one kind, upright and turned; friction of every dimension."""
+    """Returns free bodies of every shape on one kind of ground, upright and rotated; friction of every dimension."""
     draw, bodies = Numbers(seed), ""
     for k, (kind, turned) in enumerate(itertools.product((*TYPES, "wedge", "lid"), (False, True))):
         x, y, dim = 1.0 * (k % 5) - 2, 1.0 * (k // 5) - 1, (1, 3, 4, 6)[k % 4]
@@ -70,7 +70,7 @@ def shapes(ground: str, option: str = "", seed: int = 3) -> str:
 
 
 def stones(count: int = 5, corners: int = 150) -> str:
-    """Smooth hulls that lie on each other: faces that bend by little, some of them inwards."""
+    """Returns smooth hulls that lie on each other: their faces bend slightly, some inwards."""
     draw, meshes, bodies = np.random.default_rng(5), "", ""
     for k in range(count):
         v = 2.0 * draw.random((corners, 3)) - 1.0
@@ -84,7 +84,7 @@ def stones(count: int = 5, corners: int = 150) -> str:
 
 
 def aligned(lying: bool = False) -> str:
-    """Bodies of every shape within each other, their axes along each other: every choice of an axis is a tie."""
+    """Returns bodies of every shape inside each other, with parallel axes: every choice of an axis is a tie."""
     euler = "90 0 0" if lying else "0 0 0"
     bodies = "".join(f'<body euler="{euler}"><freejoint/><geom {SIZES[kind]}/></body>' for kind in (*TYPES, *TYPES))
     rods = "".join(
@@ -95,7 +95,7 @@ def aligned(lying: bool = False) -> str:
 
 
 def heap(option: str = "", flag: str = "") -> str:
-    """Bodies that lie on a floor, on each other and apart, an arm and a chain of balls among them, with all rows."""
+    """Returns bodies on a floor, on each other and apart, with an arm and a chain of balls, with all rows."""
     free = "".join(
         f'<body name="f{k}" pos="{0.12 * (k % 3)} {0.1 * (k % 2)} {0.12 + 0.11 * k}"><freejoint/>'
         f'<geom {SIZES[kind]} condim="{(3, 4, 6, 1, 3, 6)[k]}"/></body>'
@@ -123,7 +123,7 @@ def heap(option: str = "", flag: str = "") -> str:
 
 # ---- trees -----------------------------------------------------------------------------------------------------------
 def tree(seed: int, option: str = "", flag: str = "") -> str:
-    """A forest, drawn: branching trees of all joints and shapes, tendons, actuators, equalities, sensors."""
+    """Returns a random forest: branching trees of all joints and shapes, tendons, actuators, equalities, sensors."""
     draw = Numbers(seed)
     grown = _Grown()
     roots = "".join(_branch(draw, grown, 0) for _ in range(2 + seed % 3))
@@ -140,19 +140,19 @@ def tree(seed: int, option: str = "", flag: str = "") -> str:
 
 
 class _Grown:
-    """Names of what has grown so far."""
+    """Names of the elements created so far."""
 
     def __init__(self):
         self.bodies, self.hinges, self.slides, self.balls = [], [], [], []
 
     @property
     def straight(self) -> list[str]:
-        """Joints of one coordinate."""
+        """Returns joints of one coordinate."""
         return [*self.hinges, *self.slides]
 
 
 def _branch(draw, grown, depth: int) -> str:
-    """A body with its joints and shape, and what grows on it."""
+    """Returns a body with its joints and shape, and its children."""
     name = f"b{len(grown.bodies)}"
     grown.bodies.append(name)
     place = f"{draw(-1, 1, 2)} {draw(0.15, 0.6)}" if depth == 0 else draw(-0.3, 0.3, 3)
@@ -166,7 +166,7 @@ def _branch(draw, grown, depth: int) -> str:
 
 
 def _joints(draw, grown, body: str) -> str:
-    """A ball, or up to three hinges and slides."""
+    """Returns a ball joint, or up to three hinges and slides."""
     give = f'armature="{draw(0, 0.05)}" damping="{draw(0, 0.5)}"'
     if draw.chance(0.25):
         grown.balls.append(f"{body}ball")
@@ -238,7 +238,7 @@ def _sensors(draw, grown) -> str:
 
 # ---- by hand ---------------------------------------------------------------------------------------------------------
 def crowd(count: int, flag: str = "") -> str:
-    """So many free bodies over a floor that a tree finds their pairs; some carry two geoms."""
+    """Returns enough free bodies over a floor that a tree finds their pairs; some have two geoms."""
     draw, bodies, side = Numbers(1), "", 6
     for k in range(count):
         place = f"{0.25 * (k % side)} {0.25 * (k // side % side)} {0.12 + 0.22 * (k // side**2)}"
@@ -250,7 +250,7 @@ def crowd(count: int, flag: str = "") -> str:
 
 
 def rafts(count: int, geoms: int) -> str:
-    """Bodies of so many geoms that boxes about the bodies are tested first."""
+    """Returns bodies of enough geoms that boxes of bodies are tested first."""
     spheres = "".join(f'<geom size=".04" pos="{0.07 * (k % 8)} {0.07 * (k // 8)} 0"/>' for k in range(geoms))
     bodies = "".join(
         f'<body pos="{0.3 * (k % 2)} 0 {0.05 + 0.09 * k}"><freejoint/>{spheres}</body>' for k in range(count)
@@ -259,7 +259,7 @@ def rafts(count: int, geoms: int) -> str:
 
 
 def _chain(length: int) -> str:
-    """A long chain of hinges, balls and slides that lies on the floor, and a ball on it."""
+    """Returns a long chain of hinges, balls and slides that lies on the floor, and a ball on it."""
     kinds = ('type="ball" range="0 20" limited="true"', 'range="-9 9" limited="true"', 'type="slide" range="-.01 .01"')
     text = ""
     for k in range(length):
@@ -286,7 +286,7 @@ YIELDING = """
 <tendon><spatial springyield=".05" stiffness="9" springlength="0 .3"><site site="wall"/><site site="end"/></spatial>
   <fixed springyield=".02" stiffness="9" springlength="0 .1"><joint joint="s" coef="-1"/></fixed></tendon></mujoco>
 """
-# contacts within the margin and in the gap, of one and several points, of pairs, and actuators that pull at them
+# contacts within the margin and in the gap, of one and several points, of pairs, and adhesion actuators
 ADHESIVE = """
 <mujoco><option cone="pyramidal" timestep=".004"/>
 <default><geom condim="4" friction=".8 .02 .003" gap=".01" margin=".002"/></default>
@@ -318,7 +318,7 @@ BELTS = """
   <body pos="1 0 .1"><freejoint/><geom type="capsule" size=".1 .2" euler="90 20 0" condim="3"/></body>
 </worldbody></mujoco>
 """
-# a branching tree on a ball, free bodies simple and not, and forces on sites, from sites, and of cranks
+# a branching tree on a ball, free bodies simple and not, and forces on sites, between sites, and of cranks
 MECHANISM = """
 <mujoco><compiler autolimits="true"/><option timestep=".01" integrator="Euler"/>
 <default><geom contype="0" conaffinity="0"/></default>
@@ -347,7 +347,7 @@ MECHANISM = """
   <position joint="root" gear="1 0 0" kp="3" kv=".2"/><position jointinparent="root" gear="0 0 1" kp="3"/>
 </actuator></mujoco>
 """
-# a string that meets the middle of a ball, armature and damping of motors, a torque that is bounded, a mesh as a site
+# a string through the middle of a ball, armature and damping of motors, a torque limit, a mesh as a site
 SPECIAL = """
 <mujoco><option timestep=".005" integrator="Euler"/><compiler autolimits="true"/><asset>{meshes}</asset>
 <default><geom contype="0" conaffinity="0"/></default>

@@ -1,4 +1,4 @@
-"""Worlds that step side by side, as a scene of `bits.py`; some of them alone once more, with the same bits."""
+"""Worlds that step in a batch, as a scene of `bits.py`; some are also simulated alone, with identical bits."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.fields import WANTED
 
 FREE, BALL = 0, 1
-WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a tile and a part of one
+WORLDS = {"float64": 8 + 3, "float32": 16 + 3}  # a full tile and a partial one
 FEW = {"float64": 3, "float32": 2}
 ALONE = (0, -1)  # worlds that `fl.Data` repeats
-STEPWISE = ("qpos", "qvel", "ncon", "solver_niter", "solver_residual", "solver_gap")  # kept after each step
+STEPWISE = ("qpos", "qvel", "ncon", "solver_niter", "solver_residual", "solver_gap")  # stored after each step
 OUTPUTS = ("xpos", "qacc", "qfrc_constraint", "actuator_force")
 ASKED = {
     "energy",
     *WANTED["want_subtree"],
     *WANTED["want_wrenches"],
-}  # `fl.Data` computes them where a sensor or a flag asks
+}  # `fl.Data` computes them if a sensor or a flag needs them
 LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "nbad")
 
 
 @dataclass(frozen=True)
 class Motion:
-    """How worlds of a model move.
+    """Describes how worlds of a model move.
 
     Attributes:
-        model: makes the model anew.
-        steps: how many.
-        position: worlds start up to so far from qpos0 in each coordinate [m, rad].
-        velocity: and up to so fast [m/s, rad/s].
-        drop: free bodies start up to so much lower [m].
+        model: returns a new model.
+        steps: number of steps.
+        position: initial states differ from qpos0 by at most this in each coordinate [m, rad].
+        velocity: largest initial velocity [m/s, rad/s].
+        drop: free bodies start lower by at most this [m].
         user: called with (step, world) before each step, for each world; it may write the world's inputs.
-        expand: called with (batch, rng) before the start, to give worlds models of their own.
-        control: a kernel that gives controls within each step.
-        outputs: derived fields beside the state.
-        given: room for given contacts.
-        slots: contact slots of a tile, at most; None: as many as ever.
-        worlds: how many, by precision.
+        expand: called with (batch, rng) before the start, to set per-world model fields.
+        control: a kernel that sets controls within each step.
+        outputs: derived fields in addition to the state.
+        given: capacity for given contacts.
+        slots: maximum number of contact slots of a tile; None: the default.
+        worlds: number of worlds, by precision.
     """
 
     model: Callable[[], fl.Model]
@@ -65,12 +65,12 @@ class Motion:
     worlds: dict[str, int] | None = None
 
     def scene(self, name: str, slow: bool = False) -> Scene:
-        """The motion as a scene; its name seeds its numbers."""
+        """Returns the motion as a scene; its name is the seed."""
         return Scene(functools.partial(move, name, self), slow=slow)
 
 
 def loading(source, links=(), **options) -> Callable[[], fl.Model]:
-    """What loads a model and sets its options, in their order."""
+    """Returns a loader of a model that sets its options, in their order."""
 
     def load() -> fl.Model:
         model = fl.load(source, links=links)
@@ -82,12 +82,12 @@ def loading(source, links=(), **options) -> Callable[[], fl.Model]:
 
 
 def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Numbers from -1 to 1, of the same bits everywhere."""
+    """Returns values from -1 to 1, bitwise identical everywhere."""
     return 2.0 * rng.random(shape) - 1.0
 
 
 def start(model: fl.Model, motion: Motion, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Where a world starts, and the controls that it keeps."""
+    """Returns a world's initial state, and its constant controls."""
     qpos = model.qpos0 + motion.position * symmetric(rng, model.nq)
     for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
         if kind == FREE:
@@ -99,13 +99,13 @@ def start(model: fl.Model, motion: Motion, rng: np.random.Generator) -> dict[str
 
 
 def move(name: str, motion: Motion, dtype: str) -> Outcome:
-    """All worlds through all steps in a batch; in float64 also some of them alone, which must be the same."""
+    """Steps all worlds in a batch; in float64 also some of them alone, which must be identical."""
     with mock.patch.object(capacity, "CONTACT_LIMIT", motion.slots or capacity.CONTACT_LIMIT):
         return _move(name, motion, dtype)
 
 
 def _move(name: str, motion: Motion, dtype: str) -> Outcome:
-    """The same, with the slots that there are."""
+    """Does the same with the current limit of contact slots."""
     model, rng = motion.model(), np.random.default_rng(zlib.crc32(name.encode()))
     n = (motion.worlds or WORLDS)[dtype]
     starts = [start(model, motion, rng) for _ in range(n)]
@@ -124,12 +124,12 @@ def _move(name: str, motion: Motion, dtype: str) -> Outcome:
 
 
 def asked(model: fl.Model, motion: Motion) -> tuple[str, ...]:
-    """The derived fields that the motion shows."""
+    """Returns the derived fields that the motion records."""
     return (*motion.outputs, *(("sensordata",) if model.nsensordata else ()))
 
 
 def together(model: fl.Model, batch: fl.Batch, motion: Motion) -> dict[str, np.ndarray]:
-    """State after each step, and what else the last one leaves."""
+    """Returns the state after each step, and the other results of the last one."""
     for field in asked(model, motion):
         batch.bind(field)
     chunk = 1 if motion.user else motion.steps
@@ -138,19 +138,19 @@ def together(model: fl.Model, batch: fl.Batch, motion: Motion) -> dict[str, np.n
         for w in range(batch.nworld if motion.user else 0):
             motion.user(i, World(batch, w))
         for field, rows in batch.rollout(chunk, motion.control, STEPWISE).items():
-            found[field].append(rows[..., None] if rows.ndim == 2 else rows)  # as numbers were recorded
+            found[field].append(rows[..., None] if rows.ndim == 2 else rows)  # as the values were recorded
     kept = {field: getattr(batch, field).copy() for field in (*kept_fields(model), *asked(model, motion))}
     return {field: np.concatenate(rows, axis=1) for field, rows in found.items()} | kept
 
 
 def kept_fields(model: fl.Model) -> tuple[str, ...]:
-    """What lasts beside position and velocity."""
+    """Returns the persistent arrays other than position and velocity."""
     sleeps = bool(model.opt.enableflags & Enable.SLEEP)
     return (*LAST, *(("tree_asleep",) if sleeps else ()), *(("history",) if model.nhistory else ()))
 
 
 class World:
-    """One world of a batch, its fields live, as a user's function of one `fl.Data` sees it."""
+    """Presents one world of a batch, with live fields, like an `fl.Data` to a user callback."""
 
     def __init__(self, batch: fl.Batch, w: int):
         object.__setattr__(self, "_of", SimpleNamespace(batch=batch, w=w))
@@ -171,9 +171,9 @@ class World:
 
 
 def check_alone(batch: fl.Batch, w: int, begin, motion: Motion, outputs) -> None:
-    """A world alone has the bits that it has in the batch."""
+    """Asserts that a world alone is bitwise identical to that in the batch."""
     if motion.control:
-        return  # a kernel of `rollout`, which `fl.Data` has not
+        return  # a kernel of `rollout`, which `fl.Data` does not have
     model = batch.get_model(w)
     data = fl.Data(model, motion.given)
     for field, row in begin.items():
@@ -189,7 +189,7 @@ def check_alone(batch: fl.Batch, w: int, begin, motion: Motion, outputs) -> None
 
 
 def same(what: str, alone, in_batch) -> None:
-    """Equal bits, but for NaN, which is one whatever its bits."""
+    """Compares bits; all NaNs are equal."""
     alone, in_batch = (np.asarray(x, float).reshape(-1) for x in (alone, in_batch))
     differ = (alone.view(np.int64) != in_batch.view(np.int64)) & ~(np.isnan(alone) & np.isnan(in_batch))
     assert not differ.any(), f"{what} differs between fl.Data and fl.Batch: {alone[differ]} and {in_batch[differ]}"

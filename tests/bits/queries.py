@@ -1,4 +1,4 @@
-"""What is asked of a state, for the bits of `bits_scenes.py`: rays, distances, inverse dynamics, derivatives."""
+"""Queries of a state, for the bits of `bits_scenes.py`: rays, distances, inverse dynamics, derivatives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA_ALONE = ("float64",)
 
 
 def worlds(name: str, model: fl.Model, dtype: str, **kicks) -> fl.Batch:
-    """A batch whose worlds are kicked."""
+    """Returns a batch whose worlds are displaced and moving."""
     rng, n = np.random.default_rng(zlib.crc32(name.encode())), WORLDS[dtype]
     batch = fl.Batch(model, n, nthread=1, dtype=dtype)
     starts = [start(model, Motion(fl.load, **kicks), rng) for _ in range(n)]
@@ -30,7 +30,7 @@ def worlds(name: str, model: fl.Model, dtype: str, **kicks) -> fl.Batch:
 
 
 def query(ask: Callable) -> Callable:
-    """A function (batch, rng) -> arrays, as what computes a scene from a model."""
+    """Turns a function (batch, rng) -> arrays into a function that computes a scene from a model."""
 
     @functools.wraps(ask)
     def compute(name: str, xml: str, position: float, options: dict, dtype: str) -> Outcome:
@@ -45,7 +45,7 @@ def query(ask: Callable) -> Callable:
 
 @query
 def rays(batch, rng):
-    """Rays of each world's own and of all, of all lengths, some of them cut off or through a body."""
+    """Casts rays per world and for all worlds, of all lengths, some with a cutoff or an excluded body."""
     n = batch.nworld
     point, direction = 2.0 * symmetric(rng, n, 40, 3), symmetric(rng, n, 40, 3)
     point[..., 2] = 0.6 * rng.random((n, 40))
@@ -58,7 +58,7 @@ def rays(batch, rng):
 
 @query
 def distances(batch, rng):
-    """All pairs of geoms, near and far."""
+    """Measures all pairs of geoms, near and far."""
     model = batch.model
     pairs = [p for p in itertools.combinations(range(model.ngeom), 2) if not (model.geom_type[list(p)] < 2).all()]
     first, second = np.array(pairs).T
@@ -70,7 +70,7 @@ def distances(batch, rng):
 
 @query
 def inverse(batch, rng):
-    """Of given accelerations, and of those that forward dynamics give after some steps."""
+    """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
     given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
     batch.step(5)
     data = batch.get_data(0)
@@ -80,7 +80,7 @@ def inverse(batch, rng):
 
 @query
 def forward_and_inverse(batch, rng):
-    """How far both are apart, one world at a time."""
+    """Measures the distance of both, one world at a time."""
     data = batch.get_data(0)
     fl.stages.compare_forward_inverse(batch.model, data)
     return {"solver_fwdinv": data.solver_fwdinv.copy()}
@@ -88,7 +88,7 @@ def forward_and_inverse(batch, rng):
 
 @query
 def derivatives(batch, rng):
-    """Of a step, of sensors and of inverse dynamics."""
+    """Computes derivatives of a step, of sensors and of inverse dynamics, by differences."""
     model = batch.model
     step = fl.linearize(model, batch, sensors=bool(model.nsensor), nthread=1, method="finite_difference")
     once = fl.linearize(model, batch, centered=False, nthread=1, method="finite_difference")
@@ -100,7 +100,7 @@ def derivatives(batch, rng):
 
 @query
 def exact_derivatives(batch, rng):
-    """Of a step and of the acceleration by the theorem, in company and alone, after a step and after some more."""
+    """Computes step and acceleration derivatives implicitly, batched and alone, after one and after more steps."""
     model, out = batch.model, {}
     for steps in (1, 20):
         batch.step(steps)
@@ -121,7 +121,7 @@ WRITTEN = "cacc cfrc_int cfrc_ext qacc qfrc_constraint tree_island qDeriv".split
 
 @query
 def stages(batch, rng):
-    """Every stage alone, on one world; the fields that they leave, and products with M."""
+    """Runs every stage alone, on one world; returns their output fields, and products with M."""
     model, data, out = batch.model, batch.get_data(0), {}
     for name in STAGES:
         getattr(fl.stages, name)(model, data)
@@ -135,7 +135,7 @@ def stages(batch, rng):
 
 @query
 def history(batch, rng):
-    """Each iteration of a solve."""
+    """Records each iteration of a solve."""
     data, model = batch.get_data(0), batch.model
     data.record_solver = True
     fl.forward(model, data)
@@ -144,7 +144,7 @@ def history(batch, rng):
 
 
 def queries() -> dict[str, Scene]:
-    """Scenes that ask."""
+    """Returns scenes with queries."""
     out = {}
 
     def add(name, compute, xml, dtypes=("float64", "float32"), position=0.05, **options):
@@ -172,7 +172,7 @@ def queries() -> dict[str, Scene]:
         for integrator in ("euler", "implicit", "implicitfast"):
             add(f"exact derivatives, {name} {integrator}", exact_derivatives, xml, DATA_ALONE, integrator=integrator)
     for seed in (0, 1, 5):
-        light = tree(seed).replace('armature=".01"', "")  # of tendons: `aba` knows none
+        light = tree(seed).replace('armature=".01"', "")  # of tendons: `aba` does not support them
         add(f"stages, tree {seed}", stages, light, DATA_ALONE)
     for solver in ("newton", "cg", "pgs"):
         add(f"history of {solver}", history, heap(), DATA_ALONE, solver=solver)

@@ -1,6 +1,6 @@
-"""Record the bits of all scenes: `python tests/bits record [scene ...]`.
+"""Records the bits of all scenes: `python tests/bits record [scene ...]`.
 
-Writes data/bits.json, of the scenes that are named or of all, and prints which moved.  A change that moves them is
+Writes data/bits.json for the named scenes or for all, and prints the changed ones.  Such a change must be
 listed in CHANGELOG.md under "Trajectories".
 """
 
@@ -13,7 +13,7 @@ from bits.scenes import SCENES
 
 
 def record(names: list[str]) -> None:
-    """Compute these scenes, and write the file."""
+    """Computes these scenes, and writes the file."""
     before = hashes.recorded()["scenes"]
     after = {name: before[name] for name in SCENES if name in before}
     for name in names:

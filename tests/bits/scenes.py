@@ -13,23 +13,23 @@ LARGE = {"chain", "pile", "pyramid", "stacks", "rope"}  # hundreds of dofs
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 SOLVERS = ("Newton", "CG", "PGS")
 CONES = ("pyramidal", "elliptic")
-TREES = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # the second one flies apart at once
+TREES = (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)  # the second one diverges immediately
 
 
 def bundled(name: str) -> Motion:
-    """A bundled model, thrown so that it soon touches something."""
+    """Returns a bundled model, thrown so that it soon touches something."""
     if name in LARGE:
         return Motion(loading(name), 6, position=0.02, velocity=0.5, worlds=FEW)
     return Motion(loading(name), 40, position=0.1, drop=0.5 if name in ("humanoid", "quadruped") else 0.0)
 
 
 def drawn(seed: int) -> Motion:
-    """A drawn forest, the options in turn."""
+    """Returns a random forest, with the options in turn."""
     return Motion(loading(tree(seed, f'integrator="{INTEGRATORS[seed % 5]}" cone="{CONES[seed % 2]}"')), 25)
 
 
 def solved() -> dict[str, Motion]:
-    """A heap under every solver of the convex contact model."""
+    """Returns a heap under every solver of the convex contact model."""
     out = {}
     for solver, cone in itertools.product(SOLVERS, CONES):
         name, option = f"heap {solver} {cone}", f'solver="{solver}" cone="{cone}" impratio="3"'
@@ -40,7 +40,7 @@ def solved() -> dict[str, Motion]:
 
 
 def motions() -> dict[str, Motion]:
-    """Every motion."""
+    """Returns every motion."""
     out = {name: bundled(name) for name in fl.bundled_names()}
     out |= {f"tree {seed}": drawn(seed) for seed in TREES}
     out |= {f"shapes on {g}": Motion(loading(shapes(g)), 30, position=0.02, velocity=0.3) for g in GROUNDS}

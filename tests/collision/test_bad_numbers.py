@@ -1,4 +1,4 @@
-"""Bad poses and sizes: every pair of shapes ends with an answer, and the other worlds never notice."""
+"""Non-finite poses and sizes: every pair of shapes returns a result, and the other worlds are not affected."""
 
 import mujoco
 import numpy as np
@@ -46,7 +46,7 @@ def pair(request):
 
 
 def poses(rng, n: int):
-    """geom_xpos and geom_xmat of two geoms that overlap, (6, n) and (18, n)."""
+    """Returns geom_xpos and geom_xmat of two overlapping geoms, (6, n) and (18, n)."""
     xpos, xmat = rng.uniform(-0.05, 0.05, (6, n)), np.zeros((18, n))
     for k in range(n):
         for g, quat in enumerate(random_quat(rng, 2)):
@@ -57,7 +57,7 @@ def poses(rng, n: int):
 
 
 def tile(model, xpos, xmat) -> Workspace:
-    """A tile of its own memory for the model: its sizes may be spoiled world by world."""
+    """Returns a tile with separate memory for the model: its sizes may be changed world by world."""
     ws = Workspace(model, W)
     ws.arrays["geom_xpos"][:], ws.arrays["geom_xmat"][:] = xpos, xmat
     return ws

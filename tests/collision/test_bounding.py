@@ -1,4 +1,4 @@
-"""The bounding tests by themselves: a tile lists what one of its worlds lists, and what touches passes them all."""
+"""The bounding tests alone: a tile lists the pairs that one of its worlds lists, and touching pairs pass all tests."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ CROWD = f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{BALLS}</worldbody
 
 
 def at(model, qpos) -> Workspace:
-    """A tile in these positions, with its contacts; without a list of neighbours, which saves tests."""
+    """Returns a tile in these positions, with its contacts; it has no neighbour list, which would save tests."""
     workspace = Workspace(model, len(qpos))
     workspace.record.set_size("keeps_list", 0)
     workspace.arrays["qpos"][: model.nq] = qpos.T
@@ -33,7 +33,7 @@ def at(model, qpos) -> Workspace:
 
 
 def left(workspace, last) -> set[int]:
-    """What passes the tests up to one: candidates, or keys in a crowd."""
+    """Returns the pairs that pass the tests up to a given one: candidates, or keys with a tree."""
     workspace.run(bounding_tests, last)
     arrays = workspace.arrays
     pairs = arrays["near.key" if workspace.model.ncrowd else "near.cand_near"][: arrays["near.count"][0]].tolist()

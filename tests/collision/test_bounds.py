@@ -1,4 +1,4 @@
-"""Bounding boxes: they part no pair that is within reach, and hardly keep one that is not."""
+"""Bounding boxes: they never separate a pair within reach, and rarely keep one out of reach."""
 
 import mujoco
 import numpy as np
@@ -19,7 +19,7 @@ REACH = 0.03
 
 
 def posed(first, second, rng, parallel):
-    """A tile of random poses, its records for uncompiled kernels, and MuJoCo's distances."""
+    """Returns a tile of random poses, its records for uncompiled kernels, and MuJoCo's distances."""
     mj = mujoco.MjModel.from_xml_string(XML.format(first, SIZES[first], second, SIZES[second]))
     model = fl.load(mj)
     ws = Workspace(model, POSES)
@@ -48,7 +48,7 @@ def test_boxes_part_only_what_is_beyond_reach(first, second, parallel, rng):
     parted = boxes_part(m, d, 0, 1, np.full(POSES, REACH), np.full(POSES, True))
     assert np.array_equal(boxes_part(m, d, 0, 1, np.full(POSES, REACH), near)[near], parted[near])
     assert not np.any(parted & (distance <= REACH))
-    # round shapes leave the corners of their boxes empty
+    # round shapes do not fill the corners of their boxes
     far = distance > REACH + 0.15
     assert np.count_nonzero(far) > POSES / 10
     assert np.mean(parted[far]) > 0.9
@@ -69,7 +69,7 @@ def test_boxes_in_world_axes_hold_the_geom(rng):
 
 @pytest.mark.parametrize("kind", ["capsule", "sphere"])
 def test_a_step_without_bound_frames_finds_the_contacts_of_round_shapes_with_boxes(kind, rng):
-    """Boxes about a shape have three axes, also where the shape is symmetric about one."""
+    """A shape's box has three axes, also if the shape is symmetric about one."""
     size = {"capsule": 'size="0.08 0.15"', "sphere": 'size="0.1"'}[kind]
     model = fl.load(f"""<mujoco><worldbody><body><freejoint/><geom type="box" size="0.2 0.3 0.1"/></body>
       <body><freejoint/><geom type="{kind}" {size}/></body>
@@ -94,10 +94,10 @@ TOUCHING = """<mujoco><worldbody><body pos="0 .8 0"><geom type="cylinder" size="
 
 
 def test_a_pair_that_touches_is_found_whatever_its_mates_do():
-    """Rounding parted the boxes of bodies in some worlds, and their mates had the pair looked at all the same."""
+    """Rounding separated the body boxes in some worlds, but the other worlds of the tile still had the pair tested."""
     low, high = ("".join(f'<geom size=".01" pos="{x} 0 {z}"/>' for x in (-0.02, 0, 0.02)) for z in (0.03, 0.01))
     model = fl.load(TOUCHING.format(low=low, high=high))
-    assert model.ngroup == 1  # boxes of bodies are tested
+    assert model.ngroup == 1  # body boxes are tested
     angles = np.random.default_rng(1).uniform(-3, 3, (64, 1))
     batch, data = fl.Batch(model, 64), fl.Data(model)
     batch.qpos[:] = angles

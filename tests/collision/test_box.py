@@ -1,4 +1,4 @@
-"""Boxes with boxes, capsules and spheres: degenerate poses against MuJoCo, and depth against naive measures."""
+"""Boxes with boxes, capsules and spheres: degenerate poses against MuJoCo, depth against naive searches."""
 
 import itertools
 
@@ -21,10 +21,10 @@ from scenes.poses import (
 )
 
 CORNERS = np.array(list(itertools.product((-1, 1), repeat=3)), float)
-YIELDED = 0.95  # two edges yield to a face that is deeper by up to a twentieth
+YIELDED = 0.95  # a face contact is preferred to two edges if it is deeper by up to a twentieth
 EXACT = 1e-12
 
-# coordinates of the second centre at which faces are flush, edges cross or lie along each other, and centres meet
+# coordinates of the second centre at which faces are coplanar, edges cross or are collinear, and centres coincide
 OFFSETS = {
     "box-box": ((0, 0.05, 0.25, -0.25, 0.2), (0, 0.1, 0.4, -0.4, 0.3), (0, 0.2, 0.4, -0.4, 0.1)),
     "capsule-box": ((0, 0.05, 0.1, -0.25, 0.25), (0, 0.2, -0.35, 0.35, 0.4), (0, 0.3, -0.5, 0.65, 0.1)),
@@ -77,18 +77,18 @@ def test_a_capsule_thick_as_a_house_meets_a_small_box(width):
     assert equal_in(model, [((9, 0, 0), IDENTITY, IDENTITY), ((9.5, 0.3, 3), IDENTITY, IDENTITY)], width) == [2, 2]
 
 
-# ---- against measures that share nothing ------------------------------------------------------------------------
+# ---- against independent searches -------------------------------------------------------------------------------
 def corners(xpos, xmat, size):
     return xpos + CORNERS * size @ xmat.reshape(3, 3).T
 
 
 def overlap(first, second, directions):
-    """How far the second polytope has to move along each direction (n, 3) to leave the first."""
+    """Returns the distance the second polytope moves along each direction (n, 3) to separate from the first."""
     return (first @ directions.T).max(axis=0) - (second @ directions.T).min(axis=0)
 
 
 def boxes(model, count, rng, name="box-box"):
-    """(corners of both, contacts) in random poses in which they touch."""
+    """Yields (corners of both, contacts) in random poses in which they touch."""
     xpos, xmat = frames(model, *random_poses(rng, name, count))
     for p, R, found in zip(xpos, xmat, collide(model, xpos, xmat, 8), strict=True):
         if len(found):
@@ -143,9 +143,9 @@ def test_a_sphere_is_as_far_from_a_box_as_its_signed_distance_function_says(rng)
         np.testing.assert_allclose(points.dist, [signed - 0.2], rtol=0, atol=EXACT)
 
 
-# ---- a face turned by little ----------------------------------------------------------------------------------------
+# ---- a face at a small angle ----------------------------------------------------------------------------------------
 def test_a_box_that_rocks_keeps_its_face(rng):
-    """A box that lies on another, off by angles of all sizes, touches with a face: four points and not one."""
+    """A box that lies on another, at angles of all sizes, has a face contact: four points and not one."""
     model = pair_model('type="box" size="0.1 0.2 0.3"', 'type="box" size="0.3 0.3 0.1"', 0.01)
     angle = 10.0 ** rng.uniform(-16, -3, 64)
     quat = np.array([[IDENTITY, (1, *a * random_quat(rng, 1)[0][:3])] for a in angle])
@@ -155,7 +155,7 @@ def test_a_box_that_rocks_keeps_its_face(rng):
 
 
 def test_a_tower_of_boxes_stands_as_in_mujoco():
-    """Two hundred steps of three boxes: contacts, forces and all that follows."""
+    """Runs two hundred steps of three boxes: contacts, forces and dependent fields."""
     body = '<body pos="{} 0 {}"><freejoint/><geom type="box" size="0.05 0.05 0.05"/></body>'
     tower = "".join(body.format(0.002 * k, 0.05 + 0.1 * k) for k in range(3))
     model = fl.load(f'<mujoco><worldbody><geom type="plane" size="1 1 1"/>{tower}</worldbody></mujoco>')

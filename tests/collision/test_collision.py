@@ -1,4 +1,4 @@
-"""The collision pass: order, company, masks, capacity and flags."""
+"""The collision pass: order, independence of the batch, masks, capacity and flags."""
 
 import mujoco
 import numpy as np
@@ -39,7 +39,7 @@ REAL = ["gymnasium/humanoid", "gymnasium/ant", "gymnasium/walker2d", "gymnasium/
 
 
 def states(mj, rng, n, position=0.3):
-    """geom_xpos, geom_xmat and MuJoCo's contacts in n states kicked off the reference."""
+    """Returns geom_xpos, geom_xmat and MuJoCo's contacts in n states displaced from the reference."""
     data, out = mujoco.MjData(mj), []
     for _ in range(n):
         data.qpos[:] = kicked(mj, rng, position)[0]
@@ -51,7 +51,7 @@ def states(mj, rng, n, position=0.3):
 
 
 def equal_to_mujoco(model, rng, n):
-    """Compare the contacts of n states and return how many there are."""
+    """Compares the contacts of n states and returns their number."""
     xpos, xmat, theirs = states(model.mj_model, rng, n)
     for width in (1, 8):
         for ours, expected in zip(collide(model, xpos, xmat, width), theirs, strict=True):
@@ -72,7 +72,7 @@ def test_real_models_have_the_contacts_of_mujoco_in_its_order(name, real_model, 
 
 @pytest.fixture
 def heap(rng):
-    """A model, eight poses of it, and a tile that holds them."""
+    """Returns a model, eight poses of it, and a tile that holds them."""
     model = load(HEAP)
     xpos, xmat, _ = states(model.mj_model, rng, 8)
     ws = Workspace(model, 8)
@@ -125,7 +125,7 @@ def test_only_active_worlds_have_contacts(heap):
 
 
 def shrink(ws, nconmax):
-    """A tile with less room; what lies past its end is marked."""
+    """Reduces the capacity of a tile; memory past its end is marked."""
     ws.record.set_size("nconmax", nconmax)
     for name in SLOT_FIELDS:
         ws.arrays[name][...] = 77
@@ -133,7 +133,7 @@ def shrink(ws, nconmax):
 
 
 def check_untouched(ws, nconmax):
-    """Nothing was written past the end."""
+    """Checks that nothing was written past the end."""
     for name in (*SLOT_FIELDS, "con_cand"):
         assert np.all(ws.view(name)[nconmax:] == 77)
 

@@ -1,4 +1,4 @@
-"""Pairs by a tree: the same contacts as from the list of all pairs, in the same order."""
+"""Pairs from a tree: the same contacts in the same order as from the list of all pairs."""
 
 import mujoco
 import numpy as np
@@ -13,7 +13,7 @@ SHAPES = ('type="sphere" size="{0:.3f}"', 'type="capsule" size="{1:.3f} {0:.3f}"
 
 
 def heap(rng, n, extra="", flags=""):
-    """n bodies of one to three geoms in a box that they half fill, some of them linked, over a floor."""
+    """Returns n bodies of one to three geoms in a box that they half fill, some of them linked, over a floor."""
     bodies = []
     for i in range(n):
         x, y, z = rng.uniform(-0.5, 0.5, 3) * n ** (1 / 3) * 0.4
@@ -31,7 +31,7 @@ def heap(rng, n, extra="", flags=""):
 
 
 def contacts_of(xml, limit, monkeypatch, width=8):
-    """Contacts of some worlds with their bodies moved about."""
+    """Returns contacts of some worlds with displaced bodies."""
     monkeypatch.setattr(broad_phase, "CROWD_PAIRS", limit)
     model = fl.load(xml)
     ws, rng = Workspace(model, width), np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""`geom_distance`: MuJoCo's answer for every pair of shapes, its conventions, many pairs and worlds at once."""
+"""`geom_distance`: MuJoCo's result for every pair of shapes, its conventions, many pairs and worlds at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import featherlane as fl
 from scenes.poses import random_quat
 from scenes.shapes import assets, geom
 
-EXACT = 1e-9  # both end within rounding, where shapes are curved MuJoCo within its tolerance
+EXACT = 1e-9  # both converge to rounding; for curved shapes MuJoCo converges to its tolerance
 POINT = 1e-6  # nearest points of curved shapes, from MuJoCo's search
 SINGLE = 1e-5
 LIMIT = 1.0
@@ -32,7 +32,7 @@ def model():
 
 
 def poses(rng, n) -> np.ndarray:
-    """qpos of n worlds: shapes near and in each other."""
+    """Returns qpos of n worlds: shapes close to and inside each other."""
     q = np.empty((n, len(MOVING), 7))
     q[..., :3] = 0.2 * rng.standard_normal((n, len(MOVING), 3))
     q[..., 3:] = random_quat(rng, n * len(MOVING)).reshape(n, -1, 4)
@@ -40,7 +40,7 @@ def poses(rng, n) -> np.ndarray:
 
 
 def all_pairs(model) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of all pairs of geoms that have a distance."""
+    """Returns the numbers of all pairs of geoms that have a distance."""
     g, h = np.triu_indices(model.ngeom, 1)
     return g[h >= len(STILL)], h[h >= len(STILL)]
 

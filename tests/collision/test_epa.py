@@ -1,4 +1,4 @@
-"""Depth of convex shapes that overlap: closed forms, laws, degenerate families, coal."""
+"""Depth of overlapping convex shapes: closed forms, laws, degenerate families, coal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROUNDING = 1e-13
 INVARIANT = 1e-9
 CURVED = 1e-9
 COAL = 1e-9
-UNIQUE = 1e-4  # where many points are nearest, they are as exact as the search
+UNIQUE = 1e-4  # if many points are nearest, they are as accurate as the search
 OVERLAP = [*PAIRS, ("sphere", "box"), ("capsule", "box"), ("cube", "cube"), ("prism", "box"), ("prism", "ellipsoid")]
 
 CLOSED = {
@@ -32,7 +32,7 @@ def set_prism(pair):
 
 
 def overlapping(pair, first, second, rng, depth=None):
-    """Put the two in a random pose in which they overlap."""
+    """Moves the two into a random pose in which they overlap."""
     set_prism(pair)
     pos, v = rng.standard_normal(3), direction(rng)
     pair.put(0, first, pos, random_turn(rng))
@@ -90,7 +90,7 @@ def test_a_motion_of_both_changes_nothing(first, second, rng):
 def test_shapes_parted_by_their_depth_touch(first, second, rng):
     pair = Pair()
     for _ in range(few(15)):
-        thin = second == "plate"  # farther in, the other side is nearer
+        thin = second == "plate"  # farther in, the opposite side is nearer
         overlapping(pair, first, second, rng, 1e-6 if thin else rng.choice([1e-6, 1e-3, 0.03, 0.08]))
         dist, n, _ = pair.distance()
         assert dist < 0
@@ -98,7 +98,7 @@ def test_shapes_parted_by_their_depth_touch(first, second, rng):
         pair.move(1, pos - dist * n, mat)
         np.testing.assert_allclose(pair.distance()[0], 0, atol=INVARIANT)
 
-        # and no shorter way does it
+        # and no shorter translation separates them
         for _ in range(few(20)):
             pair.move(1, pos - 0.999 * dist * direction(rng), mat)
             assert pair.distance()[0] < INVARIANT
@@ -110,7 +110,7 @@ def test_nearest_points_lie_on_their_shapes(first, second, rng):
     set_prism(probe)
     for k in range(few(20)):
         overlapping(pair, first, second, rng, rng.choice([-0.01, -1e-5, 0, 1e-5, 0.01]))
-        if k % 2:  # in line with each other
+        if k % 2:  # collinear
             pair.move(1, pair.arrays["shapes.pos"][3:].copy(), pair.arrays["shapes.mat"][:9].copy())
         _, _, witness = pair.distance()
         for side, kind in enumerate((first, second)):
@@ -138,7 +138,7 @@ def test_normals_of_curved_shapes_are_least_to_rounding(rng):
                 m = n + size * direction(rng)
                 m /= np.linalg.norm(m)
                 pos, mat = pair.arrays["shapes.pos"][3:].copy(), pair.arrays["shapes.mat"][9:].copy()
-                pair.move(1, pos - dist * m, mat)  # moved this far another way they still overlap
+                pair.move(1, pos - dist * m, mat)  # moved by the depth in another direction they still overlap
                 assert pair.distance()[0] < 1e-14
                 pair.move(1, pos, mat)
 
@@ -178,7 +178,7 @@ def test_touching_faces_keep_their_normal(first, second, gap):
     pair.put(0, first)
     pair.put(1, second, (0.01, 0.02, reach[first] + reach[second] + gap))
     dist, n, _ = pair.distance()
-    np.testing.assert_allclose(dist, gap, atol=1e-8)  # a mesh's vertices are float32
+    np.testing.assert_allclose(dist, gap, atol=1e-8)  # mesh vertices are float32
     np.testing.assert_allclose(n, (0, 0, 1), atol=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""Anything at all, for every pair of shapes, with bounds checks: finite answers, no hang, no index out of range."""
+"""Arbitrary input for every pair of shapes, with bounds checks: finite results, termination, valid indices."""
 
 import numpy as np
 import pytest
@@ -8,21 +8,21 @@ from featherlane.simulation.tile.workspace import Workspace
 from pages.pairs import CELLS, MARGIN, model_of
 
 NAMES = [f"{first}-{second}" for first, second, _, _ in CELLS]
-WIDTH, CHUNK = 8, 4000  # worlds of a tile, poses drawn at once
+WIDTH, CHUNK = 8, 4000  # worlds of a tile, poses sampled at once
 LATTICE = np.array([-0.45, -0.4, -0.32, -0.25, -0.2, -0.12, -0.05, 0.0, 0.05, 0.12, 0.2, 0.25, 0.32, 0.4, 0.45])
 QUARTERS = [np.eye(3)[list(p)] * s for p, s in (((0, 1, 2), 1), ((1, 2, 0), 1), ((0, 2, 1), -1), ((2, 1, 0), -1))]
 BAD = (np.nan, np.inf, -np.inf, 1e300, 1e-320)
 
 
 def orthogonal(a: np.ndarray) -> np.ndarray:
-    """The rotations that are nearest to some matrices."""
+    """Returns the rotations nearest to some matrices."""
     u, _, v = np.linalg.svd(a)
     u[:, :, 2] *= np.linalg.det(u @ v)[:, None]
     return u @ v
 
 
 def turns(rng, n: int) -> np.ndarray:
-    """Rotations (n, 3, 3): any, by quarters, and by quarters and a little."""
+    """Returns rotations (n, 3, 3): arbitrary, by multiples of 90 degrees, and by these plus a little."""
     anyhow = orthogonal(rng.normal(size=(n, 3, 3)))
     quarter = np.array(QUARTERS)[rng.integers(4, size=n)]
     w = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-16, -3, (n, 1))
@@ -34,7 +34,7 @@ def turns(rng, n: int) -> np.ndarray:
 
 
 def poses(rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Positions (n, 2, 3), orientations (n, 2, 9), and which are healthy: one in a hundred holds a bad number."""
+    """Returns positions (n, 2, 3), orientations (n, 2, 9), and which are finite: one in a hundred is not."""
     lattice, anywhere = rng.choice(LATTICE, (n, 2, 3)), 0.25 * rng.standard_normal((n, 2, 3))
     pos = np.where(rng.random((n, 1, 1)) < 0.6, lattice, anywhere)
     mat = turns(rng, 2 * n).reshape(n, 2, 9)
@@ -46,7 +46,7 @@ def poses(rng, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def check(ws, most: int, healthy: np.ndarray) -> int:
-    """Look at all slots of a tile; returns how many contacts it holds."""
+    """Reads all slots of a tile; returns the number of its contacts."""
     count = int(ws.arrays["ncon_slot"][0])
     assert count <= most
     if count == 0:

@@ -1,4 +1,4 @@
-"""Distance of convex shapes that are apart: simplices, closed forms, MuJoCo, coal."""
+"""Distance of separated convex shapes: simplices, closed forms, MuJoCo, coal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from featherlane.collision.convex.gjk import nearest_on_simplex
 from featherlane.collision.convex.support import support
 from scenes.shapes import MESHES, PAIRS, Oracle, Pair, direction, few, random_turn, turn
 
-ROUNDING = 1e-14  # of numbers near 0.1
-CURVED = 1e-12  # Newton's method ends within a few roundings of the distance
-MUJOCO = 1e-6  # what MuJoCo's own search reaches where shapes are curved
+ROUNDING = 1e-14  # of values near 0.1
+CURVED = 1e-12  # Newton's method converges within a few rounding errors of the distance
+MUJOCO = 1e-6  # accuracy of MuJoCo's search for curved shapes
 COAL = 1e-9
 
 
 def naive_nearest(points):
-    """The point of a simplex nearest to the origin: the nearest of all faces' feet that lie within them."""
+    """Returns the simplex point nearest to the origin: the nearest foot on a face, among feet inside their face."""
     best = np.full(3, np.inf)
     for n in range(1, len(points) + 1):
         for face in itertools.combinations(points, n):
@@ -44,7 +44,7 @@ def test_nearest_point_of_a_simplex_is_the_nearest_of_its_faces(n, flat, rng):
         assert np.linalg.norm(v) <= np.linalg.norm(naive_nearest(points)) + 1e-9
         weight, kept = a["simplex.weight"][:k], a["simplex.point"][: 3 * k].reshape(k, 3)
         np.testing.assert_allclose(weight.sum(), 1, atol=1e-12)
-        if k < 4:  # four hold the origin
+        if k < 4:  # four contain the origin
             np.testing.assert_allclose(weight @ kept, v, atol=1e-8)
 
 
@@ -92,7 +92,7 @@ def test_distance_in_closed_form(name, rng):
 
 
 def compare_with_mujoco(first, second, n, rng):
-    """Distance and normal of n random poses around the first touch."""
+    """Compares distance and normal of n random poses around the first touch."""
     pair, oracle, apart = Pair(), Oracle(first, second), 0
     for _ in range(n):
         mats, pos = [random_turn(rng), random_turn(rng)], rng.standard_normal(3)
@@ -106,7 +106,7 @@ def compare_with_mujoco(first, second, n, rng):
         np.testing.assert_allclose(witness[1] - witness[0], dist * normal, atol=CURVED)
         if dist > 0.01:
             apart += 1
-            np.testing.assert_allclose(normal, (fromto[1] - fromto[0]) / theirs, atol=3e-5)  # the root of its gap
+            np.testing.assert_allclose(normal, (fromto[1] - fromto[0]) / theirs, atol=3e-5)  # square root of its gap
     assert apart > n // 4
 
 

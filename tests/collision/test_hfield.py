@@ -1,4 +1,4 @@
-"""Height fields: contacts by hand, against MuJoCo and an independent solver, and what rests on them."""
+"""Height fields: contacts by hand, against MuJoCo and an independent solver, and bodies at rest on them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from robots import wheels
 from sampling import in_ci
 from scenes.poses import collide, frames, oracle, random_quat, same_contacts
 
-DISTANCE = 1e-6  # the oracle's iterations on round shapes end at 1e-8 or so
-# where an ellipsoid or a rim touches, an error e of its distance turns the oracle's normal by sqrt(e)
+DISTANCE = 1e-6  # the oracle's iterations on round shapes stop at about 1e-8
+# at a contact with an ellipsoid or a rim, a distance error e rotates the oracle's normal by sqrt(e)
 NORMAL = {"ellipsoid": 3e-3, "cylinder": 3e-3}
-SOLID = 1e-11  # polytopes end at an exact face
-# MuJoCo 4.0.1 numbers no corners of a prism, and takes a new corner for one it has: against a box or a hull it stops
-# early, at as little as a tenth of the depth.  With a margin it does not compare them.
+SOLID = 1e-11  # polytopes converge to an exact face
+# MuJoCo 4.0.1 does not number a prism's corners, and takes a new corner for a known one: against a box or a hull it
+# stops early, at as little as a tenth of the depth.  With a margin it does not compare them.
 EXACT = 1e-9
 
 SHAPES = {
@@ -45,7 +45,7 @@ SCENE = """
 
 
 def ground(shape, heights=None, margin=0.0, gap=0.0, damping=0.0, seed=1):
-    """A model of a shape over a height field: a random one, or these heights."""
+    """Returns a model of a shape over a height field: a random one, or these heights."""
     if heights is None:
         heights = np.random.default_rng(seed).uniform(size=(9, 11))
     heights = np.asarray(heights, float)
@@ -57,7 +57,7 @@ def ground(shape, heights=None, margin=0.0, gap=0.0, damping=0.0, seed=1):
 
 
 def poses(rng, n, low=0.1, high=0.8, wide=1.3):
-    """The field anywhere, the shape over it, at its border, beside it: positions (n, 2, 3), orientations (n, 2, 4)."""
+    """Returns the field anywhere, the shape above, at its border, or outside: positions (n, 2, 3), quats (n, 2, 4)."""
     quat = random_quat(rng, 2 * n).reshape(n, 2, 4)
     pos, R = rng.standard_normal((n, 2, 3)), np.zeros((n, 9))
     for k in range(n):
@@ -68,13 +68,13 @@ def poses(rng, n, low=0.1, high=0.8, wide=1.3):
 
 
 def touch(model, pos, quat=(1, 0, 0, 0)):
-    """Contacts of the shape at one pose, the field at the origin."""
+    """Returns contacts of the shape at one pose, the field at the origin."""
     x, R = frames(model, [[(0, 0, 0), pos]], [[(1, 0, 0, 0), quat]])
     return collide(model, x, R, 1)[0]
 
 
 # ---- by hand ------------------------------------------------------------------------------------------------
-FLAT = np.full((3, 3), 0.5)  # a quarter of a metre high
+FLAT = np.full((3, 3), 0.5)  # 0.25 m high
 
 
 @pytest.mark.parametrize("shape, height", [("sphere", 0.3), ("capsule", 0.45), ("box", 0.25), ("ellipsoid", 0.4)])
@@ -142,7 +142,7 @@ def test_bad_pose_ends_without_points():
 
 # ---- against MuJoCo and an independent solver ----------------------------------------------------------------
 def compare(model, shape, x, R, width=8):
-    """Assert MuJoCo's contacts, in its order, and return how many there are."""
+    """Asserts MuJoCo's contacts, in its order, and returns their number."""
     total = 0
     for ours, theirs in zip(collide(model, x, R, width), oracle(model, x, R), strict=True):
         assert len(ours) == len(theirs["dist"])
@@ -164,7 +164,7 @@ def test_contacts_are_mujocos(shape, margin, count, rng):
 
 @pytest.mark.parametrize("margin", [0.0, 0.05])
 def test_a_pebble_is_where_it_is_in_mujoco(margin, rng):
-    """Most have their centre above the surface, in a prism or beside one: closed forms, and where there is none."""
+    """Most centres are above the surface, in a prism or next to one: with and without a closed form."""
     model = ground('size=".03"', margin=margin)
     x, R = frames(model, *poses(rng, 1500, low=-0.3, high=0.5, wide=1.05))
     assert compare(model, "pebble", x, R) > 1500
@@ -178,7 +178,7 @@ def test_parameters_are_mixed_as_for_other_pairs(rng):
 
 
 def least_overlap(A, B):
-    """Signed distance of overlapping polytopes by all axes on which their shadows may part: -depth, from A to B."""
+    """Returns the signed distance of overlapping polytopes over all separating axes: -depth, from A to B."""
     axes = []
     for P, sign in ((A, 1.0), (B, -1.0)):
         for i, j, k in itertools.combinations(range(len(P)), 3):
@@ -194,7 +194,7 @@ def least_overlap(A, B):
 
 
 def prisms(model):
-    """Corners (6, 3) of all prisms, in the order of their contacts."""
+    """Yields corners (6, 3) of all prisms, sorted as their contacts."""
     nrow, ncol = model.hfield_nrow[0], model.hfield_ncol[0]
     sx, sy, top, base = model.hfield_size[0]
     z = top * model.hfield_data.reshape(nrow, ncol)
@@ -250,9 +250,9 @@ def test_edits_of_heights_are_seen_at_once():
     assert (batch.ncon == data.ncon).all()
 
 
-# ---- any pose at all -----------------------------------------------------------------------------------------
+# ---- arbitrary poses -----------------------------------------------------------------------------------------
 def check(points, room):
-    """Assert numbers, unit normals, and no more points than fit."""
+    """Asserts finite numbers, unit normals, and at most as many points as the capacity."""
     assert len(points) <= room
     assert np.isfinite(points.dist).all() and np.isfinite(points.pos).all()
     np.testing.assert_allclose(np.linalg.norm(points.frame[:, :3], axis=1), 1.0, rtol=0, atol=1e-9)
@@ -261,7 +261,7 @@ def check(points, room):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("count", [in_ci(64), pytest.param(1_000_000, marks=pytest.mark.slow)])
 def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
-    """With bounds checks: fields of all kinds of heights, shapes of all scales, centres on samples and on borders."""
+    """Covers, with bounds checks, all kinds of height fields, shapes of all scales, centres on samples and borders."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     many = 64
     for _ in range(count // many):
@@ -285,9 +285,9 @@ def test_no_pose_makes_bad_numbers(shape, count, rng, monkeypatch):
             check(points, 50)
 
 
-# ---- what rests ---------------------------------------------------------------------------------------------
+# ---- bodies at rest -----------------------------------------------------------------------------------------
 REST = 1e-9  # six seconds of rolling into a hollow, all contacts equal to 1e-12
-CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, in MuJoCo, too
+CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, also in MuJoCo
 
 
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
@@ -296,7 +296,7 @@ def test_rest_pose_on_a_rough_field_is_mujocos(shape):
     model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
     data, mj = fl.Data(model), model.to_mujoco()
     mj.opt.timestep = model.opt.timestep = 0.004
-    mj.opt.tolerance = 1e-13  # where a step gains little its solver ends with a gradient that ours does not leave
+    mj.opt.tolerance = 1e-13  # if a step gains little its solver stops with a larger gradient than ours
     theirs = mujoco.MjData(mj)
     data.qpos[:7] = theirs.qpos[:7] = 0.1, 0.2, 0.8, 0.9, 0.3, 0.1, 0.2
     data.qpos[3:] = theirs.qpos[3:] = theirs.qpos[3:7] / np.linalg.norm(theirs.qpos[3:7])
@@ -309,7 +309,7 @@ def test_rest_pose_on_a_rough_field_is_mujocos(shape):
 
 
 def escape_terrain(res, size, rng):
-    """Heights of dm_control's quadruped escape: a bowl, roughened by smooth bumps."""
+    """Returns the heights of dm_control's quadruped escape: a bowl, roughened by smooth bumps."""
     y, x = np.ogrid[-1 : 1 : res * 1j, -1 : 1 : res * 1j]
     bowl = 0.5 - np.cos(2 * np.pi * np.clip(np.hypot(x, y), 0.04, 1)) / 2
     n = int(2 * size / 2)

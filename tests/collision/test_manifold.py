@@ -1,4 +1,4 @@
-"""Contact points of convex pairs: which there are, MuJoCo's in plain poses, and what they hold up."""
+"""Contact points of convex pairs: their selection, MuJoCo's in non-degenerate poses, and stable stacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLOPE = 1e-3
 POINTS = 4
 X, Y, Z = np.eye(3)
 
-# second shape's orientation and centre over the first's, which stays; how many points there are
+# second shape's orientation and centre above the first, which is fixed; number of points
 PLAIN = {
     "cube on box": ("box", np.eye(3), "cube", np.eye(3), (0.01, 0.02, 0.2499), 4),
     "cube turned on table": ("table", np.eye(3), "cube", turn(Z, 0.7), (0.01, 0.02, 0.2499), 4),
@@ -42,7 +42,7 @@ PLAIN = {
 
 
 def by_place(pos, *rest):
-    """Rows in the order of their positions, to a tenth of a millimetre."""
+    """Sorts rows by their positions, rounded to 0.1 mm."""
     order = np.lexsort(np.round(pos, 4).T)
     return (pos[order], *(x[order] for x in rest))
 
@@ -134,14 +134,14 @@ def test_points_of_faces_lie_between_them(rng):
 
 # ---- smooth hulls ----------------------------------------------------------------------------------------------------
 def ball(rng, n, axes):
-    """Points of an ellipsoid, as an attribute of a mesh: their hull's faces bend by little, and some bend inwards."""
+    """Returns points of an ellipsoid as a mesh attribute: faces of their hull bend slightly, some inwards."""
     v = rng.standard_normal((n, 3))
     return " ".join(f"{x:.9g}" for x in np.ravel(v / np.linalg.norm(v, axis=1)[:, None] * axes))
 
 
 @pytest.fixture(scope="module")
 def balls():
-    """Two smooth hulls in a workspace, as `Pair`."""
+    """Returns two smooth hulls in a workspace, as `Pair`."""
     rng = np.random.default_rng(0)
     first, second = ball(rng, 400, (0.1, 0.08, 0.05)), ball(rng, 300, (0.06, 0.09, 0.07))
     pair = Pair()
@@ -158,7 +158,7 @@ def balls():
 
 
 def poses_of_balls(pair, rng, n, limit=0.0):
-    """Points of poses in which they overlap by little."""
+    """Yields points of poses in which they overlap slightly."""
     found = 0
     while found < n:
         pair.move(1, rng.uniform(0.08, 0.14) * direction(rng), random_turn(rng))
@@ -185,7 +185,7 @@ def test_no_two_points_are_one_and_none_is_deeper_than_the_depth(balls, rng):
 
 @pytest.mark.parametrize("name", [in_ci("robots/ur5e/robot"), "robots/xarm7/robot"])
 def test_hulls_of_robots_have_as_many_points_as_in_mujoco(name, rng):
-    """But for few: its features need not lie within the tolerance of the contact's normal, ours must."""
+    """With few exceptions: its features may be outside the tolerance of the contact's normal, ours may not."""
     path = str(model_path(f"robosuite/{name}"))
     mj, model = mujoco.MjModel.from_xml_path(path), fl.load(path)
     theirs, data, differences = mujoco.MjData(mj), fl.Data(model), Counter()
@@ -236,7 +236,7 @@ def test_things_come_to_rest_as_in_mujoco(name):
     theirs = mujoco.MjData(mj)
     fl.step(model, data, 500)
     mujoco.mj_step(mj, theirs, 500)
-    np.testing.assert_allclose(data.qpos[:2], theirs.qpos[:2], atol=1e-4)  # a pyramid of friction creeps
+    np.testing.assert_allclose(data.qpos[:2], theirs.qpos[:2], atol=1e-4)  # pyramidal friction creeps
     np.testing.assert_allclose(data.qpos[2], theirs.qpos[2], atol=3e-6)
     np.testing.assert_allclose(np.abs(data.qpos[3:]), np.abs(theirs.qpos[3:]), atol=1e-4)
     np.testing.assert_allclose(data.qvel, 0, atol=1e-4)
@@ -256,9 +256,9 @@ def test_worlds_of_a_tile_have_the_points_that_each_has_alone(rng):
         assert a.tobytes() == b.tobytes()
 
 
-# ---- anything at all -------------------------------------------------------------------------------------------------
+# ---- arbitrary input -------------------------------------------------------------------------------------------------
 def fuzz(n, rng):
-    """Pairs of any shapes in any poses, degenerate ones on purpose: the answer is finite and within its bounds."""
+    """Pairs of any shapes in any poses, including degenerate ones: the result is finite and within its bounds."""
     pair, a = Pair(), None
     a = pair.arrays
     kinds = [*SIZES, *MESHES, "prism"]

@@ -28,7 +28,7 @@ PAIR = """
 
 
 def equal_to_mujoco(model):
-    """Compare the one contact of two overlapping spheres and return it."""
+    """Compares the one contact of two overlapping spheres and returns it."""
     xpos, xmat = frames(model, *TOUCHING)
     expected = oracle(model, xpos, xmat)[0]
     for width in (1, 8):

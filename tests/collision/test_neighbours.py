@@ -1,4 +1,4 @@
-"""What one world lists for some steps saves tests of pairs, and changes nothing of what it finds."""
+"""A world's neighbour list, kept for some steps, saves tests of pairs and does not change their results."""
 
 import copy
 
@@ -34,7 +34,7 @@ PILE = f"""<mujoco><option timestep="0.004"/><asset><mesh name="wedge" vertex="0
 
 
 def pair_of_data(model):
-    """A world with a list, and one without."""
+    """Returns a world with a list, and one without."""
     listing, plain = fl.Data(model), fl.Data(model)
     plain.workspace.record.set_size("keeps_list", 0)
     return listing, plain
@@ -48,7 +48,7 @@ def same(listing, plain):
 
 
 def made_anew(data, run):
-    """Does a run make another list?"""
+    """Returns whether a run rebuilds the list."""
     before = data.workspace.arrays["neighbours.pos"].copy()
     run()
     return not np.array_equal(before, data.workspace.arrays["neighbours.pos"])
@@ -77,18 +77,18 @@ def test_a_list_is_kept_for_some_steps():
     made = sum(made_anew(data, lambda: fl.step(model, data)) for _ in range(400))
     assert 10 < made < 100
     fl.step(model, data, 1000)
-    assert sum(made_anew(data, lambda: fl.step(model, data)) for _ in range(100)) < 10  # all lies still
+    assert sum(made_anew(data, lambda: fl.step(model, data)) for _ in range(100)) < 10  # all bodies are at rest
 
 
 @pytest.mark.parametrize("edit", ["geom_margin", "geom_rbound", "geom_aabb", "geom_pos", "body_pos", "opt_o_margin"])
 def test_an_edit_of_the_model_is_seen(edit):
-    """One that brings pairs near that were not."""
+    """Moves pairs close that were not."""
     model = fl.load(PILE)
     if edit == "opt_o_margin":
         model.opt.enableflags |= Enable.OVERRIDE
     listing, plain = pair_of_data(model)
     for data in (listing, plain):
-        fl.step(model, data, 1500)  # now all lies still, and the list would hold
+        fl.step(model, data, 1500)  # now all bodies are at rest, and the list would be valid
     listed = listing.workspace.arrays["neighbours.count"][0]
     if edit == "geom_aabb":
         model.geom_aabb[:, 3:] *= 2.0
@@ -106,7 +106,7 @@ def test_an_edit_of_the_model_is_seen(edit):
 
 
 def test_what_travels_no_farther_than_a_list_allows_is_found(rng):
-    """A list of still bodies; then they go as far as it lets them, and pairs that come near are among those listed."""
+    """Builds a list of still bodies, then moves them as far as it permits: new near pairs are among those listed."""
     model = fl.load(PILE)
     listing, plain = Workspace(model, 1), Workspace(model, 1)
     plain.record.set_size("keeps_list", 0)
@@ -152,7 +152,7 @@ def test_only_a_world_that_goes_on_keeps_a_list():
     for nworld in (1, 2, 9):
         batch = fl.Batch(model, nworld, nthread=1)
         batch.step(3)
-        # a list changes no result and is in no public field
+        # a list changes no result and is not in a public field
         assert all(
             (w.arrays["neighbours.count"][0] > 0) == (nworld == 1)
             for found in batch.runner.workspaces.values()

@@ -1,4 +1,4 @@
-"""The flag `override`: margin, solref, solimp and friction of all contacts from the options, as MuJoCo takes them."""
+"""The flag `override`: margin, solref, solimp and friction of all contacts from the options, as in MuJoCo."""
 
 import mujoco
 import numpy as np
@@ -10,10 +10,10 @@ from scenes.constraints import CONTACTS
 from scenes.states import kicked
 
 OVERRIDE = int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
-ROUNDING = 1e-12  # positions of contacts and what follows from them
+ROUNDING = 1e-12  # positions of contacts and dependent fields
 PARAMETERS = ("includemargin", "friction", "solref", "solreffriction", "solimp")
 
-# bodies with many geoms, so that their boxes are tested first; without gaps, for MuJoCo's own boxes leave them out then
+# bodies with many geoms, so that their boxes are tested first; no gaps, with which MuJoCo's boxes drop them
 BOXES = """
 <mujoco>
   <worldbody>
@@ -37,7 +37,7 @@ OPTIONS = (
 
 
 def compared(mj, rng):
-    """MuJoCo's data and ours, in a state where bodies touch."""
+    """Returns MuJoCo's data and ours, in a state where bodies touch."""
     qpos, qvel = kicked(mj, rng, 0.005)
     expected, data = mujoco.MjData(mj), fl.Data(fl.load(mj))
     expected.qpos[:], expected.qvel[:] = qpos, qvel

@@ -1,4 +1,4 @@
-"""Each cell of the pair matrix against MuJoCo, and the page that shows it."""
+"""Each cell of the pair matrix against MuJoCo, and the page with the matrix."""
 
 from pathlib import Path
 

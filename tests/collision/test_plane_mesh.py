@@ -1,4 +1,4 @@
-"""Hulls over a plane: MuJoCo's corners in any pose, the lowest vertex against the definition."""
+"""Hulls over a plane: MuJoCo's corners in any pose, the lowest vertex by definition."""
 
 import numpy as np
 import pytest
@@ -14,35 +14,35 @@ SCENE = """
     <body><freejoint/><geom type="mesh" mesh="m" margin="{margin}"/></body>
   </worldbody>
 </mujoco>"""
-FLOAT32 = 1e-7  # vertices are float32: equally low ones are not equal
+FLOAT32 = 1e-7  # vertices are float32: vertices of the same height may differ by rounding
 
 
 def ball(rng):
-    """5 to 39 points of an ellipsoid."""
+    """Returns 5 to 39 points of an ellipsoid."""
     v = rng.standard_normal((rng.integers(5, 40), 3))
     return v / np.linalg.norm(v, axis=1, keepdims=True) * (0.2, 0.25, 0.3)
 
 
 def pebble(rng):
-    """300 points of an ellipsoid: what is climbed."""
+    """Returns 300 points of an ellipsoid: enough for hill climbing."""
     v = rng.standard_normal((300, 3))
     return v / np.linalg.norm(v, axis=1, keepdims=True) * (0.2, 0.25, 0.3)
 
 
 def drum(rng):
-    """Two faces of 30 to 60 corners: what is climbed, and has vertices that are equally low."""
+    """Returns two faces of 30 to 60 corners: hill climbing among vertices of the same height."""
     return prism(rng, rng.integers(30, 61))
 
 
 def prism(rng, corners=None):
-    """Two faces of 3 to 13 corners, sides that are rectangles."""
+    """Returns two faces of 3 to 13 corners, with rectangular sides."""
     a = np.sort(rng.uniform(0, 2 * np.pi, corners or rng.integers(3, 14)))
     rim = np.stack([0.2 * np.cos(a), 0.3 * np.sin(a), np.full(a.size, 0.1)], axis=1)
     return np.concatenate([rim, rim * (1, 1, -1)])
 
 
 def brick(rng):
-    """A box of eight vertices."""
+    """Returns a box of eight vertices."""
     return np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * rng.uniform(0.1, 0.3, 3)
 
 
@@ -54,7 +54,7 @@ def scene(vertices, margin=0.0):
 
 
 def over_a_plane(rng, count, tilt):
-    """Poses of a mesh over a plane in any pose; it is turned by about `tilt`, or in any way."""
+    """Returns poses of a mesh over a plane in any pose; it is rotated by about `tilt`, or arbitrarily."""
     pos, quat = np.zeros((count, 2, 3)), np.empty((count, 2, 4))
     pos[:, 1, 2] = rng.uniform(0, 0.3, count)
     quat[:, 0] = IDENTITY
@@ -99,7 +99,7 @@ def test_the_lowest_vertex_touches_first(shape, rng):
 
 
 def test_corners_of_a_round_face_span_most_of_it(rng):
-    """A prism of 40 corners stands on four, and not on neighbours."""
+    """A prism of 40 corners stands on four, which are not adjacent."""
     a = np.arange(40) * 2 * np.pi / 40
     rim = np.stack([0.2 * np.cos(a), 0.2 * np.sin(a), np.full(a.size, 0.1)], axis=1)
     model = scene(np.concatenate([rim, rim * (1, 1, -1)]))

@@ -6,10 +6,10 @@ import pytest
 from sampling import in_ci
 from scenes.poses import IDENTITY, PAIRS, collide, equal_in, frames, oracle, pair_model, random_poses, same_contacts
 
-TOLERANCE = 1e-10  # rounding, enlarged where axes are close to parallel
-ORTHOGONAL = 1e-11  # a capsule's axis is made orthogonal to the normal: rounding over the sine of their angle
+TOLERANCE = 1e-10  # rounding, amplified for nearly parallel axes
+ORTHOGONAL = 1e-11  # a capsule's axis is made orthogonal to the normal: rounding divided by the sine of their angle
 NPOSE = 120
-USUAL = {"capsule-capsule": (1,), "box-box": (6, 7, 8)}  # most points in random poses, if not the most there can be
+USUAL = {"capsule-capsule": (1,), "box-box": (6, 7, 8)}  # most points in random poses, if below the possible maximum
 ABOUT_X, DIAGONAL = (0, 1, 0, 0), (0.6, 0, 0.8, 0)
 QUARTER = (np.sqrt(0.5), 0, np.sqrt(0.5), 0)
 
@@ -20,7 +20,7 @@ def width(request):
 
 
 def pruned(ours, theirs):
-    """Is this a pair that MuJoCo's broad phase drops?  Corners may be out of reach where no axis parts boxes so far."""
+    """Returns whether MuJoCo's broad phase drops the pair; corners may be too far apart without a separating axis."""
     return len(theirs["dist"]) == 0 and len(ours) == 1 and ours.dist[0] > 0.0
 
 
@@ -61,7 +61,7 @@ def test_sphere_on_the_axis_of_a_capsule(width):
 
 
 def turned(angle, flip):
-    """Quaternion of a turn about (0.6, 0.8, 0), of an axis that points up or down."""
+    """Returns the quaternion of a rotation about (0.6, 0.8, 0), of an axis that points up or down."""
     c, s = np.cos(angle / 2), np.sin(angle / 2)
     return (-0.6 * s, c, 0, 0.8 * s) if flip else (c, 0.6 * s, 0.8 * s, 0)
 
@@ -84,7 +84,7 @@ def test_capsules_on_one_line(z, width):
 def test_capsules_at_an_angle_touch_once(width):
     model = pair_model('type="capsule" size="0.1 0.5"', 'type="capsule" size="0.15 0.3"')
     poses = [((0.2, 0, z), IDENTITY, turned(a, f)) for z in (0, 0.3) for a in (1.001e-4, 2e-3) for f in (False, True)]
-    # coordinates of the nearest points are lost by 1 / sin^2 of the angle
+    # coordinates of the nearest points lose digits by 1 / sin^2 of the angle
     assert equal_in(model, poses, width, 1e-7) == [1] * len(poses)
 
 

@@ -1,4 +1,4 @@
-"""Rays: by hand, against MuJoCo, and the same in every company."""
+"""Rays: by hand, against MuJoCo, and independent of the batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import featherlane as fl
 from scenes.poses import random_quat
 
-# roundings of a few sums over numbers near 10; a grazing hit or an ellipsoid's normal loses a digit or three
+# rounding of a few sums of values near 10; a grazing hit or an ellipsoid's normal loses one to three digits
 TOLERANCE = 1e-10
 SINGLE = 1e-4  # float32, at distances near 10
 
@@ -38,7 +38,7 @@ ASSETS = """
 
 
 def scene(*geoms: str, free: bool = True):
-    """A model of one geom on each body; nothing collides."""
+    """Returns a model of one geom on each body; nothing collides."""
     joint = "<freejoint/>" if free else ""
     inertia = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
     bodies = "".join(
@@ -56,7 +56,7 @@ def scene(*geoms: str, free: bool = True):
 
 
 def randomize(state, rng, spread=1.5):
-    """Random poses of free and mocap bodies, in the arrays of a Data or a Batch."""
+    """Sets random poses of free and mocap bodies, in the arrays of a `Data` or a `Batch`."""
     for q in (state.qpos.reshape(-1, 7),):
         q[:, :3] = spread * rng.standard_normal((len(q), 3))
         q[:, 3:] = random_quat(rng, len(q))
@@ -65,7 +65,7 @@ def randomize(state, rng, spread=1.5):
 
 
 def oracle(model, data, point, direction, group=None, static=True, exclude=-1):
-    """MuJoCo's rays over the same frames."""
+    """Returns MuJoCo's rays over the same frames."""
     mj = model.to_mujoco()
     theirs = mujoco.MjData(mj)
     mujoco.mj_forward(mj, theirs)
@@ -79,7 +79,7 @@ def oracle(model, data, point, direction, group=None, static=True, exclude=-1):
 
 
 def same(hits, theirs):
-    """Assert equal hits; normals to the digits that a grazing hit keeps."""
+    """Asserts equal hits; normals to the accuracy of a grazing hit."""
     np.testing.assert_array_equal(hits.geom, theirs[1])
     np.testing.assert_allclose(hits.distance, theirs[0], rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(hits.normal, theirs[2], rtol=0, atol=TOLERANCE)
@@ -130,7 +130,7 @@ def test_ray_by_hand(shape, point, direction, distance, normal):
 def test_mesh_is_met_at_its_own_triangles_from_both_sides():
     model = scene('type="mesh" mesh="wedge"', free=False)
     data = world(model)
-    # the mesh's frame is that of its inertia: corners where the geom puts them
+    # the mesh frame is its inertia's: the corners are where the geom places them
     R, corners = data.geom_xmat[0].reshape(3, 3), model.triangle_vert[model.triangle_vertadr[1] :]
     a, b, c, top = corners @ R.T + data.geom_xpos[0]
     foot, centre = (a + b + c) / 3, (a + b + c + top) / 4
@@ -145,7 +145,7 @@ def test_no_ray_slips_between_the_triangles_of_a_mesh(rng):
     data = world(model)
     corner = model.triangle_vert[: model.triangle_adr[1] and None] @ data.geom_xmat[0].reshape(3, 3).T
     first = corner[model.triangle[: model.triangle_num[0]]]
-    # from inside through corners and along edges: the surface is closed, so every ray meets it
+    # from inside through corners and along edges: the surface is closed, so every ray hits it
     weights = rng.uniform(size=(len(first), 1))
     targets = np.concatenate([first[:, 0], weights * first[:, 0] + (1 - weights) * first[:, 1]])
     assert (fl.ray(model, data, (0, 0, 0), targets).geom == 0).all()
@@ -180,7 +180,7 @@ def test_height_field_edits_are_seen_at_once():
 
 # ---- against MuJoCo -------------------------------------------------------------------------------------
 def rays(rng, n, data):
-    """Random rays; a third start inside a geom, a third aim at one."""
+    """Returns random rays; a third start inside a geom, a third point at one."""
     point, direction = 2 * rng.standard_normal((n, 3)), rng.standard_normal((n, 3))
     centre = data.geom_xpos[rng.integers(len(data.geom_xpos), size=n)]
     kind = rng.integers(3, size=n)[:, None]
@@ -214,7 +214,7 @@ def test_axis_parallel_rays_are_mujocos(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
-    grid = np.linspace(-1.05, 1.05, 12)  # off the edges, where rounding decides
+    grid = np.linspace(-1.05, 1.05, 12)  # away from edges, where rounding decides
     x, y = (a.ravel() for a in np.meshgrid(grid, grid))
     for axis in range(3):
         point = np.roll(np.stack([x, y, np.full(x.size, 4.0)], axis=1), axis, axis=1)
@@ -254,7 +254,7 @@ def test_many_rays_have_the_bits_of_each_alone(rng):
                 np.testing.assert_array_equal(rows[k], getattr(one, name))
 
 
-# ---- what is seen ---------------------------------------------------------------------------------------
+# ---- visible geoms --------------------------------------------------------------------------------------
 ROW = (
     'size=".1" pos="1 0 0" group="0"',
     'size=".1" pos="2 0 0" group="2"',

@@ -1,4 +1,4 @@
-"""What worlds remember of their pairs saves searches, and changes no bit of what they find."""
+"""Worlds keep data of their pairs between steps; it saves searches and changes no bit of the results."""
 
 import copy
 import pickle
@@ -43,7 +43,7 @@ STONE, PRISM, ROCK = range(3)  # the meshes below
 
 
 def random_rotation(rng, angle=None):
-    """By any angle, or by a given one, about any axis."""
+    """Returns rotations by any angle, or by a given one, about any axis."""
     axis = rng.normal(size=3)
     return rotation(axis / np.linalg.norm(axis), rng.uniform(0, 2 * np.pi) if angle is None else angle)
 
@@ -53,7 +53,7 @@ def hull_text(points):
 
 
 def meshes(rng):
-    """A rough stone, a prism with flat faces of many corners, and a box that is a mesh."""
+    """Returns a rough stone, a prism with flat faces of many corners, and a box that is a mesh."""
     stone = rng.normal(size=(40, 3))
     stone = 0.1 * stone / np.linalg.norm(stone, axis=1, keepdims=True) * rng.uniform(0.7, 1.0, (40, 1))
     angle = 2 * np.pi * np.arange(12) / 12
@@ -73,7 +73,7 @@ def model():
 
 
 class Pair:
-    """Two shapes in one world, with a memory or without."""
+    """Returns two shapes in one world, with or without memory."""
 
     def __init__(self, model, shapes):
         self.workspace = Workspace(model, 1)
@@ -85,13 +85,13 @@ class Pair:
         arrays["recall.key"][0] = 1
 
     def place(self, pos, mat):
-        """The second shape in the frame of the first, which is put somewhere."""
+        """Sets the pose of the second shape in the frame of the first, which stays at the origin."""
         arrays = self.workspace.arrays
         arrays["shapes.pos"][:3], arrays["shapes.mat"][:9] = 0.0, np.eye(3).ravel()
         arrays["shapes.pos"][3:], arrays["shapes.mat"][9:] = pos, mat.ravel()
 
     def found(self, remember: bool):
-        """What the pair function leaves, as bytes."""
+        """Returns the pair function's output as bytes."""
         arrays, base = self.workspace.arrays, address(self.memory)
         arrays["recall.pair"][:] = (base + 8 * HEADER, base) if remember else (0, 0)
         self.run()
@@ -100,7 +100,7 @@ class Pair:
 
 
 def walk(pair, pos, mat, drift, turn, nstep):
-    """In how many steps of a walk the shapes touch; each is found in the same bits with and without memory."""
+    """Returns the steps of a walk with contact; results are bitwise identical with and without memory."""
     touching = 0
     for _ in range(nstep):
         pair.place(pos, mat)
@@ -144,7 +144,7 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
     touching = 0
     for _ in range(60):
         pos, mat = rng.normal(scale=0.08, size=3), random_rotation(rng)
-        # faces in line in one walk of three: rounding decides there
+        # collinear faces in one walk of three: rounding decides there
         if rng.integers(3) == 0:
             mat = np.eye(3)[rng.permutation(3)] if rng.integers(2) else np.eye(3)
         steps = rng.choice([0.0, 1e-9, 3e-7, 1e-4, 2e-3], size=2)
@@ -161,11 +161,11 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
     [
         (("rock", "rock"), (0.03, 0.02, 0.11), (0, 0), FACES),
         (("box", "rock"), (0.01, 0.02, 0.145), (0, 0), FACES),
-        (("plank", "plank"), (0.01, 0.02, 0.035), (2, np.pi / 2), FACES),  # no corner is over the other one
+        (("plank", "plank"), (0.01, 0.02, 0.035), (2, np.pi / 2), FACES),  # no corner is above the other one
         (("sphere", "rock"), (0.01, 0.02, 0.105), (0, 0), FACE_SECOND),
         (("rock", "sphere"), (0.0, 0.0, 0.09), (0, 0), FACE_FIRST),
         (("rock", "box"), (0.01, 0.02, 0.15), (0, 0.7), FACE_EDGE),
-        (("plank", "box"), (0.01, 0.02, 0.11), (1, 0.8), FACE_EDGE),  # no end of the edge is over the face
+        (("plank", "box"), (0.01, 0.02, 0.11), (1, 0.8), FACE_EDGE),  # no end of the edge is above the face
         (("box", "rock"), (0.085, 0.02, 0.132), (1, 0.7), EDGE_FACE),
     ],
 )
@@ -217,15 +217,15 @@ def test_shapes_that_change_under_a_pair_are_asked_anew(model, side, rng):
     assert pair.memory[BY_DIRECTION] > 20
 
 
-# ---- flush -----------------------------------------------------------------------------------------------------------
+# ---- coplanar --------------------------------------------------------------------------------------------------------
 def turned(points, rng):
-    """Points turned at random, as nine digits: float32 then moves them out of their faces."""
+    """Returns randomly rotated points, as nine digits: float32 then moves them out of their faces."""
     return " ".join(f"{x:.9g}" for x in np.ravel(points @ random_rotation(rng).T))
 
 
 @pytest.fixture(scope="module")
 def flanges():
-    """The meshes, turned, and a wide flange of eighty corners."""
+    """Returns the meshes, rotated, and a wide flange of eighty corners."""
     rng = np.random.default_rng(4)
     angle = 2 * np.pi * np.arange(40) / 40
     ring = 0.2 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -241,7 +241,7 @@ FLUSH_PAIRS = [(FLANGE, FLANGE), (PRISM, FLANGE), (ROCK, PRISM), (STONE, ROCK), 
 
 
 def a_face(model, part, rng):
-    """(normal of a face of a part that has many corners, how far the part reaches along it, its rounding)."""
+    """Returns (normal of a face with many corners, the part's extent along it, its rounding error)."""
     kind, mesh, size = PARTS[part]
     if kind != MESH:
         n = np.eye(3)[rng.integers(3)] * rng.choice([-1, 1])
@@ -255,14 +255,14 @@ def a_face(model, part, rng):
 
 
 def axes_with(n, rng):
-    """A rotation whose third column is n."""
+    """Returns a rotation whose third column is n."""
     t = np.cross(n, rng.normal(size=3))
     t /= np.linalg.norm(t)
     return np.stack([t, np.cross(n, t), n], axis=1)
 
 
 def face_to_face(model, parts, rng, gap, beside=0.0, limit=0.0):
-    """(pos, mat, slack): the second part where a face of it is so many times the slack beyond the limit of one here."""
+    """Returns (pos, mat, slack): a face of the second part is so many times the slack beyond the limit of one here."""
     (n, here, error), (other, there, other_error) = (a_face(model, part, rng) for part in parts)
     mat = axes_with(n, rng) @ np.diag([1.0, -1.0, -1.0]) @ axes_with(other, rng).T
     slack = 2.0 * (error + other_error)
@@ -348,7 +348,7 @@ def scattered(model, n, seed=0, dtype="float64"):
 
 
 def remembered(batch):
-    """The memory of pairs: it changes no result, so nothing public shows it."""
+    """Returns the memory of pairs: it changes no result, so no public attribute shows it."""
     return batch.pair_memory
 
 
@@ -411,7 +411,7 @@ def test_a_bound_stage_keeps_the_memory_that_it_writes(heap):
         start = address(held)
         assert start <= workspace.arrays["recall_address"][7] < start + held.nbytes
         del workspace
-    rooms = [np.full(1 << 18, 1.0) for _ in range(20)]  # takes what was freed
+    rooms = [np.full(1 << 18, 1.0) for _ in range(20)]  # reuses freed slots
     for run in runs:
         run()
     assert all((room == 1.0).all() for room in rooms)
@@ -443,7 +443,7 @@ def test_robots_step_in_the_same_bits_with_and_without_memory(name):
     assert remembered(one)[:, BY_PROOF].sum() > 500
 
 
-# ---- room ------------------------------------------------------------------------------------------------------------
+# ---- capacity --------------------------------------------------------------------------------------------------------
 def test_the_room_of_a_world():
     assert [entries(n) for n in (0, 1, 2, 3, 200, 10**6)] == [0, 1, 2, 4, 256, MOST_ENTRIES]
     assert proofs(3) == 4

@@ -16,7 +16,7 @@ OFFSETS = {
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(10_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("margin", [0.003, 0.01])  # without one, rounding decides whether what just touches counts
+@pytest.mark.parametrize("margin", [0.003, 0.01])  # without one, rounding decides if touching shapes have a contact
 @pytest.mark.parametrize("name", OFFSETS)
 def test_contacts_equal_mujoco_where_axes_align(name, margin, count, rng):
     found = equal_at(pair_model(*PAIRS[name][:2], margin), *aligned_poses(rng, OFFSETS[name], count), 8)
@@ -24,7 +24,7 @@ def test_contacts_equal_mujoco_where_axes_align(name, margin, count, rng):
 
 
 def lowest(kind, n, R, size):
-    """How far the shape reaches against n, by the definition."""
+    """Returns the shape's extent in direction -n, by definition."""
     u = R.T @ n
     if kind == "ellipsoid":
         return np.linalg.norm(size * u)
@@ -68,7 +68,7 @@ def test_a_sphere_is_as_far_from_a_cylinder_as_its_signed_distance_function_says
 # ---- all closed forms ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", PAIRS)
 def test_float32_agrees_with_float64(name, rng):
-    """Distances to float32's rounding; in a scalar pair's few ties another number of points."""
+    """Distances agree to float32 rounding; in a scalar pair's few ties the number of points differs."""
     model = pair_model(*PAIRS[name][:2])
     xpos, xmat = frames(model, *random_poses(rng, name, 64))
     xpos = xpos - xpos[:, :1]
@@ -85,7 +85,7 @@ def test_float32_agrees_with_float64(name, rng):
 @pytest.mark.parametrize("count", [in_ci(256), pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PAIRS)
 def test_no_pose_makes_bad_numbers(name, count, rng, monkeypatch):
-    """With bounds checks: sizes and distances of all scales, axes that align and centres that meet."""
+    """Covers, with bounds checks, sizes and distances of all scales, aligned axes and coincident centres."""
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     grid = ((-0.3, 0, 0.1, 0.3),) * 3
     many = 256

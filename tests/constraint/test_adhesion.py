@@ -1,4 +1,4 @@
-"""Contacts that stick: rows, passive force and accelerations against MuJoCo's, and what holds whatever the engine."""
+"""Adhesive contacts: rows, passive force and accelerations against MuJoCo's, and laws for every engine."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from oracles.efc import efc
 from oracles.rows import COMPARED
 
 PASSIVE, ROWS, ACCELERATION = 1e-11, 1e-11, 1e-8  # relative
-GEOMETRY = 1e-13  # the same points, in another order of operations
-# D of rolling is 1e-6 of that along the normal: forces are told from accelerations of 1e3 to rounding times that
+GEOMETRY = 1e-13  # the same points, in a different order of operations
+# D of rolling is 1e-6 of the normal's: forces follow from accelerations of 1e3, with rounding times that
 FORCE = 1e-9
 EXACT = 1e-12
 
-# contacts within the margin and in the gap, of one and of several points, of two bodies that move, of an explicit
-# pair, of a geom that leads, of one that can push the other away, and of geoms that do not stick
+# contacts within the margin and in the gap, of one and of several points, of two moving bodies, of an explicit
+# pair, of a geom with priority, of one with repulsion, and of geoms without adhesion
 SCENE = """
 <mujoco>
   <option cone="{cone}" tolerance="0" iterations="200" integrator="{integrator}"><flag {flag}/></option>
@@ -61,7 +61,7 @@ def scene(cone="pyramidal", dim=3, integrator="Euler", flag=""):
 
 
 def states(model, rng, n):
-    """Near qpos0, so that some contacts of a world are within the margin and others in the gap."""
+    """Yields states near qpos0: some contacts of a world are within the margin and others in the gap."""
     for _ in range(n):
         qpos = model.qpos0 + 0.005 * rng.standard_normal(model.nq)
         yield {"qpos": fl.normalize_quat(model, qpos), "qvel": 0.2 * rng.standard_normal(model.nv)}
@@ -225,7 +225,7 @@ HANGING = """
 @pytest.mark.parametrize("dim", [1, 3, 6])
 @pytest.mark.parametrize("adhesion", [9.0, 10.5])
 def test_a_contact_holds_up_to_its_adhesion(adhesion, dim, cone):
-    """A ball of 9.81 N below a ceiling falls where the contact pulls with less, and hangs where with more."""
+    """A ball of 9.81 N below a ceiling falls if the contact pulls with less, and hangs if with more."""
     model = fl.load(HANGING.format(adhesion=adhesion, gap=0.01, dim=dim, cone=cone))
     data = fl.Data(model)
     fl.step(model, data, 500)
@@ -237,7 +237,7 @@ def test_a_contact_holds_up_to_its_adhesion(adhesion, dim, cone):
 
 
 def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
-    """The passive force and the bias of the row cancel where the contact does not slip."""
+    """The passive force and the row's bias cancel if the contact does not slip."""
     results = []
     for adhesion in (0.0, 7.0):
         model = fl.load(HANGING.format(adhesion=adhesion, gap=0, dim=1, cone="elliptic"))
@@ -250,7 +250,7 @@ def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
 
 
 def test_friction_has_the_adhesion_as_a_further_load():
-    """A ball of 10 N that cannot roll resists a push of mu times its weight and its adhesion, and not more."""
+    """A ball of 10 N that cannot roll resists a push up to mu times the sum of its weight and its adhesion."""
     model = fl.load(
         '<mujoco><option gravity="0 0 -10" cone="elliptic" impratio="10"/><worldbody>'
         '<geom type="plane" size="1 1 1" friction=".5" adhesion="10"/><body pos="0 0 .0995">'
@@ -262,7 +262,7 @@ def test_friction_has_the_adhesion_as_a_further_load():
         data.qfrc_applied = [push, 0]
         fl.step(model, data, 25)
         force = fl.contact_force(model, data, 0)
-        assert (data.qvel[0] > 0.01) == slips  # m/s; what does not slip creeps by what softness leaves
+        assert (data.qvel[0] > 0.01) == slips  # m/s; sticking contacts creep because they are soft
         assert np.hypot(force[1], force[2]) == pytest.approx(min(push, 0.5 * (force[0] + 10)), rel=1e-3)
 
 
@@ -287,7 +287,7 @@ def test_adhesion_may_differ_by_world(rng):
 
 
 def test_a_world_has_the_same_bits_in_any_company(rng):
-    """In float32, sixteen to a tile: worlds within the margin and in the gap share slots in another order."""
+    """In float32, sixteen worlds to a tile: those within the margin and in the gap share slots in different orders."""
     model, results = scene("pyramidal", 4), []
     met, order = list(states(model, rng, 16)), rng.permutation(16)
     for chosen in (np.arange(16), order):
@@ -329,7 +329,7 @@ def test_given_contacts_stick_as_those_that_are_found(rng):
         fl.forward(model, data)
         found.append(data)
     for w, data in enumerate(found):
-        # the dimension within the margin: the gap takes it down to 1
+        # the dimension within the margin: in the gap it becomes 1
         what = {name: data.contact[name][None] for name in (*GIVEN, "adhesion") if name != "dim"}
         dim = np.where(data.contact.dim == 1, 3, data.contact.dim)[None]
         batch.give_contacts(**what, dim=dim, replace=True, ids=[w])

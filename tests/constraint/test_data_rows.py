@@ -1,4 +1,4 @@
-"""`data.efc_*`: compiled rows of one world equal the naive ones, and are copies."""
+"""`data.efc_*`: compiled rows of one world equal naive ones, and are copies."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from oracles.efc import efc
 from scenes.constraints import CONTACTS, JOINTS
 
 COLUMNS = "J type id pos margin frictionloss diagA KBIP D R vel aref force state".split()
-COMPILED = 1e-11  # sums that are fused or not, and 1 / (1 - impedance) at 0.9999
+COMPILED = 1e-11  # sums with and without FMA, and 1 / (1 - impedance) at 0.9999
 
 
 @pytest.mark.parametrize("solver", ["Newton", "PGS", "noslip"])

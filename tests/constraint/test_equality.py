@@ -1,4 +1,4 @@
-"""Equality constraints: their rows against MuJoCo's and against finite differences, switches, motion, odd numbers."""
+"""Equality constraints: rows against MuJoCo's and against finite differences, switches, motion, extreme values."""
 
 import copy
 
@@ -16,7 +16,7 @@ from scenes.constraints import CONTACTS, JOINTS, forward, tile
 from scenes.equalities import EQUALITIES, WELDED
 from scenes.states import kicked
 
-PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of an optimum
+PARITY = 1e-8  # relative: difference of two solvers' optima at tolerance 0
 DIFFERENCE = 1e-6  # relative: a central difference with a step of 1e-5
 WIDTH = 8
 
@@ -94,7 +94,7 @@ def test_a_batch_takes_the_exact_diagonal_too(rng):
 
 # ---- laws -----------------------------------------------------------------------------------------------------------
 def moved(mj, data, qvel, time):
-    """MuJoCo's data after a motion at constant qvel."""
+    """Returns MuJoCo's data after a motion at constant qvel."""
     qpos = data.qpos.copy()
     mujoco.mj_integratePos(mj, qpos, qvel, time)
     return qpos
@@ -116,7 +116,7 @@ def test_velocity_is_the_rate_of_the_error(rng):
     np.testing.assert_allclose(rate, data.efc_vel[equal], rtol=DIFFERENCE, atol=DIFFERENCE)
 
 
-# MuJoCo 4.0.1 has another number here (docs/migration.md)
+# MuJoCo 4.0.1 has a different value here (docs/migration.md)
 BALL_AND_SLIDE = """<mujoco><worldbody><body pos="0 0 1"><joint type="ball"/><joint type="slide" axis="1 2 3"/>
     <geom size=".1 .2 .3" type="box" pos=".1 .2 0"/>
     <body name="b" pos=".3 .1 0"><joint axis="0 1 1"/><geom size=".1"/></body></body></worldbody>
@@ -140,7 +140,7 @@ def test_the_reference_takes_up_what_the_jacobians_change_adds(scene, rng):
 
 # ---- the solution ---------------------------------------------------------------------------------------------------
 def solved(mj, states):
-    """Accelerations by MuJoCo and by a batch of these states, both to tolerance 0."""
+    """Returns accelerations by MuJoCo and by a batch of these states, both to tolerance 0."""
     mj = copy.copy(mj)
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
     batch, expected = fl.Batch(fl.load(mj), len(states), nthread=1), []
@@ -186,7 +186,7 @@ def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
 
 
 def test_a_redundant_loop_stays_closed():
-    """Three rows hold a point that moves in a plane: over 5 s of a crank that changes its mind."""
+    """Three rows hold a point that moves in a plane: over 5 s of a crank that changes direction."""
     model = fl.load("slider_crank")
     data, batch, rng = fl.Data(model), fl.Batch(model, 2, nthread=1), np.random.default_rng(0)
     for _ in range(50):
@@ -200,7 +200,7 @@ def test_a_redundant_loop_stays_closed():
     np.testing.assert_array_equal(batch.qpos, np.tile(data.qpos, (2, 1)))
 
 
-# ---- what the user moves and switches -------------------------------------------------------------------------------
+# ---- user changes and switches --------------------------------------------------------------------------------------
 def test_a_body_follows_the_mocap_body_to_which_it_is_welded():
     mj = edited(WELDED)
     mj.opt.tolerance, mj.opt.iterations = 0.0, 100
@@ -284,7 +284,7 @@ def test_a_bad_number_in_one_worlds_equality_stays_there(rng):
     assert batch.nbad[3] > 0 and not batch.nbad[others].any()
 
 
-# ---- capacity and what is read --------------------------------------------------------------------------------------
+# ---- capacity and row fields ----------------------------------------------------------------------------------------
 def test_capacity_holds_every_row_that_can_exist(rng):
     mj = edited(EQUALITIES)
     state = forward(mj, *kicked(mj, rng))
@@ -299,7 +299,7 @@ def test_capacity_holds_every_row_that_can_exist(rng):
 
 def test_states_of_rows_equal_mujocos(rng):
     for scene in (EQUALITIES, JOINTS):
-        # with islands MuJoCo leaves the states of rows in another order
+        # with islands MuJoCo leaves row states in a different order
         mj = edited(scene, disableflags=int(mujoco.mjtDisableBit.mjDSBL_ISLAND), tolerance=0.0, iterations=100)
         for state in random_states(mj, rng, 5):
             workspace = tile(mj, [state], make_rows)

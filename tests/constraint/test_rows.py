@@ -1,4 +1,4 @@
-"""Rows against MuJoCo's: every kind of row, every form of its parameters, at the edges of their ranges."""
+"""Rows against MuJoCo's: every kind of row, every form of its parameters, at the ends of their ranges."""
 
 import mujoco
 import numpy as np
@@ -139,7 +139,7 @@ def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
     assert_rows_equal(tile(mj, states, make_rows), states)
 
 
-# exactly pi is a half turn either way; a quaternion of no length is the identity
+# exactly pi is a half turn in either direction; a zero quaternion is the identity
 @pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, np.pi + 1e-6, 5.0, 2 * np.pi])
 @pytest.mark.parametrize("length", [1.0, -1.0, 1.7, 1e-16])
 def test_ball_limits_equal_mujocos_at_every_angle(angle, length, width):
@@ -160,7 +160,7 @@ def test_a_ball_without_a_rotation_turns_about_x():
 
 
 def alone_and_together(xml, rng, position, dtype):
-    """Tiles of one world each, and one tile of all of them, some worlds far from any row."""
+    """Returns tiles of one world each, and one tile of all of them, some worlds far from any row."""
     mj = edited(xml)
     states = random_states(mj, rng, 8, position)
     for lane in (0, 3):

@@ -1,4 +1,4 @@
-"""Surfaces that move while their geoms stand still: against MuJoCo, and what a belt does to a box."""
+"""Moving surfaces of resting geoms: against MuJoCo, and the motion of a box on a belt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
-EXACT = 1e-9  # relative: both solvers end at rounding, the gradient near 1e-13
+EXACT = 1e-9  # relative: both solvers converge to rounding, the gradient near 1e-13
 BELT = """
 <mujoco>
   <option cone="{cone}" tolerance="0"/>
@@ -51,13 +51,13 @@ def test_accelerations_and_rows_equal_mujoco(dim, cone, rng):
 
 
 def test_a_belt_carries_a_box_along():
-    """Its speed is the belt's, which no dof has, after the friction has had its time: 0.5 m/s at 0.5 g."""
+    """Once friction has acted long enough, 0.5 m/s at 0.5 g, its speed is the belt's, which no dof has."""
     model = fl.load(
         '<mujoco><worldbody><geom type="plane" size="9 9 1" surfacevel=".5 0 0 0 0 0" friction=".5"/>'
         '<body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1" friction=".5"/></body></worldbody></mujoco>'
     )
     data = fl.Data(model)
     fl.step(model, data, 200)
-    assert data.qvel[0] == pytest.approx(0.5, abs=2e-3)  # what the softness of friction leaves
+    assert data.qvel[0] == pytest.approx(0.5, abs=2e-3)  # error from soft friction
     assert np.abs(data.qvel[1:]).max() < 1e-2
     assert data.time == pytest.approx(0.4)

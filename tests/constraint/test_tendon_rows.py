@@ -18,7 +18,7 @@ from scenes import constraints
 from scenes.states import kicked
 from scenes.tendons import scene
 
-SAME = 1e-11  # the same formulas in another order
+SAME = 1e-11  # the same formulas in a different order
 SPRINGS = 'stiffness="30 8 5" springlength=".2 .3" damping="2 .5 .3"'
 SOLVED = 1e-8  # the issue's bound on qacc; Newton and CG end at 1e-13 here
 EXACT = "<option tolerance='0' iterations='{}' ls_iterations='50' jacobian='dense' solver='{}'>{}</option>"
@@ -32,7 +32,7 @@ EQUALITIES = """<equality><tendon tendon1="muscle" tendon2="over" polycoef=".1 .
 
 
 def worlds(xml, rng, width):
-    """A workspace after forward in random states, and MuJoCo's data of each."""
+    """Returns a workspace after forward in random states, and MuJoCo's data of each."""
     model = fl.load(xml)
     ws, found = Workspace(model, width), []
     for k in range(width):
@@ -62,7 +62,7 @@ def test_rows_equal_mujocos(rng, width, flags):
 @pytest.mark.parametrize("flags", ["", '<flag diagexact="enable"/>'])
 @pytest.mark.parametrize("solver", ["Newton", "PGS"])
 def test_rows_at_the_end_of_the_step_equal_mujocos(rng, solver, flags):
-    """Under the integrator discrete, whose metric tendons are a part of."""
+    """Tested under the integrator discrete, whose metric includes tendons."""
     option = options(solver, flags, 500).replace("<option", "<option integrator='discrete'")
     for tail, every in ((EQUALITIES, SPRINGS), ("", f"{SPRINGS} {ROWS}")):
         ws, found = worlds(scene(option, tail, every=every), rng, 8)
@@ -96,7 +96,7 @@ def test_every_solver_finds_mujocos_acceleration(rng, solver, iterations, tail):
 
 # ---- several branches ------------------------------------------------------------------------------------------------
 def over_trees(n, reach=3, every='limited="true" range="0 .01"', tendons=None):
-    """n free bodies, each with a hinged arm, and tendons past `reach` of them in a row."""
+    """Returns n free bodies, each with a hinged arm, and tendons past `reach` of them in a row."""
     body = '<body pos="{0} {1} {2}"><freejoint/><geom size=".1"/><body pos="0 .2 0"><joint axis="0 0 1"/>'
     body += '<geom size=".05" pos=".1 0 0"/><site name="s{3}" pos=".1 .05 .02"/></body></body>'
     bodies = "".join(body.format(i % 4, i // 4 % 4, i // 16, i) for i in range(n))
@@ -110,7 +110,7 @@ def over_trees(n, reach=3, every='limited="true" range="0 .01"', tendons=None):
 @pytest.mark.parametrize("count", [3, 4])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_tendon_over_several_trees_couples_every_two(rng, width, count):
-    """Only with all entries of H = M + J^T D J do few of Newton's steps reach rounding."""
+    """Newton needs few steps to reach rounding only with all entries of H = M + J^T D J."""
     ws, found = worlds(over_trees(count, count), rng, width)
     a = ws.arrays
     assert a["hessian.pattern"][0] in (BLOCKS, PATHS)
@@ -121,7 +121,7 @@ def test_a_tendon_over_several_trees_couples_every_two(rng, width, count):
 
 
 def test_a_row_over_branches_of_one_tree_couples_every_two(rng):
-    """A fixed tendon over three fingers and the palm, and one over two dofs of a finger."""
+    """A fixed tendon spans three fingers and the palm, and one spans two dofs of a finger."""
     fingers = "".join(
         f'<body pos="{i} 0 1"><joint name="a{i}" axis="0 1 0"/><geom size=".1" pos=".1 0 0"/>'
         f'<body pos="0 .3 0"><joint name="b{i}" axis="1 0 0"/><geom size=".1" pos=".1 .1 0"/></body></body>'
@@ -138,7 +138,7 @@ def test_a_row_over_branches_of_one_tree_couples_every_two(rng):
 
 
 def test_a_pile_of_trees_is_coupled_by_tendons_in_an_order_of_its_own(rng):
-    """Tendons past four of 48 trees every which way: block rows without fill-in have all entries."""
+    """Tendons past four of 48 trees in arbitrary order: block rows without fill-in have all entries."""
     paths = [rng.permutation(48)[:4] for _ in range(40)]
     ws, found = worlds(over_trees(48, tendons=paths), rng, 1)
     assert ws.arrays["hessian.pattern"][0] == ORDERED
@@ -165,7 +165,7 @@ def test_a_world_has_its_bits_in_any_company(rng):
 
 
 def test_friction_loss_holds_a_tendon_up_to_its_force():
-    """A mass on a tendon over a fixed post: it hangs still where the loss exceeds its weight, else it falls."""
+    """A mass on a tendon over a fixed post: it hangs still if the loss exceeds its weight, else it falls."""
     for loss, falls in ((12.0, 0.0), (5.0, 4.81)):
         model = fl.load(
             f"""<mujoco><option gravity="0 0 -9.81" timestep="1e-3"/><worldbody><site name="a" pos="0 0 1"/><body>

@@ -1,4 +1,4 @@
-"""A batch on several workers is a local batch, bit for bit; without Ray, and on a real one."""
+"""A batch on several workers is bitwise identical to a local batch; with stand-ins, and with real Ray."""
 
 import copy
 import gc
@@ -15,7 +15,7 @@ from sampling import in_ci
 N = 50
 BALL = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><body pos="0 0 .09"><freejoint/>
 <geom name="ball" size=".1"/></body></worldbody></mujoco>"""
-HINTS = {"signature"}  # which worlds share tiles: of the company, not of the world
+HINTS = {"signature"}  # the assignment of worlds to tiles depends on the batch, not on the world
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def swing(m, d):
 
 @pytest.fixture(scope="module", params=[None, 2], ids=["here", "two workers"])
 def batch(request, model):
-    """A batch that a test puts into its own state."""
+    """Returns a batch that a test may set to any state."""
     if request.param:
         request.getfixturevalue("cluster")
     with Batch(model, N, request.param, 1, checkpoint_every=25) as made:
@@ -40,7 +40,7 @@ def batch(request, model):
 
 @pytest.fixture
 def pair(batch, model):
-    """The batch and a local one, at the start and in the same state."""
+    """Returns the batch and a local one, at the start and in the same state."""
     local = fl.Batch(model, N, nthread=1)
     batch.restore(local.checkpoint())
     rng = np.random.default_rng(1)
@@ -76,7 +76,7 @@ def test_state_is_scattered_and_gathered(pair):
     assert np.array_equal(batch.qpos, local.qpos)
     assert np.array_equal(batch.get("qpos", [48, 0, 7]), local.qpos[[48, 0, 7]])
     with pytest.raises(ValueError):
-        batch.qpos[0] = 1.0  # a copy: what is written to it would be lost
+        batch.qpos[0] = 1.0  # a copy: writes to it would be lost
     for b in pair:
         b.step(4)
     assert_equal(batch, local)
@@ -169,7 +169,7 @@ def test_reductions_are_those_of_the_gathered_field(pair, rng):
         b.step(3)
     np.testing.assert_allclose(batch.mean("qpos"), local.qpos.mean(axis=0), rtol=1e-12, atol=1e-12)
     whole = merged("mean", [reduced("mean", local.qpos, np.arange(N))])
-    assert batch.mean("qpos").tobytes() == whole.tobytes()  # however worlds are spread
+    assert batch.mean("qpos").tobytes() == whole.tobytes()  # for any distribution of the worlds
     assert np.array_equal(batch.max("qvel"), local.qvel.max(axis=0))
     assert np.array_equal(batch.min("qvel", ids=[3, 44]), local.qvel[[3, 44]].min(axis=0))
     edges = [-1.0, 0.0, 1.0]
@@ -228,7 +228,7 @@ def test_fields_of_the_model_differ_by_world(model, nodes, request):
             held = b.expand("opt.gravity")
             held[3:45, 2] = -1.0
             b.step(2)
-            held[44, 2] = -20.0  # a live array, held from call to call
+            held[44, 2] = -20.0  # a live array, kept over several calls
             b.step(2)
             b.set_const([3])
         assert np.array_equal(batch.expand("body_subtreemass"), local.expand("body_subtreemass"))
@@ -252,7 +252,7 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
     what = {"dist": np.full((N, 2), -0.01), "pos": point, "frame": [0.0, 0.0, 1.0], "geom": [0, 1]}
     with Batch(model, N, nodes, 1, dtype, given_contacts=3) as batch:
         for b in (batch, local):
-            b.expand("geom_friction")[:] *= np.linspace(0.5, 2.0, N)[:, None, None]  # they are mixed from it
+            b.expand("geom_friction")[:] *= np.linspace(0.5, 2.0, N)[:, None, None]  # they are seeded from it
             b.give_contacts(**what, count=np.arange(N) % 3, replace=np.arange(N) % 2 == 0)
             b.step(3)
             b.give_contacts(fl.Contacts(**{**what, "dist": [-0.02], "pos": point[[40, 3], :1]}), ids=[40, 3])

@@ -1,4 +1,4 @@
-"""A real Ray on this machine: started, connected to, and refused."""
+"""A real Ray on this machine: start, connection, and errors."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 
 def processes(pid):
-    """Folders of a process and of all that it has started, which are still there."""
+    """Returns remaining folders of a process and its descendants."""
     parents = {
         file.parent: int(file.read_text().rpartition(")")[2].split()[1]) for file in Path("/proc").glob("[0-9]*/stat")
     }
@@ -28,7 +28,7 @@ def processes(pid):
 
 @pytest.fixture
 def nobody():
-    """A port where somebody listens who is no Ray."""
+    """Returns a port with a listener other than Ray."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -41,7 +41,7 @@ def test_a_ray_is_started_once_and_its_nodes_run_what_runs_here(cluster):
     assert node.machine.versions == versions()
     with connect() as again:
         assert not again.is_own
-    assert cluster.ray.is_initialized()  # what was there stays
+    assert cluster.ray.is_initialized()  # previous contents stay
     assert not connect(cluster.address).is_own
     with pytest.raises(fl.ModelError, match="this process"):
         connect("10.0.0.1:6379")

@@ -1,7 +1,7 @@
-"""An exception at any bytecode of a call leaves the worlds where a piece ended, and the batch free for the next call.
+"""An exception at any bytecode of a call leaves the worlds at the end of a piece, and the batch usable.
 
-Workers here are objects of this process that answer at once.  Their worlds are a few numbers, in which the order of all
-requests shows.
+Workers here are objects of this process that answer immediately.  Their worlds are a few numbers, which depend on the
+order of all requests.
 """
 
 import copy
@@ -23,20 +23,20 @@ ray = pytest.importorskip("ray")
 N = 4
 FOLDER = Path(calls.__file__).parent
 TRACED = {str(FOLDER / f"{name}.py") for name in "batch calls edits interrupt pieces request restarts worker".split()}
-PIECE, EVERY = 2, 5  # steps of a piece, and from a checkpoint to the next
+PIECE, EVERY = 2, 5  # steps of a piece, and between checkpoints
 MODEL = fl.load("pendulum")
 MACHINE = this_machine()
 START = fl.Batch(MODEL, N, 1).checkpoint()
 COMPUTED = "body_subtreemass"  # by set_const
 
 
-# ---- a Ray of this process -------------------------------------------------------------------------------------------
+# ---- a stand-in for Ray ----------------------------------------------------------------------------------------------
 class Reference(list):
-    """Of Ray's: a list of what it stands for."""
+    """Stands for Ray's reference: a list with the value."""
 
 
 class Worlds:
-    """Worlds of a worker; `alive` and `do` are those of an actor."""
+    """Holds worlds of a worker; `alive` and `do` are those of an actor."""
 
     def __init__(self):
         self.alive, self.do, self.rows, self.fields = True, self, {}, {}
@@ -92,7 +92,7 @@ class Worlds:
         given = dict(zip(names, arrays, strict=True))
         self.rows = {name: given[name].copy() for name in self.rows}
         names, self.fields = list(self.fields), {}
-        self.fields = self.expanded(names)  # as the model has them
+        self.fields = self.expanded(names)  # as in the model
 
     def get(self, names, ids):
         return {name: self.rows[name].copy() for name in names}
@@ -108,7 +108,7 @@ class Worlds:
 
 
 class Ray:
-    """The module."""
+    """Stands for the module `ray`."""
 
     exceptions = ray.exceptions
 
@@ -130,7 +130,7 @@ class Ray:
 
 
 class Pool:
-    """Places for two workers."""
+    """Returns places for two workers."""
 
     def __init__(self, *given):
         self.threads, self.where = [1, 1], [self.start(0), self.start(1)]
@@ -170,7 +170,7 @@ def interrupted():
 
 
 def bytecodes(call, at=None, interrupt=interrupted):
-    """How many bytecodes of the distributed calls' modules run; an interrupt comes before one of them."""
+    """Counts the bytecodes of the distributed calls' modules; interrupts before one of them."""
     number = 0
 
     def trace(frame, event, arg):
@@ -195,7 +195,7 @@ def bytecodes(call, at=None, interrupt=interrupted):
 
 
 def begin(batch):
-    """The same state each time: steps are under way and an assignment waits."""
+    """Sets the same state each time: steps are in progress and an assignment waits."""
     batch.reset()
     batch.expand("body_mass")[:] = MODEL.body_mass * np.linspace(1, 2, N)[:, None]
     batch.expand(COMPUTED)[:] = MODEL.body_subtreemass
@@ -205,11 +205,11 @@ def begin(batch):
 
 
 def state(batch):
-    """All of the worlds, and a computed field as this side has it."""
+    """Returns all of the worlds, and a computed field as stored on this side."""
     if not batch.is_remote:
         return {name: rows.tobytes() for name, rows in batch.checkpoint().items() if name != "signature"}
     found = []
-    # the stand-ins for Ray's workers answer this order only
+    # only the stand-ins for Ray's workers answer this request
     for _, (n, rows, fields) in batch._run_all(lambda k: [("state", ())], changes=False, edits=True):
         found += [n, *(values.tobytes() for own in (rows, fields) for _, values in sorted(own.items()))]
     return *found, batch.expand(COMPUTED).tobytes()
@@ -230,7 +230,7 @@ def two_steps(batch):
     batch.step(2)
 
 
-# a call, and where else than at its ends it may stop
+# a call, and the steps other than start and end at which it may stop
 CALLS = {
     "steps": (lambda b: b.step(6), [two_steps, lambda b: b.step(4)]),
     "an edit and steps": (edit, [lambda b: b.expand("body_mass").fill(0.5)]),
@@ -246,7 +246,7 @@ CALLS = {
 
 
 def states(batch, name):
-    """Before the call, where it may stop, and after it."""
+    """Yields the states before the call, where it may stop, and after it."""
     call, partly = CALLS[name]
     for part in (lambda b: None, *partly, call):
         begin(batch)
@@ -255,21 +255,21 @@ def states(batch, name):
 
 
 def points(batch, call, number):
-    """Bytecodes of a call, in equal distances."""
+    """Returns equally spaced bytecodes of a call."""
     begin(batch)
     total = bytecodes(lambda: call(batch))
     return range(1, total + 1, max(1, total // number))
 
 
 def check_interrupts(batch, name, number, interrupt):
-    """Interrupts a call at so many bytecodes."""
+    """Interrupts a call at each of so many bytecodes."""
     call = CALLS[name][0]
-    _, allowed = (list(states(batch, name)) for _ in range(2))  # at first, fields are not expanded yet
+    _, allowed = (list(states(batch, name)) for _ in range(2))  # at first, fields are not expanded
     for at in points(batch, call, number):
         begin(batch)
         interrupt(call, at)
         with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)  # nobody holds it back
+            signal.raise_signal(signal.SIGINT)  # no handler delays it
         assert state(batch) in allowed, at
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

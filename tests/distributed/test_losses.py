@@ -1,4 +1,4 @@
-"""Workers that are killed in the middle: the worlds come to the same bits."""
+"""Workers are killed during calls: the results stay bitwise identical."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def controls(model):
 
 
 def session(batch, controls, between=lambda k: None):
-    """What a program does with a batch, with a word between its calls; what it found out."""
+    """Runs a program with a batch, with `between(k)` before its parts; returns its results."""
     found = {}
     batch.expand("body_mass")[:] = batch.model.body_mass * np.linspace(0.8, 1.2, N)[:, None]
     batch.set_const()
@@ -47,14 +47,14 @@ def session(batch, controls, between=lambda k: None):
 
 @pytest.fixture(scope="module")
 def workers(model, cluster):
-    """A batch on two workers, for all tests."""
+    """Returns a batch on two workers, for all tests."""
     with Batch(model, N, 2, 1) as made:
         yield made
 
 
 @pytest.fixture
 def batch(workers, model):
-    """The batch, at the start; nobody was lost yet."""
+    """Returns the batch at its start, without lost workers."""
     workers.restore(fl.Batch(model, N).checkpoint())
     for w in workers._workers:  # reset the loss counters: a new batch for each test would take seconds
         w.losses, w._restarts = 0, restarts.Restarts()
@@ -62,7 +62,7 @@ def batch(workers, model):
 
 
 def every(batch, steps):
-    """Set the checkpoint interval in steps: the public argument is read only when a batch is made."""
+    """Sets the checkpoint interval in steps: the public argument is read only when a batch is made."""
     batch.__dict__["_every"] = steps
 
 
@@ -77,7 +77,7 @@ def assert_same(found, expected):
 
 
 def kill(batch, k):
-    """End a worker's process by its handle: `batch.call(os.getpid)` would first wait for posted calls."""
+    """Kills a worker's process by its handle: `batch.call(os.getpid)` would first wait for posted calls."""
     ray.kill(batch._workers[k].actor, no_restart=True)
 
 
@@ -92,7 +92,7 @@ def test_a_worker_killed_between_calls_is_made_anew(batch, controls, expected, s
 
 
 def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, expected, monkeypatch):
-    monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)  # six pieces a rollout, two under way
+    monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)  # six pieces a rollout, two at a time
     every(batch, 50)
     timers = []
 
@@ -110,8 +110,8 @@ def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, e
 
 @pytest.mark.ci
 def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model, monkeypatch):
-    """Three losses in a row, of which two are of actors that have not answered yet."""
-    started, make = [], batch._pool._actor  # the loss has to come before the actor answers
+    """Three workers are lost in a row, two of them with actors that have not answered yet."""
+    started, make = [], batch._pool._actor  # the loss must come before the actor answers
 
     def killed(k, is_reserved):
         actor = make(k, is_reserved)
@@ -152,7 +152,7 @@ def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
         assert_same(found, expected)
         assert batch.losses == [2, 0]
         assert list(tmp_path.glob("worlds-*.batch"))
-    assert not list(tmp_path.iterdir())  # what was kept for losses is of no use later
+    assert not list(tmp_path.iterdir())  # finished calls leave no checkpoints
 
 
 @pytest.mark.slow
@@ -162,13 +162,13 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
     before = batch.checkpoint()
     with pytest.raises(fl.errors.CallError, match="lost"):
         batch.call(lambda b: os.kill(os.getpid(), signal.SIGKILL))
-    after = batch.checkpoint()  # the batch goes on
+    after = batch.checkpoint()  # the batch continues
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
 @pytest.mark.ci
 def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls, monkeypatch):
-    """As where the node is gone: by an actor elsewhere, from the checkpoint before each part."""
+    """As after the loss of a node, an actor elsewhere computes from the checkpoint before each part."""
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
     every(batch, 25)

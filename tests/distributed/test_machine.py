@@ -1,4 +1,4 @@
-"""What a machine says of itself, and how nodes are compared; no Ray needed."""
+"""A machine's description of itself, and the comparison of nodes; without Ray."""
 
 import sys
 

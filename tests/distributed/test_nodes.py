@@ -1,4 +1,4 @@
-"""A cluster of two nodes, started on this machine by a program of its own."""
+"""A cluster of two nodes, started on this machine by a separate program."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run(*words):
-    """What the program says."""
+    """Returns the program's output."""
     command = [sys.executable, str(HERE / "two_nodes.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -26,7 +26,7 @@ def run(*words):
 
 def test_a_node_is_lost_and_its_worlds_come_to_the_same_bits():
     said = run("lost")
-    assert "threads [1, 1]" in said and "losses 0" not in said and "equal True" in said  # or a replacement, too
+    assert "threads [1, 1]" in said and "losses 0" not in said and "equal True" in said  # or a replacement
 
 
 def test_recordings_that_a_lost_node_had_are_computed_again():

@@ -1,4 +1,4 @@
-"""The simulation behind the page on planning keeps the laws of what it simulates."""
+"""The simulation behind the page on planning obeys conservation laws of the simulated cluster."""
 
 import importlib
 import math
@@ -13,7 +13,7 @@ WORLDS, ROLLOUTS = 8192, 20_000
 
 @pytest.fixture
 def planning(monkeypatch):
-    """benchmarks/planning.py."""
+    """Returns the module benchmarks/planning.py."""
     pytest.importorskip("llvmlite")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     return importlib.import_module("planning")
@@ -40,7 +40,7 @@ def test_a_call_takes_at_least_what_is_computed_and_what_is_carried(planning, co
             found = planning.batch_call(costs, network(planning), nodes, WORLDS, work)
             computed = WORLDS * work.nstep * 5e-6 / 8 / nodes
             there, back = WORLDS * work.nstep * 168 * work.sends / 1e9, WORLDS * work.frames * 440 / 1e9
-            assert found >= max(computed, there, back, nodes * 1e-4) * (1.0 - 1e-9)  # a link carries both ways
+            assert found >= max(computed, there, back, nodes * 1e-4) * (1.0 - 1e-9)  # full-duplex link
             # and no more than one after the other
             assert found <= computed + there + back + nodes * 1e-4 + 1e-3 + 2 * 5e-5 + 1e-9
 
@@ -81,6 +81,6 @@ def test_a_sweep_takes_at_least_its_work_and_its_driver(planning, costs):
 
 
 def test_a_sweep_is_no_slower_on_more_nodes_for_long(planning, costs):
-    """Chunks are as few as the driver can send: ten times the nodes must not cost half the speed."""
+    """The number of chunks follows the driver's send rate: ten times the nodes must not halve the speed."""
     taken = [planning.whole_sweep(costs, network(planning), n, ROLLOUTS, 500) for n in (1, 10, 100, 1000)]
     assert taken[0] > 6 * taken[1] and taken[3] < 2 * min(taken)

@@ -1,4 +1,4 @@
-"""Calls that do not wait: what they do is done in order, and what goes wrong in them is told by the next one."""
+"""Calls that do not wait: they run in order, and their errors are raised by the next call."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def workers(model, cluster):
 
 @pytest.fixture
 def pair(workers, model):
-    """The batch and a local one, in the same state, with nothing under way."""
+    """Returns the batch and a local one, in the same state, with nothing in progress."""
     local = fl.Batch(model, N)
     local.qvel = np.linspace(-3, 3, N)[:, None]
     workers.restore(local.checkpoint())
@@ -35,13 +35,13 @@ def pair(workers, model):
 
 
 def ask_for_what_is_not_there(batch):
-    """Post a call that fails in the second worker: arguments of public calls are checked before they are posted."""
+    """Posts a call that fails in the second worker: arguments of public calls are checked before they are posted."""
     wrong = {0: [("step", (1, None))], 1: [("step", (1, None)), ("no_such", ())]}
     batch._advance(1, np.arange(N), lambda part, start, n: wrong[part.worker])
 
 
 def under_way(batch):
-    """Posted calls that nobody waited for yet: every public read waits for them."""
+    """Returns posted calls that are still pending: every public read waits for them."""
     return batch._under
 
 
@@ -86,7 +86,7 @@ def test_many_settings_do_not_pile_up(pair):
 
 
 def test_what_is_under_way_is_bounded(pair, monkeypatch):
-    """In pieces, in steps of worlds and in bytes, so that Ctrl-C and Ray's store have bounds, too."""
+    """Calls are split in pieces, in steps of worlds and in bytes, to bound Ctrl-C's delay and Ray's store, too."""
     batch, _ = pair
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
@@ -97,7 +97,7 @@ def test_what_is_under_way_is_bounded(pair, monkeypatch):
         batch.step(7)
         assert sum(p.size.nstep * p.size.number for p in under_way(batch)) <= pieces.DEPTH * 10 * N
     batch.wait()
-    most, issue = [], batch._issue  # the peak is inside of the call
+    most, issue = [], batch._issue  # the peak is inside the call
 
     def watched(*given, **named):
         issue(*given, **named)
@@ -126,7 +126,7 @@ def test_an_error_of_a_call_that_did_not_wait_is_told_by_the_next_one(pair):
     assert any("an earlier call asked for this" in note for note in found.value.__notes__)
     assert any("worlds from 16 on" in note for note in found.value.__notes__)
     assert np.array_equal(batch.qpos, local.qpos) and np.array_equal(batch.qvel, local.qvel)
-    local.expand("dof_damping")[:] = 0.25  # what is live here is told anew
+    local.expand("dof_damping")[:] = 0.25  # live values are sent again
     for b in pair:
         b.step(5)
     assert np.array_equal(batch.qvel, local.qvel)
@@ -161,7 +161,7 @@ def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluste
 def test_a_checkpoint_is_never_written_over_the_last_one(model, cluster, tmp_path):
     with Batch(model, N, 2, 1, checkpoint_every=1, checkpoint_folder=tmp_path) as batch:
         for _ in range(5):
-            batch.rollout(1)  # which waits for what it records, not for the checkpoint after it
+            batch.rollout(1)  # which waits for the recorded data, not for the checkpoint after it
             assert [type(piece) for piece in under_way(batch)] == [Checkpoints]
             for worker in batch._workers:  # checkpoints are read only after a loss
                 written = [o[1][1] for r in worker._past.log if not r.is_done for o in r.orders if o[0] == "keep"]

@@ -1,4 +1,4 @@
-"""Sums over worlds have the bits of one tree, wherever the worlds are; no Ray needed."""
+"""Sums over worlds are bitwise identical for any distribution, by a fixed tree; without Ray."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ N = 37
 
 
 def over(parts, how, rows, worlds):
-    """A reduction of worlds that are cut at some numbers."""
+    """Reduces worlds that are split at some numbers."""
     cuts = [0, *parts, N]
     found = []
     for a, b in pairwise(cuts):

@@ -1,4 +1,4 @@
-"""How many losses of a worker are too many, by a clock of the test."""
+"""The limit of a worker's losses, by a clock of the test."""
 
 from itertools import pairwise
 
@@ -10,7 +10,7 @@ from featherlane.distributed.restarts import MOST, WINDOW, Restarts
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A list with the time, which a test sets."""
+    """Replaces the clock: a list with the time, which a test sets."""
     now = [0.0]
     monkeypatch.setattr(restarts.time, "monotonic", lambda: now[0])
     return now
@@ -22,11 +22,11 @@ def test_restarts_wait_twice_as_long_each_time_and_end(clock):
     assert pauses[0] == 0.0 and all(b == 2 * a for a, b in pairwise(pauses[1:])) and sum(pauses) > WINDOW
     assert own.is_second_half
     assert own.lost() is None
-    assert own.lost() == 0.0  # after the error the batch goes on
+    assert own.lost() == 0.0  # after the error the batch continues
 
 
 def test_a_worker_that_answers_may_be_lost_any_number_of_times(clock):
-    """One loss a second, with an answer after each: the pauses alone keep losses below the limit."""
+    """With one loss a second and an answer after each, the pauses alone keep losses below the limit."""
     own = Restarts()
     for _ in range(1000):
         pause = own.lost()

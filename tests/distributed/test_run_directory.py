@@ -1,4 +1,4 @@
-"""Run directories: what is done stays, the same call goes on, and nothing else does."""
+"""Run directories: finished work stays, the same call resumes, and any other call raises an error."""
 
 import errno
 import json
@@ -43,7 +43,7 @@ def same(a, b):
 
 
 def stop_after(samples):
-    """A progress that is interrupted as soon as so many samples are done."""
+    """Returns a progress callback that interrupts after so many samples."""
 
     def progress(done, total):
         if done >= samples:
@@ -70,7 +70,7 @@ def test_a_run_that_ended_before_its_note_begins_again(model, whole, tmp_path, m
         with pytest.raises(fl.ModelError, match="No space left on device"):
             swept(model, tmp_path / "run")
     assert {path.name for path in (tmp_path / "run").iterdir()} == {"model.mjb", "chunks"}
-    (tmp_path / "run/.model-abcd1234").mkdir()  # of a kill
+    (tmp_path / "run/.model-abcd1234").mkdir()  # after a kill
     same(whole, swept(model, tmp_path / "run"))
 
 
@@ -99,7 +99,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(model, whole, tmp_path, mon
     told = lambda plan, samples, nthread: computed.extend(samples) or original(plan, samples, nthread)  # noqa: E731
     monkeypatch.setattr(chunk, "run_chunk", told)
     same(whole, swept(model, tmp_path / "run", chunk=3))
-    assert sorted(computed) == [0, *range(8, 16)]  # the trial, and what was left
+    assert sorted(computed) == [0, *range(8, 16)]  # the trial, and the remaining files
     computed.clear()
     same(whole, swept(model, tmp_path / "run"))
     assert computed == [0]
@@ -169,7 +169,7 @@ def made(factor):
 
 
 def test_a_function_is_what_it_holds(model, tmp_path):
-    """The same source around another number is another reduction."""
+    """The same source with a different captured number is a different reduction."""
     fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
     fd.sweep(model, {"qvel[0]": [1.0]}, 1, made(2.0), out=tmp_path / "run", progress=False)
     with pytest.raises(fl.ModelError, match="reduction"):

@@ -1,4 +1,4 @@
-"""What travels to other processes: kernels whole, the rest as Ray ships it; and what cannot."""
+"""Objects sent to other processes: kernels completely, others as Ray serializes them; and those that cannot be sent."""
 
 import importlib.util
 import subprocess
@@ -84,7 +84,7 @@ def test_a_function_that_cannot_be_shipped_stops_nothing(model, cluster):
         with pytest.raises(ZeroDivisionError):
             batch.call(lambda b: 1 / 0)
         with pytest.raises(fl.ModelError, match="worlds from 0"):
-            batch.call(lambda b: threading.Lock())  # what it gives cannot come back
+            batch.call(lambda b: threading.Lock())  # its result cannot be sent back
         batch.step()
         assert np.allclose(batch.time, model.opt.timestep)
 

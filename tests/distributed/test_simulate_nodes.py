@@ -1,4 +1,4 @@
-"""`featherlane simulate --nodes`: the recording and the table of one process, from worlds on several."""
+"""`featherlane simulate --nodes`: the recording and the table equal those of one process, for worlds on several."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The recipe of the page on planning, as it stands there, with two programs in the place of SLURM's."""
+"""The recipe of the page on planning, unchanged, with two programs that replace SLURM's."""
 
 import os
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/distributed.md").read_text()
 SWEEP = 'model = "double_pendulum"\nsamples = 30\n[parameters]\nqvel = { normal = [0, 1], each = true }\n'
 SWEEP += '[rollout]\nsteps = 5\n[reduce]\nx = "final qpos[0]"\n'
-# srun runs the command here, whatever node it is for
+# srun runs the command here, for any node
 PROGRAMS = {
     "scontrol": 'echo "127.0.0.1"',
     "srun": 'while [[ "$1" == --* ]]; do shift; done; exec "$@"',
@@ -59,6 +59,6 @@ def test_the_recipe_runs_a_sweep(tmp_path):
         try:
             code = job.wait(timeout=240)
         finally:
-            os.killpg(job.pid, signal.SIGTERM)  # SLURM ends what a job leaves: here Ray's head
+            os.killpg(job.pid, signal.SIGTERM)  # SLURM kills the job's remaining processes: here Ray's head
     assert code == 0, (tmp_path / "log").read_text()
     assert len(fd.load_sweep(tmp_path / "friction")) == 30

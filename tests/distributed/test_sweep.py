@@ -1,4 +1,4 @@
-"""Sweeps: each sample is what it would be by itself, whatever chunk, batch or process it is computed in."""
+"""Sweeps: each sample equals its result alone, for any chunk, batch or process that computes it."""
 
 import re
 import zlib
@@ -72,7 +72,7 @@ def test_chunks_and_threads_change_no_bit(model, whole, chunk, nthread):
 
 
 def test_a_sample_is_what_its_world_alone_does(model, whole):
-    """Sample 9 by hand: a model with its numbers, a data, its controls."""
+    """Sample 9 is computed by hand: a model with its values, a `Data`, its controls."""
     i, own = 9, fl.load(SCENE)
     values = {path: column[i] for path, column in whole.parameters.items()}
     scale = values["body_mass[ball] + body_inertia[ball]"]
@@ -109,7 +109,7 @@ def test_grids_are_nested_loops_and_draws_their_innermost(whole):
 
 
 def test_a_sample_does_not_know_what_else_is_swept(model, whole):
-    """Its random numbers are those of its name and number."""
+    """Its random numbers depend only on its name and its number."""
     alone = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=5, progress=False)
     np.testing.assert_array_equal(alone.parameters["qvel"], whole.parameters["qvel"][:4])
     other = fd.sweep(model, {"qvel": PARAMETERS["qvel"]}, STEPS, REDUCE, nsample=4, seed=6, progress=False)
@@ -237,7 +237,7 @@ KINDS = {
 def test_values_lie_within_their_bounds(kind):
     source, shape = KINDS[kind], (4, 3)
     if kind == "drawn":
-        assert source.bounds(shape) is None  # nobody knows
+        assert source.bounds(shape) is None  # unknown
         return
     low, high = source.bounds(shape)
     rng = np.random.default_rng(0)
@@ -251,7 +251,7 @@ def test_values_lie_within_their_bounds(kind):
 @pytest.mark.parametrize("field", ["body_mass", "geom_friction[:, 0]", "dof_damping", "qpos[2]", "geom_size[ball, 0]"])
 @pytest.mark.parametrize("apply", ["set", "scale", "add"])
 def test_what_is_surely_held_is_held_by_every_sample(model, field, apply, dtype, monkeypatch):
-    """What is told of all values by their bounds is what looking at each of them tells."""
+    """Errors from the bounds of all values equal errors from checking each value."""
     certain = 0
     for source in KINDS.values():
         for factor in (1.0, 1e300):
@@ -259,7 +259,7 @@ def test_what_is_surely_held_is_held_by_every_sample(model, field, apply, dtype,
             parameters = {field: given, "body_mass[arm]": fd.uniform(-1.0, 0.0, apply="add")}
             monkeypatch.setattr(Plan, "_is_surely_held", lambda self: False)
             try:
-                with np.errstate(over="ignore"):  # what float32 cannot hold
+                with np.errstate(over="ignore"):  # out of float32's range
                     plan = make_plan(model, parameters, {"nstep": 1, "dtype": dtype}, REDUCE, 0, 300)
                 is_held = True
             except fl.ModelError:
@@ -267,14 +267,14 @@ def test_what_is_surely_held_is_held_by_every_sample(model, field, apply, dtype,
                 monkeypatch.setattr(Plan, "check", lambda self: None)
                 plan = make_plan(model, parameters, {"nstep": 1, "dtype": dtype}, REDUCE, 0, 300)
             monkeypatch.undo()
-            is_certain = plan._is_surely_held()  # it only saves time: the check has the same result
+            is_certain = plan._is_surely_held()  # it only saves time: the result of the check is the same
             assert is_held or not is_certain, (source.kind, factor)
             certain += is_certain
     assert certain or field.startswith(("geom_size", "body_mass"))
 
 
 def source_with(source, factor, apply):
-    """The same kind of values, larger, with another `apply`."""
+    """Returns the same kind of values, larger, with a different `apply`."""
     given = [source.listed] if source.kind in ("grid", "choice") else list(source.options)
     if source.kind == "log_uniform":
         given = list(np.exp(given))
@@ -294,7 +294,7 @@ def test_the_model_stays_as_it_is(model):
     np.testing.assert_array_equal(before, model.real_buffer)
 
 
-# ---- what is refused, before anything runs ---------------------------------------------------------------------------
+# ---- errors before anything runs -------------------------------------------------------------------------------------
 WRONG = {
     "unknown field": ({"body_masss": [1.0]}, "'body_masss' is no field .* did you mean 'body_mass'"),
     "unknown option": ({"opt.timestpe": [1.0]}, "'opt.timestpe' is no field .*'opt.timestep'"),
@@ -434,11 +434,11 @@ def test_what_is_no_model_is_refused():
 
 
 def test_a_share_is_worth_sending_and_leaves_none_idle():
-    assert share(10_000, 2, 0.0) == 2500  # nobody knows: some for each place, and as many again
+    assert share(10_000, 2, 0.0) == 2500  # unknown: some for each place, and as many again
     assert share(10_000, 2, 1e3) == 2500
-    assert share(20, 2, 1e3) == 40  # a 25th of a second
+    assert share(20, 2, 1e3) == 40  # 1/25 s
     assert share(3, 2, 10.0) == LEAST
-    assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the slowest
+    assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the bottleneck
     assert share(10**9, 640, 1e3) == -(-(10**9) // 1280)
 
 
@@ -456,7 +456,7 @@ damping=".1"/><geom name="arm" type="capsule" size=".04 .1"/><site name="hand" p
 
 
 def test_fields_that_nothing_follows_from_are_those_that_leave_constants_as_they_are():
-    """A sweep of them does without set_const; of all others it calls that."""
+    """A sweep of these skips set_const; a sweep of any other field calls it."""
     rich, bits = fl.load(RICH), np.random.default_rng(0)
     fields = [f.name for f in MODEL.fields if f.kind == "real" and rich.__dict__[f.name].size]
     left_out = [name for name in fields if INDEPENDENT.fullmatch(name)]

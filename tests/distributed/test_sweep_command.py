@@ -1,4 +1,4 @@
-"""`featherlane sweep FILE`: the same as the function, from a file; whatever is wrong with it is one message."""
+"""`featherlane sweep FILE`: the same as the function, from a file; every error is one message."""
 
 import json
 import re
@@ -133,7 +133,7 @@ def test_controls_and_reductions_of_files(folder, control):
 
 def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
     arguments = folder / "sweep.toml", "--out", folder / "run"
-    assert swept(*arguments, "--resume") == 0  # a run that is not there yet begins: a queue may start it again
+    assert swept(*arguments, "--resume") == 0  # a run without a directory starts: a queue may restart it
     assert swept(*arguments) == 2
     assert "holds a run; --resume goes on with it" in capfd.readouterr().err
     assert swept(*arguments, "--resume") == 0

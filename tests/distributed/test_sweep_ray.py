@@ -1,4 +1,4 @@
-"""Sweeps by a real Ray: the bits of a sweep without it, whoever is lost, and errors as they would be here."""
+"""Sweeps by a real Ray: bitwise identical to a sweep without it, after any loss, and with the same errors."""
 
 import os
 import re
@@ -27,7 +27,7 @@ REDUCE = {"angle": "final qpos[0]", "fastest": "peak qvel"}
 
 @pytest.fixture(scope="module", autouse=True)
 def running(cluster):
-    """The Ray of this folder, which `nodes=2` takes."""
+    """Starts the Ray of this folder, which `nodes=2` uses."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_workers_give_the_same_bits(model, whole, tmp_path):
     same(whole, found)
     same(whole, fd.load_sweep(out))
     assert seen[-1] == (SAMPLES, SAMPLES) and len(seen) == 1 + SAMPLES // CHUNK
-    assert ray.is_initialized()  # a Ray that was there stays
+    assert ray.is_initialized()  # a Ray that was already running stays
 
 
 @pytest.mark.ci
@@ -69,7 +69,7 @@ def test_a_cluster_is_given_or_named_by_its_address(model, whole, cluster):
 
 
 def reduce_and_die(marker, recorded):
-    """Kill the worker that computes, once for each marker that is there: none of them is in the trials."""
+    """Kills the computing worker once per existing marker: no marker exists during the trials."""
     if abs(recorded["qvel"][0, 0]) > 1.5:
         for path in sorted(Path(marker).iterdir()):
             try:
@@ -81,7 +81,7 @@ def reduce_and_die(marker, recorded):
 
 
 def test_workers_that_die_are_replaced_and_the_bits_stay(model, whole, tmp_path):
-    """Three of them, in the middle."""
+    """Kills three of them during the sweep."""
     for k in range(3):
         (tmp_path / str(k)).touch()
     rollout = {"nstep": STEPS, "record": ("qpos", "qvel")}
@@ -222,7 +222,7 @@ LONG += '[rollout]\nsteps = 400\n[reduce]\nz = "final qpos[2]"\n'
 
 @pytest.mark.slow
 def test_ctrl_c_of_a_terminal_ends_a_sweep_and_its_ray(tmp_path):
-    """It reaches all processes of the terminal's group, those that Ray started among them."""
+    """The signal reaches all processes of the terminal's group, including those that Ray started."""
     (tmp_path / "long.toml").write_text(LONG)
     command = [
         sys.executable,

@@ -1,11 +1,11 @@
-"""Two nodes of a cluster on this machine, one of which is lost, or runs something else.
+"""Starts two nodes of a cluster on this machine, one of which is lost, or has different software.
 
     python two_nodes.py lost
     python two_nodes.py recorded
     python two_nodes.py other PYTHONPATH
     python two_nodes.py older LEVEL
 
-A program of its own, because a process is in one cluster.
+It is a separate program, because a process is in one cluster.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ SMALL = {"num_cpus": 1, "object_store_memory": 100 << 20}
 
 
 def lost(cluster, node) -> None:
-    """A node is lost between two calls: what it had is stepped again on the other."""
+    """Loses a node between two calls: its worlds are stepped again on the other."""
     model = fl.load("humanoid")
     with fl.distributed.Batch(model, 48, cluster.address, checkpoint_every=20) as batch:
         print("threads", batch.threads)
         batch.step(30)
         cluster.remove_node(node, allow_graceful=False)
         batch.step(30)
-        batch.wait()  # a step does not: nobody has noticed yet
+        batch.wait()  # a step does not wait: the loss is not detected yet
         print("losses", sum(batch.losses))
         local = fl.Batch(model, 48)
         local.step(60)
@@ -37,7 +37,7 @@ def lost(cluster, node) -> None:
 
 
 def recorded(cluster, node) -> None:
-    """A node is lost with recordings that were left on it."""
+    """Loses a node that stores recordings."""
     model = fl.load("humanoid")
     with fl.distributed.Batch(model, 64, cluster.address, checkpoint_every=20) as batch:
         batch.step(30)
@@ -54,7 +54,7 @@ def recorded(cluster, node) -> None:
 
 
 def older(cluster, node) -> None:
-    """A node has another CPU level: the same bits."""
+    """Gives a node another CPU level: the results are bitwise identical."""
     model = fl.load("pendulum")
     with fl.distributed.Batch(model, 48, cluster.address) as batch:
         print("levels", sorted(batch.call(lambda b: __import__("featherlane.lanes").lanes.processor.cpu_level())))
@@ -67,7 +67,7 @@ def older(cluster, node) -> None:
 
 
 def other(cluster, node) -> None:
-    """A node has other kernels."""
+    """Gives a node other kernels."""
     try:
         fl.distributed.connect(cluster.address)
     except fl.InstallationError as error:

@@ -1,4 +1,4 @@
-"""Every check fires on a small model that has the illness, names its element, and is silent on a healthy twin."""
+"""Every check reports a small model with its fault, names the element, and reports nothing on a corrected model."""
 
 import warnings
 from collections.abc import Callable
@@ -38,13 +38,13 @@ UNREAD = """<mujoco><option timestep=".005"/><worldbody><geom type="plane" size=
 
 
 class Case(NamedTuple):
-    """An illness.
+    """Describes a fault.
 
     Attributes:
-        check: that finds it.
-        element: that is named.
+        check: the check that finds it.
+        element: the element that is named.
         healthy: a model without it.
-        changes: pairs (old, new) of text; or an edit of the model, or what has the illness.
+        changes: pairs (old, new) of text; or an edit of the model, or the object with the fault.
     """
 
     check: str
@@ -53,7 +53,7 @@ class Case(NamedTuple):
     changes: tuple | Callable | str
 
 
-# a knob that turns on a table: about its own centre where it is not eccentric
+# a knob that turns on a table: about its centre unless it is eccentric
 KNOB = """<mujoco><worldbody><geom name="table" type="box" size=".1 .1 .1" pos="0 -.14 0"/>
   <body><joint axis="1 0 0" damping=".01"/><geom name="knob" size=".05" pos="0 0 .01"/></body></worldbody></mujoco>"""
 
@@ -66,7 +66,7 @@ def edit(field: str, place, value) -> Callable:
 
 
 def hard(model, softness: str = "erp") -> None:
-    """The contact model lcp."""
+    """Sets the contact model lcp."""
     model.opt.contact_model, model.opt.softness = "lcp", softness
 
 
@@ -241,7 +241,7 @@ CASES = [
 
 
 def sick(case: Case):
-    """The model with the illness."""
+    """Returns the model with the fault."""
     if callable(case.changes):
         model = fl.load(case.healthy)
         case.changes(model)
@@ -267,7 +267,7 @@ UNUSED = {
     "erp": [(name, "unused-by-lcp") for name in (*(f"opt_{name}" for name in CONVEX_OPTIONS), *SOFT)],
     "solref": [(name, "unused-by-lcp") for name in BY_ERP],
 }
-# names and switches, and numbers that differ from every default
+# names and switches, and values that differ from every default
 VALUES = {"opt_lcp_solver": "apgd", "opt_lcp_friction": "consistent", "opt_lcp_cone": "cone", "opt_softness": "solref",
           "opt_solver": "cg", "opt_cone": "elliptic", "geom_frictionforce": 1, "opt_lcp_iterations": 7,
           "opt_iterations": 7, "opt_ls_iterations": 7}  # fmt: skip
@@ -277,7 +277,7 @@ VALUES = {"opt_lcp_solver": "apgd", "opt_lcp_friction": "consistent", "opt_lcp_c
     ("model", "name", "check"), [(model, *case) for model, cases in UNUSED.items() for case in cases]
 )
 def test_what_is_reported_without_effect_changes_no_bit_of_the_motion(model, name, check):
-    """A ball slides, a joint is at its stop, an equality is open."""
+    """A ball slides, a joint is at its stop, an equality is violated."""
     moved = fl.load(UNREAD)
     if model != "convex":
         hard(moved, model)

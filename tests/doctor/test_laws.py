@@ -1,4 +1,4 @@
-"""What the doctor says of steps is what the engine's steps do: growth of modes and of constraint errors."""
+"""The doctor's predictions match the engine's steps: growth of modes and of constraint errors."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_what_is_tried_cures_an_unstable_step(name):
     model = fl.load(STIFF[name])
     found = fl.diagnose(model, ["step-unstable"])
     assert found
-    for _ in found:  # the worst first, then what is left
+    for _ in found:  # the worst first, then the rest
         for finding in fl.diagnose(model, ["step-unstable"]):
             model.opt.timestep = min(model.opt.timestep, float(finding.advice.split()[4]))
     assert not fl.diagnose(model, ["step-unstable"])

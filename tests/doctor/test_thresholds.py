@@ -1,4 +1,4 @@
-"""Each threshold stands where docs/diagnostics.md says: a little less is silent, a little more is found."""
+"""Each threshold is as in docs/diagnostics.md: a value slightly below passes, slightly above is reported."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import featherlane as fl
 from featherlane.doctor.patient import Patient
 from scenes.sick import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
 
-# check, model, text that is replaced by the number in the last two: silent, found
+# check, model, text replaced by the value in the last two: passes, reported
 LIMITS = (
     ("density", BALL, '"1000"', '"24900"', '"25100"'),
     ("density", BALL, '"1000"', '"1.01"', '".99"'),

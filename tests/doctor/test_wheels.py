@@ -1,4 +1,4 @@
-"""The doctor on real models: famous ones are healthy, and none of all that the wheels hold breaks it."""
+"""The doctor on real models: well-known ones pass, and none of the wheels' models makes it fail."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_famous_models_have_nothing_worse_than_notes(name, real_model):
 
 
 def test_it_names_what_is_wrong_with_a_gripper(real_model):
-    """Its ranges are radians read as degrees; with the fingers a degree wide, it starts inside its own palm."""
+    """Its ranges are radians read as degrees; with finger ranges of a degree, it starts inside its palm."""
     found = {finding.check for finding in fl.diagnose(str(real_model("robosuite/grippers/jaco_three_finger_gripper")))}
     assert {"range-in-degrees", "overlap", "start-jumps"} <= found
 
@@ -35,5 +35,5 @@ def test_every_model_of_a_wheel_is_looked_at(wheel, real_model):
         try:
             found = fl.diagnose(str(real_model(name)))
         except fl.ModelError:
-            continue  # a part that is no model
+            continue  # a part, not a complete model
         assert all(finding.element and finding.seen for finding in found)

@@ -1,4 +1,4 @@
-"""Actuators: every activation, gain and bias against MuJoCo, the curves of muscles, exact filters, what is refused."""
+"""Actuators: every activation, gain and bias against MuJoCo, muscle curves, exact filters, errors."""
 
 import mujoco
 import numpy as np
@@ -9,7 +9,7 @@ from scenes.actuators import ACTUATORS, INTEGRATORS, OTHERS, scene
 from scenes.states import kicked
 
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
-# relative to the largest number of the field; forces and activations of one step from the same state
+# relative to the field's largest value; forces and activations of one step from the same state
 TOLERANCE = {
     "actuator_velocity": 1e-12,
     "actuator_force": 1e-11,
@@ -21,13 +21,13 @@ TOLERANCE = {
     "qacc": 1e-8,
 }
 BRANCHES = [*ACTUATORS, *OTHERS]
-# what RK4 leaves is that of its last stage, and not the same in both engines
+# RK4 leaves the values of its last stage, which differ between the engines
 LAST_STAGE = ("actuator_velocity", "qacc")
-SINGLE = 2e-4  # of the scale of a number in float32, after one step
+SINGLE = 2e-4  # relative to a value's scale in float32, after one step
 
 
 def branch(name, integrator="Euler", **options):
-    """MuJoCo's model of a branch; groups of that name are switched off."""
+    """Returns MuJoCo's model of a branch; groups of that name are switched off."""
     if name.startswith("group"):
         options["option"] = 'actuatorgroupdisable="3"'
     mj = mujoco.MjModel.from_xml_string(scene(name, integrator, **options))
@@ -36,7 +36,7 @@ def branch(name, integrator="Euler", **options):
 
 
 def random_control(mj, rng, step):
-    """Controls, now and then one beyond its range."""
+    """Returns controls, some of them beyond their range."""
     ctrl = rng.uniform(-1, 1, mj.nu)
     if mj.nu and step % 7 == 3:
         ctrl[rng.integers(mj.nu)] *= 3
@@ -44,7 +44,7 @@ def random_control(mj, rng, step):
 
 
 def states(mj, rng, count):
-    """States of a trajectory under random control, (count, n) in MuJoCo's layout, and its data after each step."""
+    """Returns states of a trajectory under random control, (count, n) in MuJoCo's layout, and its data after steps."""
     data, out, after = mujoco.MjData(mj), np.empty((count, mujoco.mj_stateSize(mj, EVERYTHING))), []
     data.qpos[:], data.qvel[:] = kicked(mj, rng)
     data.act[:] = rng.uniform(0, 0.1, mj.na)
@@ -72,7 +72,7 @@ def check_parity(mj, rng, count):
 @pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_step_is_mujocos(name, rng):
-    """One integrator for each branch, in turn: the slow test has them all."""
+    """Uses one integrator for each branch, in turn: the slow test covers all."""
     integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
     check_parity(branch(name, integrator), rng, 10)
 
@@ -162,7 +162,7 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
 
 @pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
 def test_an_orientation_servo_gives_no_more_torque_than_it_may(name, rng):
-    """Explicitly integrated: implicit rates vanish where MuJoCo's rounded length of the torque reaches the bound."""
+    """Under explicit integration, implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""
     mj = branch(name)
     mj.actuator_forcelimited[:], mj.actuator_forcerange[:] = 1, [0, 1.2]
     check_parity(mj, rng, 20)
@@ -174,7 +174,7 @@ FILTERS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><j
 
 
 def filtered(kind, h, tau, time, control=1.0):
-    """The activation after some time under a constant control."""
+    """Returns the activation after some time under a constant control."""
     model = fl.load(FILTERS.format(kind=kind, h=h, tau=tau))
     data = fl.Data(model)
     data.ctrl[0] = control
@@ -198,7 +198,7 @@ def test_exact_filters_are_stable_at_any_time_constant(tau):
 
 
 def test_muscles_have_mujocos_curves(rng):
-    """Along both curves and beyond their ends, for parameters at random."""
+    """Covers both curves and beyond their ends, for random parameters."""
     text = scene("muscle-static")
     mj = mujoco.MjModel.from_xml_string(text)
     mj.actuator_forcelimited[:], mj.opt.gravity[:] = 0, 0
@@ -247,7 +247,7 @@ def test_derivatives_of_a_step_know_activations(integrator, rng):
     assert np.allclose(found.A, A, atol=1e-6) and np.allclose(found.B, B, atol=1e-6)
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 REFUSED = {
     'dyntype="filter" dynprm="-0.1"': "time constant dynprm[0] is -0.1, allowed is > 0",
     'dyntype="filterexact" dynprm="0"': "time constant dynprm[0] is 0, allowed is > 0",

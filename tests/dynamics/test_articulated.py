@@ -1,4 +1,4 @@
-"""Two ways from forces to accelerations, by the factor of M and by articulated bodies: a model takes the cheaper."""
+"""Two methods from forces to accelerations, the factor of M and articulated bodies: the cheaper one is chosen."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from featherlane.simulation.step import forward as contents
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
-LAW = 1e-13  # times the condition number of M: rounding in two orders
+LAW = 1e-13  # times the condition number of M: rounding in two different orders
 STEP = 1e-8  # one step of MuJoCo's from the same state
 SMOOTH = 1 << 0 | 1 << 4  # constraints and contacts off
 
 
 def run(model, way, state, stage, width=8, everything=0):
-    """A workspace of equal worlds after a stage, the model going that way."""
+    """Returns a workspace of equal worlds after a stage, with that method."""
     model.opt.forward_dynamics = way
     ws = Workspace(model, width)
     ws.record.set_size("want_all", everything)

@@ -1,4 +1,4 @@
-"""Forces of a medium: laws of drag and lift, closed forms, and MuJoCo, with their derivatives and every integrator."""
+"""Fluid forces: laws of drag and lift, closed forms, and MuJoCo, with derivatives and every integrator."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ RATE = 1e-11  # relative: composite matrices here, Jacobians of every body there
 NEXT = 1e-10  # relative, of velocities: the same, then a solve with M - h D
 DIFFERENCE = 1e-6  # relative: central differences of |v| v, whose third derivative jumps
 NO_WORK = 1e-12  # relative to the power of drag: rounding
-STEADY = 1e-10  # relative: a sphere that sinks, after many time constants
+STEADY = 1e-10  # relative: a sinking sphere, after many time constants
 SINGLE = 2e-4  # relative: float32 through a tree of depth 4
 SHAPES = {"ellipsoids": ELLIPSOIDS, "boxes": BOXES}
 
 
 def entered(model, rng, velocity=2.0):
-    """A data in a random state, after forward."""
+    """Returns a `Data` in a random state, after forward."""
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng, velocity=velocity)
     data.ctrl = rng.standard_normal(model.nu)
@@ -165,7 +165,7 @@ def test_lift_and_added_mass_do_no_work(rng):
     data = entered(model, rng)
     drag = data.qvel @ data.qfrc_fluid
     boxes = np.array([not any(model.geom_fluid[model.geom_bodyid == b, 0]) for b in range(model.nbody)])
-    model.geom_fluid[:, 1:4] = 0  # no drag, and the bodies without ellipsoids are made light
+    model.geom_fluid[:, 1:4] = 0  # no drag, and the bodies without ellipsoids have little mass
     model.body_mass[boxes] = 0
     fl.stages.passive(model, data)
     assert np.abs(data.qfrc_fluid).max() > 0.1
@@ -191,7 +191,7 @@ SINKING = """
 
 
 def sinking_speed(linear, quadratic, weight):
-    """Positive root of quadratic v^2 + linear v = weight."""
+    """Returns the positive root of quadratic v^2 + linear v = weight."""
     return (np.sqrt(linear**2 + 4 * quadratic * weight) - linear) / (2 * quadratic)
 
 
@@ -211,7 +211,7 @@ def test_a_sphere_sinks_at_its_terminal_velocity(shape):
 
 # ---- worlds and options ----------------------------------------------------------------------------------------------
 def stepped(model, states, densities, integrator, width):
-    """Velocities after two steps of worlds with densities of their own, in tiles of a width."""
+    """Returns velocities after two steps of worlds with per-world densities, in tiles of a width."""
     model.opt.integrator = integrator
     batch = fl.Batch(model, len(states), 1)
     batch.expand("opt.density")[:, 0] = densities
@@ -268,7 +268,7 @@ def test_the_medium_may_change_between_steps(rng):
     model.opt.density = 1000
     fl.forward(model, data)
     thick = data.qfrc_fluid.copy()
-    model.opt_density[0] = 500  # the array behind it
+    model.opt_density[0] = 500  # the underlying array
     fl.forward(model, data)
     assert np.allclose(2 * data.qfrc_fluid, thick, rtol=1e-12)
     model.opt.density = 0

@@ -1,4 +1,4 @@
-"""Gyroscopic torque of free bodies: ODE's steps, laws, digits near isotropy, and the derivatives that go with it."""
+"""Gyroscopic torque of free bodies: ODE's steps, laws, accuracy near isotropy, and derivatives."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from oracles.smooth import dense_rate, differences
 from scenes.states import kicked
 
 ODE = Path(__file__).parents[1] / "data" / "ode"
-STEP = 1e-12  # of a step of ODE's: the same formulas, rounded in other axes
-CONSTANT = 1e-13  # of what a step must not change, relative to 3 rad/s
+STEP = 1e-12  # of a step of ODE's: the same formulas, rounded in different axes
+CONSTANT = 1e-13  # of values that a step must conserve, relative to 3 rad/s
 DIGITS = 1e-12  # relative, of a change of velocity that is 1e-11 of the velocity
 DIFFERENCE = 1e-7  # of difference quotients
 MODES = ("explicit", "implicit", "off")
-CLASSIC = (10.0, 4.0, 2.0)  # no body has such moments: a compiler refuses them, an edit does not
+CLASSIC = (10.0, 4.0, 2.0)  # no body has such moments: the compiler rejects them, an edit does not
 SECONDS, PER_SECOND = 10, 60
-# after 10 s from 22 J and 14.14 kg m^2/s, as ODE has them
+# after 10 s from 22 J and 14.14 kg m^2/s, as in ODE
 ENERGY = {"implicit": (13.14, 16.08), "explicit": (48.5, 19.9)}
 
 BODY = """
@@ -31,7 +31,7 @@ BODY = """
   </worldbody>
 </mujoco>
 """
-# a body with another one fixed to it, and a tree that does not stand alone
+# a body with another one fixed to it, and a coupled tree
 WELDED = """
 <mujoco>
   <option timestep="0.02" gravity="0.3 -0.2 -9.6"/>
@@ -57,7 +57,7 @@ def free_body(inertia, h=1 / PER_SECOND, pos="0 0 0", quat="1 0 0 0"):
 
 
 def world_velocity(data):
-    """Angular velocity of the first body in world axes."""
+    """Returns the angular velocity of the first body in world axes."""
     return matrix(data.qpos[3:7]) @ data.qvel[3:6]
 
 
@@ -116,7 +116,7 @@ def test_the_torque_solves_the_linearised_step(rotation, rng):
 
 
 def exact_change(inertia, w, h):
-    """dw of the implicit step in extended precision, from the differences of the moments."""
+    """Returns dw of the implicit step in extended precision, from differences of the moments."""
     A, w = np.asarray(inertia, np.longdouble), np.asarray(w, np.longdouble)
     b = h * np.array([(A[1] - A[2]) * w[1] * w[2], (A[2] - A[0]) * w[2] * w[0], (A[0] - A[1]) * w[0] * w[1]])
     L = A * w
@@ -156,7 +156,7 @@ def test_the_body_s_frame_does_not_matter(mode, rng):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_what_is_fixed_to_a_body_turns_with_it(mode, rng):
-    """The same with all inertia in one body: MuJoCo's compiler fuses what is static."""
+    """Compares with all inertia in one body: MuJoCo's compiler fuses static bodies."""
     whole, fused = fl.load(WELDED), fl.load(WELDED.replace("<option", '<compiler fusestatic="true"/><option'))
     assert fused.nbody == whole.nbody - 1
     qpos, qvel = kicked(whole, rng, velocity=3.0)

@@ -1,4 +1,4 @@
-"""Histories of delayed values: what is inserted, what is read at any time, and how they start."""
+"""Histories of delayed values: insertion, reads at any time, and initial values."""
 
 import mujoco
 import numpy as np
@@ -12,7 +12,7 @@ from featherlane.model.history import empty_history
 from featherlane.model.load import from_mujoco
 from featherlane.simulation.tile.workspace import Workspace
 
-ROUNDING = 1e-12  # of a spline through samples that lie close to each other
+ROUNDING = 1e-12  # of a spline through closely spaced samples
 DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>
   <joint name="hinge" axis="0 1 0"/><geom size="0.1" pos="0.3 0 0"/></body></worldbody>
 <actuator><motor joint="hinge" delay="0.03" nsample="5"/>
@@ -26,13 +26,13 @@ DELAYED = """<mujoco><option timestep="0.007"/><worldbody><body>
 
 @stage
 def _insert_given(m, d):
-    """ctrl[0] is the time, ctrl[2] and ctrl[3] are the numbers; for the history of actuator 2."""
+    """Stores ctrl[2], ctrl[3] in the history of actuator 2 at time ctrl[0]."""
     insert(d, m.actuator_historyadr[2], m.actuator_history[4], 2, d.ctrl[0], d.ctrl, 2, real(d, 1.0) > 0.0)
 
 
 @stage
 def _read_given(m, d, order):
-    """ctrl[2], ctrl[3] <- the numbers at time ctrl[0]."""
+    """Reads ctrl[2], ctrl[3] <- the values at time ctrl[0]."""
     a, n = m.actuator_historyadr[2], m.actuator_history[4]
     at = bracket(d, a, n, d.ctrl[0])
     d.ctrl[2] = interpolate(d, a, n, 2, 0, d.ctrl[0], at, order)
@@ -45,7 +45,7 @@ def _reset(m, d):
 
 
 def run(workspace, kernel, *numbers):
-    """A stage of these tests, uncompiled."""
+    """Runs a stage of these tests, uncompiled."""
     with np.errstate(all="ignore"):
         kernel.function(python_record(workspace.rows.record), python_record(workspace.record), *numbers)
 
@@ -77,7 +77,7 @@ def test_a_reset_leaves_mujocos_history(mj, model, timestep):
 
 
 def test_samples_are_inserted_as_mujoco_does(mj, model, rng):
-    """Newer, older than all, between two, at the time of another one; worlds apart, a cursor of its own in each."""
+    """Covers samples newer, older than all, between two, at an existing time; worlds and cursors differ in state."""
     space, worlds = Workspace(model, 4), [mujoco.MjData(mj) for _ in range(4)]
     mj.opt.timestep = model.opt_timestep[0]
     for data in worlds:
@@ -105,7 +105,7 @@ def test_samples_are_inserted_as_mujoco_does(mj, model, rng):
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_values_are_read_as_mujoco_does(mj, model, rng, order):
-    """At, between, before and after the samples, wherever the cursor stands."""
+    """Covers times at, between, before and after the samples, for every position of the cursor."""
     space, data = Workspace(model, 4), mujoco.MjData(mj)
     a = mj.actuator_historyadr[2]
     for k in range(30):
@@ -119,7 +119,7 @@ def test_values_are_read_as_mujoco_does(mj, model, rng, order):
         run(space, _read_given, order)
         for w in range(4):
             out = np.zeros(2)
-            # with exact samples MuJoCo gives a place in the history
+            # at an exact sample MuJoCo returns a pointer into the history
             given = mujoco.mj_readCtrl(mj, data, 2, at[w] + mj.actuator_delay[2], out, order)
             given = out if given is None else given
             read = space.arrays["ctrl"][2:4, w]
@@ -165,7 +165,7 @@ def test_worlds_start_with_histories_of_their_own_step(model):
 
 
 def test_a_negative_number_of_samples_is_none():
-    """As in MuJoCo; the reset of a data took it for a length."""
+    """MuJoCo does the same; the reset of a `Data` once treated it as a length."""
     model = fl.load(DELAYED.replace('<motor joint="hinge" nsample="1"/>', '<motor joint="hinge" nsample="-3"/>'))
     data = fl.Data(model)
     data.ctrl[4] = 0.5

@@ -11,7 +11,7 @@ from featherlane.dynamics.integrator.implicit import implicit
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
-SOLVED = 1e-12  # relative: rounding of a factorisation without pivoting
+SOLVED = 1e-12  # relative: rounding of a factorization without pivoting
 PARITY = 1e-10  # relative, of the next velocity
 FREE = """
 <mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody>
@@ -20,7 +20,7 @@ FREE = """
 """
 # body-frame angular velocity of the box after one second (../shared/reference/MECHANICS.md)
 OMEGA = (3.42379844155, 2.81918543840, 3.92838444947)
-# |H| after that second over |H| at its start, less 1, at h = .002; recorded, MuJoCo 4.0.1 has the same
+# |H| after that second over |H| at its start, less 1, at h = .002; recorded, equal to MuJoCo 4.0.1's
 DRIFT = {"euler": 1.64e-3, "implicit": -1.69e-3, "implicitfast": -1.69e-3, "discrete": -1.69e-3, "rk4": -8e-12}
 ALONE = """
 <mujoco><option timestep=".01"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
@@ -36,21 +36,21 @@ ALONE = """
 
 
 def orientation(quat):
-    """The rotation matrix of a quaternion."""
+    """Returns the rotation matrix of a quaternion."""
     R = np.empty(9)
     mujoco.mju_quat2Mat(R, np.array(quat))
     return R.reshape(3, 3)
 
 
 def angular_momentum(model, data):
-    """H in world axes of a free body whose centre of mass is its origin."""
+    """Returns H in world axes of a free body whose centre of mass is its origin."""
     axes = orientation(model.body_iquat[1])
     inertia = axes @ np.diag(model.body_inertia[1]) @ axes.T
     return orientation(data.qpos[3:7]) @ inertia @ data.qvel[3:6]
 
 
 def spun(integrator, h):
-    """The box after one second: its angular velocity in body axes, and |H| and energy over those at the start."""
+    """Returns, after one second of the box: angular velocity in body axes, and |H| and energy relative to the start."""
     model = fl.load(FREE.format(h=h))
     model.opt.integrator = integrator
     data = fl.Data(model)
@@ -106,7 +106,7 @@ def test_implicitfast_equals_implicit_for_a_body_that_stands_alone(rng):
 
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast", "discrete"])
 def test_who_stands_alone_is_mujocos_choice(rng, integrator):
-    """Free bodies alone, with a welded body of mass, with a jointed one, with one that has next to no mass."""
+    """Covers free bodies alone, with a welded body of mass, with a jointed one, with one of almost no mass."""
     model = fl.load(ALONE)
     model.opt.integrator = integrator
     mj = model.to_mujoco()
@@ -123,7 +123,7 @@ def test_who_stands_alone_is_mujocos_choice(rng, integrator):
 # ---- the linear system ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 def test_the_step_solves_its_linear_system(rng, width):
-    """(M - h D) qacc* = M qacc with the whole matrices, dense."""
+    """Checks (M - h D) qacc* = M qacc with the whole matrices, dense."""
     model = fl.load(smooth.XML)
     model.opt.integrator, h = "implicit", model.opt.timestep
     ws = Workspace(model, width)
@@ -143,7 +143,7 @@ def test_the_step_solves_its_linear_system(rng, width):
 
 @pytest.mark.parametrize("integrator", ["implicit", "implicitfast", "discrete"])
 def test_strong_damping_stays_stable_at_large_steps(integrator):
-    """h b / I = 50 on the joints and, through a velocity servo, across them: explicit damping would blow up."""
+    """h b / I = 50 on the joints and, through a velocity servo, across them: explicit damping would diverge."""
     model = fl.load(
         "<mujoco><option timestep='.05'/><default><geom size='.05' mass='1'/></default><worldbody><body>"
         "<joint name='a' damping='3' axis='0 1 0'/><geom pos='.05 0 0'/><body pos='.1 0 0'><joint name='b' damping='3'"

@@ -1,4 +1,4 @@
-"""What integrators promise beyond one step: order of convergence, energy of spinning bodies, worlds that keep apart."""
+"""Properties of integrators over many steps: order of convergence, energy of spinning bodies, independent worlds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPINNING = """
   <body><joint type="{0}"/><geom type="box" size=".1 .2 .3" pos="{1}" contype="0" conaffinity="0"/></body>
 </worldbody></mujoco>
 """
-TURNED = 1e-12  # rounding: no stage turns by more than 13 rad
+TURNED = 1e-12  # rounding: no stage rotates by more than 13 rad
 ORDER = 3.8  # measured 3.9 to 4.1 between steps of 1/16 s and 1/32 s
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 
@@ -34,7 +34,7 @@ def runge_kutta(ws):
 
 
 def final_pose(kind, nstep):
-    """qpos of a body that spins for half a second, in so many steps."""
+    """Returns qpos of a body that spins for half a second, in so many steps."""
     model = load(SPINNING.format(kind, ".04 0 .02"))
     model.opt.timestep = 0.5 / nstep
     ws = Workspace(model, 1)
@@ -59,7 +59,7 @@ def test_a_stage_of_runge_kutta_that_turns_farther_than_half_a_turn_is_mujocos(k
     ws = Workspace(model, 1)
     mj = model.to_mujoco()
     data = mujoco.MjData(mj)
-    data.qvel[-3:] = ws.arrays["qvel"][-3:, 0] = 1.0, 1.5, 0.7  # the stages turn by up to 13 rad
+    data.qvel[-3:] = ws.arrays["qvel"][-3:, 0] = 1.0, 1.5, 0.7  # the stages rotate by up to 13 rad
     runge_kutta(ws)
     mujoco.mj_step(mj, data)
     assert np.abs(ws.arrays["qpos"][:, 0] - data.qpos).max() < TURNED

@@ -11,12 +11,12 @@ from featherlane import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_sub
 from oracles import smooth
 from oracles.naive import Naive
 
-TOLERANCE = 1e-13  # sums of a few products of numbers around 1
+TOLERANCE = 1e-13  # sums of a few products of values around 1
 
 
 @pytest.fixture
 def world(rng):
-    """(model, state, data with our fields, MuJoCo's model and data)."""
+    """Returns (model, state, data with our fields, MuJoCo's model and data)."""
     model = load(smooth.XML)
     data, state = fl.Data(model), smooth.random_state(model, rng)
     smooth.fill(data.workspace, 0, **state)

@@ -1,4 +1,4 @@
-"""Laws that hold for every tree, on random trees of all joint types, and an independent naive version of them."""
+"""Laws of every tree, on random trees of all joint types, and an independent naive implementation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 from oracles.naive import Naive
 
-LAW = 1e-10  # the issue's bound, times the condition number that enters
+LAW = 1e-10  # the issue's bound, times the matrix's condition number
 WIDTH = 8
 DIFFERENCE = 2e-3  # step of a sixth-order difference: its error and its rounding are both below 1e-10
 trees = given(seed=st.integers(0, 2**32 - 1), nbody=st.integers(1, 9))
@@ -24,7 +24,7 @@ few = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 class Tree:
-    """A random tree with W random worlds, evaluated."""
+    """Returns a random tree with W random worlds, evaluated."""
 
     def __init__(self, seed, nbody, floating=False):
         self.rng = np.random.default_rng(seed)
@@ -38,7 +38,7 @@ class Tree:
         self.condition = max(np.linalg.cond(M) for M in self.M) if self.model.nv else 1.0
 
     def field(self, name, k):
-        """One world's field, flat, without padding rows."""
+        """Returns one world's field, flat, without padding rows."""
         return self.ws.view(name)[..., k].ravel()
 
     def naive(self, k):
@@ -72,7 +72,7 @@ def test_inertia_is_the_derivative_of_inverse_dynamics(seed, nbody):
     smooth.forward(ws)
     columns = np.zeros((model.nv, model.nv))
     for first in range(0, model.nv, WIDTH - 1):
-        # world 0 does not accelerate, each other one along a dof of its own
+        # world 0 does not accelerate, each other one accelerates along a different dof
         ws.arrays["qacc"][...] = 0
         dofs = range(first, min(first + WIDTH - 1, model.nv))
         for lane, dof in enumerate(dofs, 1):

@@ -1,4 +1,4 @@
-"""Every field of the smooth dynamics against MuJoCo, from states kicked off the identity, forces and controls on."""
+"""Every field of the smooth dynamics against MuJoCo, from random states, with forces and controls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INTEGRATORS = {"Euler": 0, "RK4": 1, "implicitfast": 3}
 
 
 def pair(rng, width, flags=0, integrator="Euler", groups=0):
-    """A workspace of random worlds and an oracle of each."""
+    """Returns a workspace of random worlds and an oracle of each."""
     model = load(smooth.XML)
     model.opt.disableflags = int(flags)
     model.opt.disableactuator = groups
@@ -81,7 +81,7 @@ def test_rne_with_acceleration_equals_mujoco(rng, width):
 
 
 def advance(ws, integrator):
-    """One step of an integrator from evaluated accelerations."""
+    """Computes one step of an integrator from evaluated accelerations."""
     if integrator != "RK4":
         return ws.run({"Euler": euler, "implicitfast": implicitfast}[integrator])
     ws.run(rk4_start)

@@ -10,7 +10,7 @@ from featherlane.dynamics.passive.forces import passive
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
-ORACLE = 1e-11  # relative: sums in another order, and a quaternion's logarithm
+ORACLE = 1e-11  # relative: sums in a different order, and a quaternion's logarithm
 FIELDS = ("qfrc_spring", "qfrc_damper", "qfrc_gravcomp", "qfrc_passive")
 XML = """
 <mujoco><option timestep=".01"><flag {flags}/></option><default><geom contype="0" conaffinity="0"/></default><worldbody>

@@ -10,7 +10,7 @@ import featherlane as fl
 from sampling import every
 
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
-# relative to the largest number of the field
+# relative to the field's largest value
 TOLERANCE = {"actuator_length": 1e-11, "actuator_velocity": 1e-11, "actuator_force": 1e-11, "act_dot": 1e-12}
 TOLERANCE |= {"act": 1e-12, "qfrc_actuator": 1e-11}
 SAMPLE = ("mjx/actuator/arm21", "dm_control/dog", "myosuite/simhive/myo_sim/elbow/myoelbow_1dof6muscles")
@@ -22,13 +22,13 @@ LARGE = tuple(
 
 
 def controls(mj, rng):
-    """Within their ranges, and in [-1, 1] where there is none."""
+    """Returns controls in their ranges, and in [-1, 1] for actuators without a range."""
     low, high = np.where(mj.actuator_ctrllimited[:, None], mj.actuator_ctrlrange, [-1.0, 1.0]).T
     return rng.uniform(low, high)
 
 
 def check_steps(path, rng, count):
-    """Steps from the states that MuJoCo comes through."""
+    """Checks steps from the states that MuJoCo simulates without a warning."""
     mj = mujoco.MjModel.from_xml_path(str(path))
     model, given = fl.load(mj), mujoco.MjData(mj)
     data, state = fl.Data(model), np.empty(mujoco.mj_stateSize(mj, EVERYTHING))

@@ -1,4 +1,4 @@
-"""Springs that yield: the law of ideal plasticity, the state `plastic`, and MuJoCo with every integrator and flag."""
+"""Plastic springs: the law of ideal plasticity, the state `plastic`, and MuJoCo with every integrator and flag."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from oracles import smooth
 from scenes.states import kicked
 
 PARITY = 1e-12  # relative, after 15 steps: rounding
-EXACT = 1e-14  # of a deflection that has yielded
-WORK = 1e-3  # relative: in each step of 5e-5 m the force is 50 N/m of it, 0.05 % of 5 N, beyond what yields
+EXACT = 1e-14  # of a plastic deflection
+WORK = 1e-3  # relative: in each step of 5e-5 m the force is 50 N/m of it, 0.05 % of 5 N, above the yield force
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 FLAGS = ("", 'spring="disable"', 'damper="disable"', 'spring="disable" damper="disable"')
 XML = """
@@ -106,7 +106,7 @@ def test_tendons_yield_as_in_mujoco(rng, integrator, width):
             getattr(data, name)[...] = value
         mujoco.mj_step(mj, data, 15)
         assert smooth.relative(tile.arrays["plastic"][: model.nplastic, k], data.plastic) < PARITY
-    # strings that were stretched keep their lower length, those that may not go slack do not
+    # stretched strings keep their shorter length, those that may not go slack do not
     assert data.plastic[0] == 0 and data.plastic[1] != 0.3 and data.plastic[2] not in (0.1, 0.0)
 
 
@@ -151,7 +151,7 @@ def test_a_spring_within_its_threshold_is_elastic(rng):
 
 
 def test_a_closed_loop_loses_the_work_of_the_yield_force():
-    # out to 1, back to -1 and to 1 again: the force is 50 * 0.1 on 2 * (2 - 0.2) of the way
+    # out to 1, back to -1 and to 1 again: the force is 50 * 0.1 along 2 * (2 - 0.2) of the path
     model = fl.load(SLIDER)
     data, work = fl.Data(model), 0.0
     path = np.concatenate([np.linspace(0, 1, 20000), np.linspace(1, -1, 40000), np.linspace(-1, 1, 40000)])
@@ -159,7 +159,7 @@ def test_a_closed_loop_loses_the_work_of_the_yield_force():
         data.qpos, data.qvel = x, 0.0
         data.qfrc_applied = 0.0
         fl.forward(model, data)
-        data.qfrc_applied = -data.qfrc_passive[0]  # held where it is
+        data.qfrc_applied = -data.qfrc_passive[0]  # held in place
         if k >= 20000:
             work -= data.qfrc_passive[0] * (x - path[k - 1])
         fl.step(model, data)

@@ -1,4 +1,4 @@
-"""Lengths, Jacobians and rates of tendons: laws, and MuJoCo."""
+"""Lengths, Jacobians and velocities of tendons: laws, and MuJoCo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACT = 1e-11  # the issue's bound on lengths and Jacobians; rounding stays belo
 STEP, SLOPE = (
     1e-6,
     1e-7,
-)  # finite differences; MuJoCo's inside wrapping, followed here, stops 3e-7 from the shortest way
+)  # finite differences; MuJoCo's inside wrapping, used here, stops 3e-7 from the shortest path
 STATES = 6
 # models with tendons in the wheels
 WHEELS = ("gymnasium_robotics/mujoco/assets/humanoid", "mjx/sensor/sensor") + tuple(
@@ -28,7 +28,7 @@ WHEELS = ("gymnasium_robotics/mujoco/assets/humanoid", "mjx/sensor/sensor") + tu
 
 
 def worlds(model, rng, width, kick=0.4):
-    """A workspace of random states and MuJoCo's data in each."""
+    """Returns a workspace of random states and MuJoCo's data in each."""
     ws, oracle, found = Workspace(model, width), model.to_mujoco(), []
     for k in range(width):
         data = mujoco.MjData(oracle)
@@ -51,7 +51,7 @@ def test_lengths_jacobians_and_rates_equal_mujoco(rng, width):
             wraps |= set(enumerate(data.ten_wrapnum.tolist()))
             for name in ("ten_length", "ten_J", "ten_velocity"):
                 assert relative(ws.arrays[name][:, k], getattr(data, name)) <= EXACT, name
-    # every kind of geom is wrapped in some states and left alone in others
+    # the path wraps every kind of geom in some states and not in others
     if width > 1:
         several = {i for i, _ in wraps if sum(tendon == i for tendon, _ in wraps) > 1}
         names = [*PATHS, *FIXED]
@@ -104,7 +104,7 @@ def test_the_jacobian_is_the_slope_of_the_length(rng):
 
 
 def test_a_side_site_turns_the_way_round_by_more_than_half():
-    """Both end points and the side site on a circle about a post: the arc over the site, whatever its length."""
+    """Both end points and the side site are on a circle about a post: the arc over the site, for any length."""
     for angle in (30.0, 150.0, 220.0, 330.0):
         a, s = np.radians(angle), np.radians(angle / 2)
         model = fl.load(

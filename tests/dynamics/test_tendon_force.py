@@ -17,17 +17,17 @@ CLOSE = 1e-11  # the issue's bound on passive forces; rounding stays below 1e-14
 SOLVED = 1e-11  # through a solve with M, whose condition number is about 1e3
 SPRINGS = 'stiffness="30 8 5" springlength=".2 .5" damping="2 .5 .3"'
 ARMATURE = 'armature=".3"'
-STRAIGHT = "muscle three sum four"  # MuJoCo has no armature of tendons that go round a geom
+STRAIGHT = "muscle three sum four"  # MuJoCo has no armature of tendons that wrap geoms
 FIELDS = "ten_velocity energy M qfrc_bias qfrc_spring qfrc_damper qfrc_passive"
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
-KEPT, STEPS = 1e-5, 1000  # the issue's: 1 s of RK4 at h = 1e-3 keeps the energy
+KEPT, STEPS = 1e-5, 1000  # the issue's: 1 s of RK4 at h = 1e-3 conserves the energy
 
 
 def compare(xml, rng, width, fields=FIELDS):
-    """Forward and a step of random worlds against MuJoCo's."""
+    """Compares forward and a step of random worlds with MuJoCo's."""
     model = fl.load(xml)
     ws, oracle, data = Workspace(model, width), model.to_mujoco(), mujoco.MjData(model.mj_model)
-    oracle.opt.tolerance = 0.0  # under discrete MuJoCo solves with the metric by iteration
+    oracle.opt.tolerance = 0.0  # under discrete MuJoCo solves iteratively with the metric
     oracle.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
     ws.record.set_size("want_energy", 1)
     states = [kicked(model, rng, 0.4) for _ in range(width)]
@@ -71,7 +71,7 @@ def test_armature_and_its_bias_force_equal_mujoco(rng, width, integrator):
 @pytest.mark.parametrize("solver", ["Newton", "CG", "PGS"])
 @pytest.mark.parametrize("spring", [SPRINGS, 'stiffness="-30 8 5" springlength=".2 .6" damping="-2 .5 .3"'])
 def test_the_metric_of_the_integrator_discrete_has_tendons(rng, solver, spring):
-    """Between branches and trees, too; under PGS none."""
+    """The coupling also exists between branches and trees; under PGS, none."""
     xml = scene(f'<option integrator="discrete" solver="{solver}" tolerance="0" iterations="200"/>', every=spring)
     compare(xml, rng, 8, "M qfrc_passive")
 
@@ -151,7 +151,7 @@ def test_articulated_bodies_have_no_armature_of_tendons(rng):
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
         fl.stages.aba(model, data)
-    # asked for or not, the factor of M is taken
+    # with or without the setting, the factor of M is used
     data.qpos, data.qvel = kicked(model, rng, 0.4)
     fl.forward(model, data)
     expected = data.qacc.copy()

@@ -1,4 +1,4 @@
-"""Transmissions of actuators: against MuJoCo, and by the laws that lengths, moments and forces obey."""
+"""Transmissions of actuators: against MuJoCo, and the laws of lengths, moments and forces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTHS = (1, 8)
 FIELDS = ("actuator_length", "actuator_velocity", "actuator_force", "qfrc_actuator")
 INTEGRATORS = {"Euler": 0, "implicit": 2, "implicitfast": 3, "discrete": 4}
 
-# a branching tree on a ball, free bodies whose inertia is simple and is not, a ball, and a world that stands still
+# a branching tree on a ball, free bodies with and without simple inertia, a ball, and the static world
 MECHANISM = """
 <mujoco>
   <compiler autolimits="true"/>
@@ -70,7 +70,7 @@ AFFINE = '<general gaintype="affine" gainprm="2 .3 -.5" biastype="affine" biaspr
 SERVO = '<position kp="5" kv=".3" {}/>'
 TURNING = ("gear='0 0 0 .1 .2 .3'", "gear='.1 0 .2 0 .1 0'", "gear='0 .1 0 0 0 0'")
 
-# boxes and balls that touch a floor, each other, a mocap body, or come near within the gap
+# boxes and balls that touch a floor, each other, a mocap body, or are within the gap
 GRIPPER = """
 <mujoco>
   <option timestep=".002" cone="{cone}"/>
@@ -97,7 +97,7 @@ GRIPPER = """
 
 
 def mechanism(actuators, kind=AFFINE, joint=""):
-    """Text of the mechanism with these actuators."""
+    """Returns the XML of the mechanism with these actuators."""
     return MECHANISM.format(actuators="\n".join(kind.format(text) for text in actuators), joint=joint)
 
 
@@ -106,7 +106,7 @@ def gripper(dim=3, cone="pyramidal"):
 
 
 def states(mj, count, seed=0):
-    """States with controls; of the gripper close to where it stands, higher and higher above its ground."""
+    """Returns states with controls; the gripper's are close to its start, at increasing heights above its ground."""
     rng, met = np.random.default_rng(seed), []
     for k in range(count):
         qpos, qvel = kicked(mj, rng)
@@ -119,7 +119,7 @@ def states(mj, count, seed=0):
 
 
 def oracle(mj, state):
-    """MuJoCo's data in a state."""
+    """Returns MuJoCo's data in a state."""
     data = mujoco.MjData(mj)
     for name, value in state.items():
         getattr(data, name)[...] = value
@@ -127,14 +127,14 @@ def oracle(mj, state):
 
 
 def moments(mj, data):
-    """MuJoCo's moments, dense."""
+    """Returns MuJoCo's moments, dense."""
     dense = np.zeros((mj.nout, mj.nv))
     mujoco.mju_sparse2dense(dense, data.actuator_moment, data.moment_rownnz, data.moment_rowadr, data.moment_colind)
     return dense
 
 
 def rows(model, values):
-    """Our moments, dense."""
+    """Returns our moments, dense."""
     dense = np.zeros((model.nout, model.nv))
     for o in range(model.nout):
         at = slice(model.moment_rowadr[o], model.moment_rowadr[o] + model.moment_rownnz[o])
@@ -205,8 +205,8 @@ def test_tendons_of_real_models_pull_as_mujocos(name, real_model):
 @pytest.mark.parametrize("limit", ["", 'actuatorfrcrange="-1 1"'])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_steps_equal_mujocos(integrator, limit):
-    """At tolerance 0, for under discrete MuJoCo finds accelerations by iteration where actuators couple dofs."""
-    across = {} if integrator == "discrete" else ACROSS  # whose couplings the metric of discrete has no place for
+    """Uses tolerance 0, because under discrete MuJoCo finds accelerations iteratively if actuators couple dofs."""
+    across = {} if integrator == "discrete" else ACROSS  # whose couplings are not in the metric of discrete
     for text in (*ON_CHAINS.values(), *across.values()):
         mj = mujoco.MjModel.from_xml_string(mechanism([text, text + ' forcerange="-.5 .5"'], joint=limit))
         mj.opt.integrator, mj.opt.tolerance = INTEGRATORS[integrator], 0
@@ -221,7 +221,7 @@ def test_steps_equal_mujocos(integrator, limit):
 
 # ---- laws -----------------------------------------------------------------------------------------------------------
 def test_the_moment_is_the_gradient_of_the_length():
-    """Of sliders and cranks, and of positions as a reference that stands still sees them."""
+    """Tests lengths of slider-cranks, and of positions in the frame of a fixed reference."""
     cranks = [text for name, text in ON_CHAINS.items() if "crank" in name]
     across = ACROSS["crank of two trees"]
     model = fl.load(mechanism([*cranks, across, 'site="hand" refsite="still" gear=".3 1 2"']))
@@ -241,7 +241,7 @@ def test_the_moment_is_the_gradient_of_the_length():
 
 
 def test_what_acts_between_two_bodies_keeps_the_momentum():
-    """A site and its reference push each other with opposite forces; a slider-crank turns nothing, either."""
+    """A site and its reference get opposite forces; a slider-crank has no total torque, either."""
     sites = [text for name, text in ACROSS.items() if "another free body" in name]
     model = fl.load(mechanism([*sites, 'cranksite="simple" slidersite="lone" cranklength="3"']))
     ws, free = filled(model, 8, states(model, 8)), model.jnt_dofadr[model.jnt_type == 0]
@@ -249,7 +249,7 @@ def test_what_acts_between_two_bodies_keeps_the_momentum():
     for lane in range(8):
         moment = rows(model, ws.arrays["actuator_moment"][:, lane])
         force = sum(moment[:, v : v + 3] for v in free)
-        assert np.abs(force).max() < 1e-11  # the issue's bound; rounding of numbers of size 1
+        assert np.abs(force).max() < 1e-11  # the issue's bound; rounding of values of size 1
         bodies = model.dof_bodyid[free]
         R, p = (ws.view(name)[..., lane][bodies] for name in ("xmat", "xpos"))
         total = sum(
@@ -270,7 +270,7 @@ def test_power_is_force_times_velocity(scene):
 
 
 def test_adhesion_is_shared_by_the_contacts_and_pulls_along_their_normals():
-    """A box on the floor is drawn down by the whole force, whatever the number of its corners on the floor."""
+    """The full force pulls a box to the floor, for any number of corners on the floor."""
     model = fl.load(
         '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body name="b" pos="0 0 .1"><freejoint/>'
         '<geom type="box" size=".1 .1 .1" gap=".1"/></body></worldbody>'
@@ -335,7 +335,7 @@ def test_the_metric_has_actuators_that_couple_branches(name, rng):
         np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-9, atol=1e-9)
 
 
-# ---- refusals -------------------------------------------------------------------------------------------------------
+# ---- errors ---------------------------------------------------------------------------------------------------------
 def test_a_rod_without_length_and_a_gear_that_is_no_number_are_refused():
     mj = mujoco.MjModel.from_xml_string(mechanism([ON_CHAINS["crank"]]))
     mj.actuator_cranklength[0] = -1

@@ -1,4 +1,4 @@
-"""L^T D L by rows and by columns: the same bits, and the inverse of the matrix."""
+"""L^T D L by rows and by columns: bitwise identical, and the inverse of the matrix."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LAW = 1e-14  # times the condition number
 
 
 def views(*arrays):
-    """What uncompiled kernels read and write."""
+    """Returns records of the arrays that uncompiled kernels read and write."""
     return [Rows(a, "") for a in arrays]
 
 
 def pattern(name):
-    """Rows of M's pattern, and a positive definite matrix on it."""
+    """Returns rows of M's pattern, and a positive definite matrix with it."""
     model = fl.load(smooth.XML if name == "all joints" else name)
     rng = np.random.default_rng(0)
     A = rng.uniform(-1, 1, (model.nC, WIDTH))
@@ -39,7 +39,7 @@ def pattern(name):
 
 
 def factor_by_rows(n, adr, nnz, col, A, inverse, x):
-    """A = L^T D L in place, inverse = 1 / D and x <- A^-1 x, as the book has it: row after row from the last one on."""
+    """Computes A = L^T D L in place, inverse = 1 / D and x <- A^-1 x, as in the book: rows from the last one on."""
     for k in range(n - 1, -1, -1):
         a, above = adr[k], nnz[k] - 1
         inverse[k] = 1.0 / A[a + above]
@@ -64,7 +64,7 @@ def test_columns_give_the_bits_of_rows(name, own):
     by_rows, x, inverse = A.copy(), f.copy(), np.zeros((n, WIDTH))
     rows = views(by_rows, inverse, x)
     factor_by_rows(n, adr, nnz, col, *rows)
-    # with the diagonal given apart, the matrix's own is not read
+    # with a separate diagonal, the matrix's diagonal is not read
     source, y, D = A.copy(), f.copy(), A[adr + nnz - 1]
     if not own:
         source[adr + nnz - 1] = np.nan
@@ -80,7 +80,7 @@ def test_columns_give_the_bits_of_rows(name, own):
 
 
 def scattered_tree(rng, links, n=24):
-    """Rows of ancestors of a tree of chains that do not follow their parents: rowadr, rownnz, colind, rows below."""
+    """Returns ancestor rows of a tree of chains in any order: rowadr, rownnz, colind, rows below."""
     rows = []
     for i in range(n):
         parent = i - 1 if i % links else int(rng.integers(max(i - 7, -1), max(i, 1)))

@@ -1,4 +1,4 @@
-"""Four columns at once have the bits of four columns one by one."""
+"""Four columns at once are bitwise identical to four columns one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = 8
 
 
 def panel(rng, n):
-    """(n, PANEL, WIDTH) numbers, and the same as rows of a panel."""
+    """Returns an array (n, PANEL, WIDTH), and the same as rows of a panel."""
     X = rng.standard_normal((n, PANEL, WIDTH))
     return X, X.reshape(n * PANEL, WIDTH).copy()
 

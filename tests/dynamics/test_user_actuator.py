@@ -1,4 +1,4 @@
-"""Actuators of the user: functions for activation, gain and bias against MuJoCo's callbacks; what is refused."""
+"""User-defined actuators: functions for activation, gain and bias against MuJoCo's callbacks; errors."""
 
 import copy
 import math
@@ -18,16 +18,16 @@ from scenes.user_functions import USER, bias, callbacks, gain, given, loaded, ra
 
 COMPILED = os.environ.get("FEATHERLANE_MODE") != "python"
 EVERYTHING = mujoco.mjtState.mjSTATE_INTEGRATION.value
-# relative to the largest number of the field; one step from the same state
+# relative to the field's largest value; one step from the same state
 TOLERANCE = {"act_dot": 1e-12, "act": 1e-12, "actuator_force": 1e-11, "qfrc_actuator": 1e-11, "qvel": 1e-10}
 TOLERANCE |= {"qacc": 1e-8}
-LAST_STAGE = ("qacc",)  # what RK4 leaves is that of its last stage, and not the same in both engines
+LAST_STAGE = ("qacc",)  # RK4 leaves the values of its last stage, which differ between the engines
 PLAIN = 1e-12  # uncompiled, a fused multiply-add rounds twice
-SINGLE = 2e-4  # of the scale of a number in float32, after a few steps
+SINGLE = 2e-4  # relative to a value's scale in float32, after a few steps
 
 
 def states(mj, rng, count):
-    """States of a trajectory under random control in MuJoCo's layout, and its data after each step."""
+    """Returns states of a randomly controlled trajectory in MuJoCo's layout, and its data after each step."""
     data, out, after = mujoco.MjData(mj), np.empty((count, mujoco.mj_stateSize(mj, EVERYTHING))), []
     data.qpos[:], data.qvel[:] = kicked(mj, rng)
     data.act[:] = rng.uniform(0, 0.1, mj.na)
@@ -55,7 +55,7 @@ def check_parity(mj, rng, count):
 @pytest.mark.covers("activation, gain, bias", lambda: map(user_scene, USER))
 @pytest.mark.parametrize("name", USER)
 def test_a_step_is_that_of_mujocos_callbacks(name, rng):
-    """One integrator for each branch, in turn: the slow test has them all."""
+    """Uses one integrator for each branch, in turn: the slow test covers all."""
     check_parity(user_scene(name, INTEGRATORS[list(USER).index(name) % len(INTEGRATORS)]), rng, 10)
 
 
@@ -127,7 +127,7 @@ def test_worlds_may_have_parameters_of_their_own(rng):
 
 
 def test_a_batch_computes_what_a_function_reads(rng):
-    """M and the frames of sites that nothing else needs are left out of a batch's steps."""
+    """Steps of a batch do not compute M and the frames of sites if nothing else needs them."""
 
     @fl.kernel
     def heavy(m, d, i):
@@ -187,7 +187,7 @@ def test_a_global_number_is_read_when_the_function_is_registered(strengths, is_k
     data.ctrl = 0.5
     fl.forward(model, data)
     if not is_kept:
-        monkeypatch.setenv("FEATHERLANE_CACHE", "/dev/null")  # no folder: the process itself keeps what it compiles
+        monkeypatch.setenv("FEATHERLANE_CACHE", "/dev/null")  # without a folder, the process keeps what it compiles
     for strength in strengths:
         monkeypatch.setattr(sys.modules[__name__], "STRENGTH", strength)
         fl.set_user_actuator(model, gain=strong)
@@ -212,7 +212,7 @@ def test_copies_and_pickles_keep_the_functions():
         pickle.dumps(model)
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 def test_a_function_that_is_missing_is_an_error_before_a_step():
     model = fl.load(user_scene("all"))
     data = fl.Data(model)
@@ -325,7 +325,7 @@ def test_without_a_compiler_kernels_are_refused_and_plain_python_runs(monkeypatc
 
 @pytest.mark.skipif(not COMPILED, reason="uncompiled kernels need no compiler")
 def test_nothing_steps_without_its_functions(monkeypatch):
-    """Registered where there is a compiler, used where there is none: each step is an error, not only the first."""
+    """Registered with a compiler, used without one: each step is an error, not only the first."""
 
     def fails(*arguments):
         raise lanes.KernelError("no compiler")

@@ -1,4 +1,4 @@
-"""Velocity derivatives in closed form: against differences of the forces themselves, the whole matrix, and MuJoCo."""
+"""Analytic velocity derivatives: against differences of the forces, the whole matrix, and MuJoCo."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from oracles import smooth
 from oracles.smooth import dense_rate, differences
 from scenes.states import kicked
 
-DIFFERENCE = 1e-7  # relative: central differences with a step of 1e-5 leave 1e-10 of their own, the rest is rounding
-ORACLE = 1e-12  # relative, against MuJoCo's matrix: sums in another order
+DIFFERENCE = 1e-7  # relative: central differences with a step of 1e-5 have an error of 1e-10, the rest is rounding
+ORACLE = 1e-12  # relative, against MuJoCo's matrix: sums in a different order
 
 
 def prepared(model, rng):

@@ -1,4 +1,4 @@
-"""A batch as a vector environment, against Gymnasium's own vector of single environments and with its checks."""
+"""A batch as a vector environment, against Gymnasium's vector of single environments and with its checks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def carts(n=N, mode=AutoresetMode.NEXT_STEP, **settings):
 
 
 class OneWorld(gym.Env):
-    """A batch of one world as a plain environment."""
+    """Returns a batch of one world as a single environment."""
 
     def __init__(self, **settings):
         self.vector = carts(1, AutoresetMode.DISABLED, **settings)
@@ -62,13 +62,13 @@ class OneWorld(gym.Env):
 
 
 def pushes(env, count, seed=0):
-    """Actions that differ by world and drive the carts off the track at different times."""
+    """Returns per-world actions that drive the carts off the track at different times."""
     rng = np.random.default_rng(seed)
     bias = np.linspace(-1, 1, env.num_envs)[:, None]
     return [np.clip(bias + rng.uniform(-0.3, 0.3, (env.num_envs, 1)), -1, 1) for _ in range(count)]
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of unbounded observations and the lack of a registered spec
+@pytest.mark.filterwarnings("ignore::UserWarning")  # about unbounded observations and the missing registered spec
 @pytest.mark.parametrize("settings", [{}, {"start": start}])
 def test_one_world_passes_gymnasiums_check(settings):
     check_env(OneWorld(**settings))
@@ -160,7 +160,7 @@ def test_results_are_not_touched_by_later_steps():
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 def test_gymnasiums_wrappers_count_episodes(mode):
     env = RecordEpisodeStatistics(carts(mode=mode))
-    normal = NormalizeObservation(env) if mode is AutoresetMode.NEXT_STEP else env  # it refuses the other mode
+    normal = NormalizeObservation(env) if mode is AutoresetMode.NEXT_STEP else env  # the other mode is an error
     wrapped = ClipReward(normal, -1, 1)
     wrapped.reset(seed=0)
     ends = 0

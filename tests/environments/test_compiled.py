@@ -14,7 +14,7 @@ N = 20
 
 @fl.kernel
 def upright(m, d, i):
-    """Height of the second body, its upward axis, and its speed."""
+    """Returns the height of the second body, its upward axis, and its speed."""
     speed = real(d, 0.0)
     for k in range(m.nv):
         speed = speed + d.qvel[k] * d.qvel[k]
@@ -22,7 +22,7 @@ def upright(m, d, i):
 
 
 class Pole(Task):
-    """A pole on a cart, seen by a kernel and by NumPy."""
+    """Balances a pole on a cart, observed by a kernel and by NumPy."""
 
     model = "cartpole"
     kernels = {"upright": (upright, 3)}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""Gymnasium's MuJoCo tasks, each against Gymnasium's own: starts, steps, rewards, ends, infos, spaces."""
+"""Gymnasium's MuJoCo tasks against the originals: resets, steps, rewards, terminations, infos, spaces."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sampling import every
 
 N = 3
 NAMES = [task.name for task in environments.gymnasium_v5.TASKS]
-SAME = 1e-9  # relative; the solvers of both sides go to the minimum
-ROUNDED = {"Humanoid-v5", "HumanoidStandup-v5"}  # first observations hold inertias
-FIRST = 1e-14  # of those
+SAME = 1e-9  # relative; the solvers of both sides converge to the minimum
+ROUNDED = {"Humanoid-v5", "HumanoidStandup-v5"}  # initial observations include inertias
+FIRST = 1e-14  # of initial observations
 pytestmark = pytest.mark.filterwarnings("ignore:.*settotalmass:UserWarning", "ignore:.*bound precision.*:UserWarning")
 
 
@@ -27,7 +27,7 @@ def ours(name, n=N, **settings):
 
 
 def exact(options):
-    """Newton's method to the end, whatever the file says."""
+    """Sets Newton with tolerance 0 instead of the file's options."""
     options.tolerance, options.iterations = 0.0, 100
     options.solver = "newton" if isinstance(options, fl.model.option.Option) else 2
 
@@ -51,7 +51,7 @@ def test_spaces_and_keyword_arguments_are_gymnasiums(name):
     for key, parameter in asked.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             continue
-        # some versions have {} for the camera where others have None
+        # for the camera, some versions have {} and others None
         given, default = ({} if value is None else value for value in (getattr(task, key), parameter.default))
         np.testing.assert_equal(given, default, err_msg=key)
 
@@ -148,7 +148,7 @@ def test_episodes_end_and_start_as_in_gymnasiums_vector(name, mode):
         *given, infos = env.step(action)
         *expected, expected_infos = theirs.step(action)
         for one, other in zip(given, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)  # chaos: no restart from their state here
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)  # chaotic: worlds are not synchronized
             assert one.dtype == other.dtype
         assert sorted(infos) == sorted(expected_infos)
         assert sorted(infos.get("final_info", {})) == sorted(expected_infos.get("final_info", {}))
@@ -238,12 +238,12 @@ def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
 
 @pytest.mark.parametrize("noise", [0.1, 1.5])
 def test_the_rails_ends_push_a_cart_from_its_start(noise):
-    """What a start sees of them is what a pass finds: nothing where no cart is at an end."""
+    """Their initial values equal those of a forward pass: zero if no cart is at a limit."""
     env = ours("InvertedDoublePendulum-v5", 40, reset_noise_scale=noise)
     env.reset(seed=0)
     env.elapsed[:] = 1000
     env.step(np.zeros((40, 1)))
-    seen = env.step(np.zeros((40, 1)))[0]  # restarted by the step
+    seen = env.step(np.zeros((40, 1)))[0]  # reset by the step
     env.batch.forward()
     force = np.clip(env.batch.qfrc_constraint[:, 0], -10, 10)
     np.testing.assert_array_equal(seen[:, 8], force)

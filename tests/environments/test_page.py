@@ -1,4 +1,4 @@
-"""Every block of the page on reinforcement learning before the adapters runs, one after the other."""
+"""Every block of the reinforcement learning page before the adapters runs, one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_blocks_run(tmp_path):
     assert len(BLOCKS) == 4
     told: dict = {"__name__": "page"}
     for k, block in enumerate(BLOCKS):
-        # kernels are read from their source
+        # kernels are compiled from their source files
         path = tmp_path / f"block_{k}.py"
         path.write_text(block.replace("num_envs=4096", "num_envs=64"))
         exec(compile(path.read_text(), str(path), "exec"), told)

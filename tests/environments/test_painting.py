@@ -1,4 +1,4 @@
-"""Pictures of worlds, headless; skipped where nothing draws."""
+"""Pictures of worlds, headless; skipped if rendering is not available."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCENE = """<mujoco><worldbody><camera name="look" pos="0 -2 1" xyaxes="1 0 0 0 .
     every(4, [None, "body_pos", "body_quat", "geom_size", "cam_pos", "geom_pos", "site_pos", "site_size", "jnt_pos"]),
 )
 def test_each_world_is_drawn_under_its_own_model(field):
-    """As a renderer of the world's own model draws it; the first case edits the model of all worlds."""
+    """The picture equals a renderer of the world's model; the first case edits the model of all worlds."""
     drawn(1).close()
     batch = fl.Batch(fl.load(SCENE), 2)
     painting = Painting(SimpleNamespace(camera_name="look", width=64, height=48), "rgb_array", 2)
@@ -79,7 +79,7 @@ def test_one_world_is_drawn_as_the_vector_draws_it():
 
 
 def test_the_models_camera_follows_where_none_is_asked_for():
-    """As Gymnasium's renderer does: a runner does not leave the picture."""
+    """The camera follows a runner, as with Gymnasium's renderer."""
     pictures = []
     for settings in ({}, {"camera_name": "track"}, {"camera_id": -1}):
         env = drawn(1, **settings)

@@ -1,4 +1,4 @@
-"""Positions in MuJoCo's order of operations: its bits, and what they are not claimed for."""
+"""Positions in MuJoCo's order of operations: bitwise identical, and cases that are not covered."""
 
 from __future__ import annotations
 

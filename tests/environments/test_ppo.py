@@ -1,4 +1,4 @@
-"""The example that learns: what it writes, how it goes on, and that steps of resting worlds teach nothing."""
+"""The learning example: its files, resuming, and masking of steps of resting worlds."""
 
 import csv
 import importlib.util
@@ -15,25 +15,25 @@ torch = pytest.importorskip("torch")
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ppo.py"
 SMALL = "--task Hopper-v5 --num-envs 4 --rollout 32 --minibatch 64 --epochs 2 --steps 512 --video 0".split()
-MEASURED = ("seconds", "steps_per_second", "physics", "policy", "learning")  # columns that no two runs share
+MEASURED = ("seconds", "steps_per_second", "physics", "policy", "learning")  # columns that differ between runs
 GAMMA, LAMBDA = 0.9, 0.8
 
 
 def program(*options):
-    """The example as a program, without pictures of worlds drawn by the machine's graphics."""
+    """Runs the example as a program, without pictures of worlds, which need the machine's graphics."""
     command = [sys.executable, str(EXAMPLE), *map(str, options)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"MPLBACKEND": "Agg"})
 
 
 def rows(folder):
-    """The lines of a run, without what was measured."""
+    """Returns the lines of a run, without measured values."""
     with (folder / "progress.csv").open() as file:
         return [{k: v for k, v in row.items() if k not in MEASURED} for row in csv.DictReader(file)]
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A folder of a run of a few hundred steps."""
+    """Returns a folder of a run of a few hundred steps."""
     folder = tmp_path_factory.mktemp("run")
     done = program(*SMALL, "--out", folder)
     assert done.returncode == 0, done.stderr
@@ -107,7 +107,7 @@ def test_the_same_runs_on_gymnasiums_environments(tmp_path):
 
 
 class Counting(gym.vector.VectorEnv):
-    """Worlds that see how often they have stepped; the first ends at three, the second is cut at five."""
+    """Counts steps as the observation; the first world terminates at three, the second is truncated at five."""
 
     metadata = {"autoreset_mode": gym.vector.AutoresetMode.NEXT_STEP}  # noqa: RUF012
     single_observation_space = gym.spaces.Box(-np.inf, np.inf, (1,))
@@ -127,14 +127,14 @@ class Counting(gym.vector.VectorEnv):
 
 
 def advantages(values, rewards, after):
-    """Of one episode, from the definition: sums of discounted errors of the critic; `after`: what its end is worth."""
+    """Returns those of one episode, by definition: discounted sums of the critic's errors; `after`: its end's value."""
     worth = [*values, after]
     errors = [r + GAMMA * worth[t + 1] - worth[t] for t, r in enumerate(rewards)]
     return [sum((GAMMA * LAMBDA) ** (j - t) * errors[j] for j in range(t, len(errors))) for t in range(len(errors))]
 
 
 def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
-    """An episode's advantages are its own; a terminal state is worth nothing, a cut one what the critic says."""
+    """An episode's advantages depend on it only; a terminal state's value is 0, a truncated one's is the critic's."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(num_envs=2, rollout=12, gamma=GAMMA, gae_lambda=LAMBDA))
     monkeypatch.setattr(run, "normalised", lambda seen: torch.from_numpy(seen.astype(np.float32)))
@@ -156,7 +156,7 @@ def test_steps_of_resting_worlds_teach_nothing(ppo, monkeypatch):
 
 
 def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
-    """What a minibatch loses, as the papers write it, for autograd."""
+    """Returns the loss of a minibatch as the papers define it, for autograd."""
     s, agent, linear = run.settings, run.agent, torch.nn.functional.linear
 
     def output(network, x):
@@ -179,7 +179,7 @@ def losses(ppo, run, seen, actions, log_probs, advantages, targets, values):
 
 @pytest.mark.parametrize("apart", [0.02, 1.0], ids=["near the old policy", "clipped"])
 def test_gradients_are_autograds(ppo, monkeypatch, apart):
-    """Written out and by autograd, from a policy and a critic that have moved by little, and by much."""
+    """Compares explicit gradients with autograd, for a policy and a critic after small and large changes."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(entropy=0.01, hidden=16, num_envs=2))
     draw = torch.Generator().manual_seed(0)
@@ -198,7 +198,7 @@ def test_gradients_are_autograds(ppo, monkeypatch, apart):
 
 
 def test_the_rate_follows_the_divergence(ppo, monkeypatch):
-    """Half as great is too little, twice as great too much; what lies between leaves the rate as it is."""
+    """Below half of the target the rate increases, above twice the target it decreases; in between it stays."""
     monkeypatch.setattr(ppo, "environments", lambda settings: Counting())
     run = ppo.Run(ppo.Settings(num_envs=2, kl=0.01, learning_rate=1e-3))
     rate = lambda: run.optimizer.param_groups[0]["lr"]  # noqa: E731
@@ -208,7 +208,7 @@ def test_the_rate_follows_the_divergence(ppo, monkeypatch):
 
 
 def test_a_run_starts_from_the_policy_of_another_that_saw_less(ppo, tmp_path):
-    """What is seen more has no weight yet: both do the same."""
+    """Additional observations have zero weight: both policies act the same."""
     flat, rough = ("Quadruped-v0", "QuadrupedRough-v0")
     settings = {"num_envs": 4, "rollout": 8, "minibatch": 16, "options": '{"dtype": "float32", "nthread": 1}'}
     first = ppo.Run(ppo.Settings(task=flat, **settings))

@@ -1,4 +1,4 @@
-"""Generators of worlds: the numbers of NumPy's, in whatever portions they are drawn."""
+"""Generators of worlds: NumPy's numbers, independent of the sizes in which they are sampled."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_other_draws_go_on_where_uniform_ones_stopped(calls):
             ours, other = streams.normal(ALL, 4), [g.standard_normal(4) for g in theirs]
         elif call == "i":
             ours, other = streams.integers(ALL, 2, 90, 6), [g.integers(2, 90, 6) for g in theirs]
-        elif call == "o":  # an odd number of them leaves half a number
+        elif call == "o":  # an odd count leaves half a word
             ours, other = streams.integers(ALL, 2, 90, 5), [g.integers(2, 90, 5) for g in theirs]
-        elif call == "b":  # of 64 bits, which leave a half where it is
+        elif call == "b":  # 64 bits each: a remaining half word stays
             ours, other = streams.integers(ALL, 0, 2**60, 3), [g.integers(0, 2**60, 3) for g in theirs]
         elif call == "g":
             ours, other = streams[2].exponential(size=3), theirs[2].exponential(size=3)

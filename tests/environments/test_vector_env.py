@@ -1,6 +1,6 @@
-"""Vector environments against what Gymnasium's own tests ask of a `VectorEnv`, in assertions of our own.
+"""Vector environments against the facts that Gymnasium's tests assert of a `VectorEnv`, in our assertions.
 
-Source: Gymnasium, tests/vector and tests/wrappers/vector: which facts are asserted there.
+Source: Gymnasium, tests/vector and tests/wrappers/vector: the asserted facts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from featherlane.environments import Task, TaskEnv
 from scenes.counting import Count
 
 N = 3
-TASKS = "Hopper-v5", "InvertedPendulum-v5", "Pusher-v5"  # one that falls soon, one that is done by its limit
+TASKS = "Hopper-v5", "InvertedPendulum-v5", "Pusher-v5"  # one that falls soon, one that is truncated
 LIMIT = 7
 MODES = list(AutoresetMode)
 RESETTING = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
@@ -36,7 +36,7 @@ def ours(name, n=N, **settings):
 
 
 def singles(name, n=N, mode=AutoresetMode.NEXT_STEP, wrapper=lambda env: env, **settings):
-    """Gymnasium's vector of single environments of the same task."""
+    """Returns Gymnasium's vector of single environments of the same task."""
     each = lambda: wrapper(gym.make(f"featherlane/{name}", **settings))  # noqa: E731
     return SyncVectorEnv([each] * n, autoreset_mode=mode)
 
@@ -45,7 +45,7 @@ PAID = np.array([[1.0], [2.0], [3.0]], np.float32)
 
 
 def counted(env):
-    """One step with the actions 1, 2, 3."""
+    """Returns the results of one step with the actions 1, 2, 3."""
     seen, rewards, terminations, truncations, infos = env.step(PAID)
     assert not truncations.any()
     return seen[:, 0].tolist(), rewards.tolist(), terminations.tolist(), infos
@@ -98,7 +98,7 @@ def test_without_autoreset_a_mask_says_who_starts():
 @pytest.mark.parametrize("mode", RESETTING)
 @pytest.mark.parametrize("name", TASKS)
 def test_a_vector_equals_gymnasiums_vector_of_single_worlds(name, mode):
-    """To the bit: spaces, observations, rewards, ends, infos with final ones."""
+    """Bitwise identical: spaces, observations, rewards, terminations, infos with final ones."""
     env, theirs = (
         ours(name, autoreset_mode=mode, info=True, max_episode_steps=LIMIT),
         singles(name, mode=mode, max_episode_steps=LIMIT),
@@ -121,7 +121,7 @@ def test_a_vector_equals_gymnasiums_vector_of_single_worlds(name, mode):
 
 
 def listed(infos):
-    """What infos tell, without the order and kind of arrays of objects."""
+    """Returns the contents of infos, without the order and kind of arrays of objects."""
     told = {}
     for name, value in sorted(infos.items()):
         objects = isinstance(value, np.ndarray) and value.dtype == object
@@ -228,7 +228,7 @@ def test_actions_of_another_count_are_refused_and_no_world_moves(mode):
         *(("ClipReward", {"min_reward": -0.25, "max_reward": 0.75}, mode) for mode in RESETTING),
         *(("ClipAction", {}, mode) for mode in RESETTING),
         *(("RescaleAction", {"min_action": np.float32(-2), "max_action": np.float32(2)}, mode) for mode in RESETTING),
-        # Gymnasium's wrappers of observations refuse SAME_STEP
+        # Gymnasium's observation wrappers do not support SAME_STEP
         ("DtypeObservation", {"dtype": np.float32}, AutoresetMode.NEXT_STEP),
         ("FlattenObservation", {}, AutoresetMode.NEXT_STEP),
         ("ReshapeObservation", {"shape": (11, 1)}, AutoresetMode.NEXT_STEP),
@@ -303,7 +303,7 @@ def test_one_world_of_every_registered_task_passes_gymnasiums_check(name):
 
 
 def test_a_restart_within_a_step_leaves_the_observation_of_the_step_before():
-    """With two buffers, a policy keeps what it acted on until the next step is over, whoever starts anew in it."""
+    """With two buffers, the observation used by a policy stays until the end of the next step, also after a reset."""
     env = TaskEnv(Count([2, 3, 3]), N, autoreset_mode="SameStep", nthread=1, copy=False)
     before, _ = env.reset()
     for _ in range(6):
@@ -324,7 +324,7 @@ def test_what_is_written_into_elapsed_counts_towards_the_limit():
 
 
 class Swinging(Task):
-    """A pole on a cart that starts anywhere, seen by where its parts are."""
+    """Starts a pole on a cart at random; the observation is the positions of its parts."""
 
     model, fields, max_episode_steps = "cartpole", ("xpos",), 2
 
@@ -335,7 +335,7 @@ class Swinging(Task):
         return self.dt * self.ended_before
 
     def terminated(self, worlds):
-        self.ended_before = np.arange(worlds.nworld) == 1  # `reward` is asked after this
+        self.ended_before = np.arange(worlds.nworld) == 1  # `reward` is called after this
         return self.ended_before
 
     def start(self, worlds, ids, random):
@@ -360,7 +360,7 @@ def test_fields_of_a_start_are_computed_where_the_task_sees_them(mode, forward):
 
 
 class Massed(Task):
-    """Starts with a mass, a gravity and a place of its own, through arrays that it keeps."""
+    """Starts with a per-world mass, gravity and position, through arrays that it keeps."""
 
     model, fields = "pendulum", ("xpos",)
 
@@ -392,7 +392,7 @@ def test_arrays_that_a_task_keeps_are_those_of_the_copied_worlds(copied):
     masses = other.batch.expanded("body_mass")[:, 1]
     assert (masses != before["model.body_mass"][:, 1]).all()  # sampled again
     for name, rows in env.batch.checkpoint().items():
-        np.testing.assert_array_equal(rows, before[name], err_msg=name)  # the original did not move
+        np.testing.assert_array_equal(rows, before[name], err_msg=name)  # the original did not change
     for _ in range(8):
         expected = env.step(action)
     for one, two in zip(seen[:4], expected[:4], strict=True):

@@ -1,11 +1,11 @@
-"""Arguments of every public function, method and setter, drawn by hypothesis: a result, or one clear error.
+"""Arguments of every public function, method and setter, sampled by hypothesis: a result, or one clear error.
 
-A site is a callable with valid arguments; a call of it replaces one or two of them by what they are not: another type,
-shape, dtype or number, or nearly the valid one.  Allowed are a result, and an error of the promised kinds whose text
-names an argument, or what it is, and what is allowed or was given.  After an error every array and every setting is as
-before; after a result a step of the world and of the batch ends with finite numbers or with a status.
+A site is a callable with valid arguments; a call replaces one or two of them by invalid ones: another type,
+shape, dtype or value, or almost the valid one.  Allowed are a result, and an error of the documented kinds whose text
+names an argument, or its type, and the allowed or given value.  After an error every array and every setting is
+unchanged; after a result a step of the world and of the batch ends with finite values or with a status.
 
-Sites are found by looking (sites.py): whatever is public has to have valid arguments there, or the test fails.
+sites.py finds the sites: the test fails for any public callable without valid arguments there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KINDS = (fl.FeatherlaneError, MemoryError)
 
 # ---- a call ----------------------------------------------------------------------------------------------------------
 class Finding(AssertionError):
-    """What is wrong with a call."""
+    """Reports a call that violates the rules."""
 
 
 def shown(value: Any) -> str:
@@ -64,7 +64,7 @@ def shown(value: Any) -> str:
 
 
 def is_clear(error: Exception, names, site: Site) -> bool:
-    """Whether an error names what was wrong."""
+    """Returns whether an error names what was wrong."""
     text = str(error)
     if isinstance(error, MemoryError):
         return "allocate" in text
@@ -74,17 +74,17 @@ def is_clear(error: Exception, names, site: Site) -> bool:
 
 
 def capped(name: str, value: Any) -> Any:
-    """Counts that cost time or memory, at most so many; huge ones stay, which have to be refused."""
+    """Limits counts that cost time or memory; huge ones stay, because they must raise an error."""
     if name in MOST and isinstance(value, int | np.integer) and not isinstance(value, bool):
         return min(int(value), MOST[name]) if name == "nstep" or value < 10**9 else value
     return value
 
 
 def attempt(world: World, site: Site, wrong: dict[str, Any]) -> bool:
-    """Call a site with wrong arguments; returns whether the world may have changed.
+    """Calls a site with wrong arguments; returns whether the world may have changed.
 
     Raises:
-        Finding: what came is not allowed.
+        Finding: the outcome is not allowed.
     """
     arguments = {name: make(world) for name, make in site.valid.items()} | wrong
     if "out" in arguments and not {"out", "control"} & wrong.keys():
@@ -109,10 +109,10 @@ def attempt(world: World, site: Site, wrong: dict[str, Any]) -> bool:
     except ZeroDivisionError as error:
         if not any(callable(value) for value in wrong.values()):
             raise Finding(f"{what}: ZeroDivisionError: {error}") from error
-        return True  # the user's own function's
+        return True  # raised by the user's function
     except Exception as error:
         if str(error) in Odd.TEXTS and any(isinstance(value, Odd) for value in wrong.values()):
-            return True  # the object's own
+            return True  # raised by the object itself
         raise Finding(f"{what}: {type(error).__name__}: {error}") from error
     try:
         step(world, what)
@@ -124,9 +124,9 @@ def attempt(world: World, site: Site, wrong: dict[str, Any]) -> bool:
 
 
 def step(world: World, what: str) -> None:
-    """A step of what took a wrong argument: finite numbers, a status, or a clear refusal."""
+    """Steps an object after a wrong argument: finite values, a status, or a clear error are allowed."""
     m, d, b, s = world.m, world.d, world.b, world.s
-    # twice: what a step ends with is looked at when the next one begins
+    # twice: the result of a step is checked at the start of the next one
     for name, run in (
         ("fl.step", lambda: fl.step(m, d, 2)),
         ("batch.step", lambda: b.step(2)),
@@ -135,7 +135,7 @@ def step(world: World, what: str) -> None:
         try:
             run()
         except fl.FeatherlaneError:
-            return  # numbers in a live array are refused at the next call
+            return  # values in a live array are checked by the next call
         except Exception as error:
             raise Finding(f"{what}, then {name}: {type(error).__name__}: {error}") from error
     if not d.status["bad_number"]:
@@ -149,7 +149,7 @@ def step(world: World, what: str) -> None:
 
 
 def trial(site: Site, seed_of_case: int, examples: int) -> tuple[int, str]:
-    """Calls of a site; returns how many, and what is wrong, if anything, as small as hypothesis makes it."""
+    """Calls sites; returns how often, and the finding, if any, minimized by hypothesis."""
     kept, calls = {"world": World()}, [0]
     names = list(site.valid)
 
@@ -182,7 +182,7 @@ def trial(site: Site, seed_of_case: int, examples: int) -> tuple[int, str]:
 
 
 def check(number: int, case: int, found: dict[str, Site]) -> tuple[str, str]:
-    """A case: calls of one site."""
+    """Runs a case: calls of one site."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     site = found[sorted(found)[case % len(found)]]
@@ -191,7 +191,7 @@ def check(number: int, case: int, found: dict[str, Site]) -> tuple[str, str]:
 
 
 def refused(found: dict[str, Site]) -> list[str]:
-    """Sites that do not take their valid arguments."""
+    """Returns sites that raise an error for their valid arguments."""
     world, texts = World(), []
     for site in found.values():
         try:
@@ -203,7 +203,7 @@ def refused(found: dict[str, Site]) -> list[str]:
 
 
 def run(limit: str, number: int = 0, first: int = 0, count: int | None = None) -> Report:
-    """Cases until the budget is spent, in processes of their own."""
+    """Runs cases until the budget is spent, in separate processes."""
     report, found = Report(NAME, number), sites()
     for text in refused(found):
         report.meet(-1, "finding", text)

@@ -1,6 +1,6 @@
-"""Models to mutate, as trees of XML elements: bundled, of the wheels, drawn, and the scenes of the tests.
+"""Models to mutate, as trees of XML elements: bundled, from wheels, random, and the scenes of the tests.
 
-Files of a model get absolute paths, what it includes is put in place, and what only colours it is left out.
+File names become absolute paths, includes are expanded, and elements that only affect colours are removed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from robots import wheels
 from scenes import actuators, equalities, joints, lcp, media, sensors, sleep, tendons
 
 DRAWN = 40  # trees of each kind
-HEAVY = 1 << 17  # bytes of a model and its meshes from which on it is drawn seldom
+HEAVY = 1 << 17  # bytes of a model and its meshes above which it is rarely sampled
 BRANCHES = (*actuators.ACTUATORS, *actuators.OTHERS)
 COLOURS = ("texture", "skin", "visual")
 
 
 class Source(NamedTuple):
-    """A model: its name, its text, and the bytes of the files behind."""
+    """Holds a model: its name, its text, and the bytes of its files."""
 
     name: str
     text: str
@@ -33,10 +33,10 @@ class Source(NamedTuple):
 
 
 def flat(path: Path) -> tuple[ET.Element, int]:
-    """A model's elements with all includes in place and absolute paths, and the bytes of its files.
+    """Returns a model's elements with expanded includes and absolute paths, and the bytes of its files.
 
     Raises:
-        ET.ParseError, OSError: a file is no XML or not there.
+        ET.ParseError, OSError: a file is missing or not valid XML.
     """
     root = ET.parse(path).getroot()
     _include(root, path.parent)
@@ -60,7 +60,7 @@ def flat(path: Path) -> tuple[ET.Element, int]:
 
 
 def _include(element: ET.Element, folder: Path) -> None:
-    """Replace each include by the elements of its file."""
+    """Replaces each include by the elements of its file."""
     for i in reversed(range(len(element))):
         child = element[i]
         if child.tag == "include":
@@ -83,7 +83,7 @@ def _without_colours(element: ET.Element) -> None:
 
 
 def scenes() -> dict[str, str]:
-    """Models of the tests, and drawn ones."""
+    """Returns models of the tests, and random ones."""
     found = {"all_joints": joints.XML, "smooth": smooth.XML, "lcp": lcp.SCENE}
     found |= {f"actuators/{name}": actuators.scene(name) for name in BRANCHES}
     found |= {
@@ -105,7 +105,7 @@ def scenes() -> dict[str, str]:
 
 @functools.cache
 def sources(offline: bool = False) -> tuple[Source, ...]:
-    """All models, in an order that is the same everywhere; without the wheels where `offline` is set."""
+    """Returns all models, in an order that is the same everywhere; without the wheels if `offline` is set."""
     found = []
     for name in fl.bundled_names():
         path = Path(fl.__path__[0], "model", "bundled", f"{name}.xml")
@@ -118,7 +118,7 @@ def sources(offline: bool = False) -> tuple[Source, ...]:
             try:
                 root, size = flat(wheels.model_path(name))
             except (ET.ParseError, OSError):
-                continue  # a part of another model
+                continue  # part of another model
             if root.tag == "mujoco":
                 found.append(_source(name, root, size))
     return tuple(found)
@@ -130,6 +130,6 @@ def _source(name: str, root: ET.Element, size: int) -> Source:
 
 
 def weights(found: tuple[Source, ...]) -> np.ndarray:
-    """How often each model is drawn: heavy ones seldom."""
+    """Returns how often each model is sampled: large ones rarely."""
     weight = np.array([1.0 / (1.0 + source.size / HEAVY) for source in found])
     return weight / weight.sum()

@@ -1,7 +1,7 @@
 """Interrupts: calls of every kind, each ended by an interrupt (Ctrl-C) after a random time.
 
-After each interrupt the object is compared with another one that took the same steps undisturbed: equal bits.  A call
-that is refused, a world that is at another step than its neighbours and a call that never ends are findings.
+After each interrupt the object is compared with another one that took the same steps undisturbed: bitwise identical.
+Findings are: a call that raises an error, a world at another step than its neighbours, and a call that never ends.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from fuzz.report import Report
 NAME = "interrupts"
 NUMBER = 20_000
 SHORTEST, LONGEST = 20e-6, 600e-6  # s from the start of a call
-PATIENCE = 120  # s without an end of a call
+PATIENCE = 120  # s, timeout of a call
 NWORLD = 16
 
 
 class Program(NamedTuple):
-    """Calls that are interrupted.
+    """Describes calls that are interrupted.
 
     Attributes:
-        call: what is interrupted; it is called until the interrupt comes.
-        check: compares what is left with what is right; raises AssertionError.
-        longest: seconds after which the interrupt comes, at most.
+        call: the interrupted function; it is called until the interrupt comes.
+        check: compares the state with the correct one; raises AssertionError.
+        longest: the interrupt comes after at most so many seconds.
     """
 
     call: Callable[[], object]
@@ -45,7 +45,7 @@ def same_bits(batch, twin, names=("time", "qpos", "qvel", "qacc_warmstart", "ctr
 
 
 def follow(batch, twin, timestep: float, advance: Callable[[int], object]) -> Callable[[], None]:
-    """A check: the twin takes the steps that the batch has taken."""
+    """Returns a check: the twin takes the steps that the batch has taken."""
 
     def check():
         steps = np.rint(batch.time / timestep).astype(int)
@@ -186,7 +186,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 
 
 class Interrupts:
-    """A timer that sends SIGINT, as Ctrl-C does, while it is armed."""
+    """Sends SIGINT from a timer, as Ctrl-C does, while it is armed."""
 
     def __init__(self):
         self.armed = False
@@ -206,7 +206,7 @@ class Interrupts:
             signal.signal(signal.SIGALRM, before)
 
     def during(self, call: Callable[[], object], seconds: float) -> None:
-        """Call again and again until the interrupt comes."""
+        """Repeats the call until the interrupt comes."""
         try:
             self.armed = True
             signal.setitimer(signal.ITIMER_REAL, seconds)
@@ -217,7 +217,7 @@ class Interrupts:
 
 
 def run(number: int = NUMBER, names=tuple(PROGRAMS), seed: int = 0) -> Report:
-    """So many interrupts in each program."""
+    """Sends so many interrupts to each program."""
     report, rng, interrupts = Report(NAME), np.random.default_rng(seed), Interrupts()
     for name in names:
         try:

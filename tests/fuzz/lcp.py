@@ -1,9 +1,9 @@
-"""Random LCPs of every kind against every method: no crash, no hang, no NaN, and no `SOLVED` that is none.
+"""Random LCPs of every kind against every method: no crash, no hang, no NaN, and no false `SOLVED`.
 
     python tests/fuzz lcp 1_000_000 [seed [processes]]
 
-prints a table; each line below it names a problem by its seed, and `problem(seed)` makes it again.  What a method calls
-solved is looked at from outside, in a few lines of NumPy: `far_from_a_solution`.
+prints a table; each line below it names a problem by its seed, and `problem(seed)` recreates it.  A few lines of NumPy,
+`far_from_a_solution`, check each solution that a method reports as solved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EPS = np.finfo(float).eps
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9, 12, 13, 16, 17, 24, 33, 61)
 LARGE = (96, 150, 240)  # one in RARE problems
 RARE = 200
-TOLERANCE = {"dantzig": 1e-10, "lemke": 1e-10, "pgs": 1e-8, "apgd": 1e-8}  # of their residual
+TOLERANCE = {"dantzig": 1e-10, "lemke": 1e-10, "pgs": 1e-8, "apgd": 1e-8}  # times their residual
 WAYS = (
     ("dantzig", {"start": "block"}),
     ("dantzig", {"start": "rows"}),
@@ -41,18 +41,18 @@ WAYS = (
 )
 BATCH = 11  # problems of one: a tile and a part
 HANG = 60  # seconds of one chunk
-NO_LENGTH = 1e-140  # across a cone: squares of less are no numbers
+NO_LENGTH = 1e-140  # across a cone: squares of smaller values underflow
 
 
 # ---- problems --------------------------------------------------------------------------------------------------------
 def gram(rng, n, rank):
-    """A = J J^T of that rank."""
+    """Returns A = J J^T of that rank."""
     J = rng.standard_normal((n, rank))
     return J @ J.T
 
 
 def matrix(rng, n):
-    """(what it is, A): definite, of low rank, with doubled and zero rows, zero, badly scaled, hardly or very soft."""
+    """Returns (kind, A): definite, of low rank, with doubled and zero rows, zero, badly scaled, hardly or very soft."""
     kind = rng.choice("definite low doubled zero none scaled stiff soft whole indefinite huge".split())
     A = gram(rng, n, n + 2)
     if kind == "low":
@@ -83,7 +83,7 @@ def matrix(rng, n):
 
 
 def right_side(rng, A):
-    """b: random, in the range of A, zero, of whole numbers, tiny or huge."""
+    """Returns b: random, in the range of A, zero, integers, tiny or huge."""
     n, kind = len(A), rng.integers(6)
     b = rng.standard_normal(n)
     if kind == 1:
@@ -100,7 +100,7 @@ def right_side(rng, A):
 
 
 def box(rng, n):
-    """(lo, hi): none, one-sided, tiny, huge, both zero."""
+    """Returns (lo, hi): none, one-sided, tiny, huge, both zero."""
     size = 10.0 ** rng.choice([0.0, 0.0, -12.0, 12.0, 300.0], n)
     lo, hi = -rng.random(n) * size, rng.random(n) * size
     lo[rng.random(n) < 0.4], hi[rng.random(n) < 0.2] = 0.0, 0.0
@@ -109,7 +109,7 @@ def box(rng, n):
 
 
 def frictions(rng, lo, hi):
-    """(lo, hi, findex, add): some rows follow others, with mu 0, 1, 1e12 or infinite, and windows of their own."""
+    """Returns (lo, hi, findex, add): some rows depend on others, with mu 0, 1, 1e12 or infinite, and other bounds."""
     n = len(lo)
     findex, add = np.full(n, -1), np.zeros(n)
     for i in range(1, n):
@@ -125,7 +125,7 @@ def frictions(rng, lo, hi):
 
 
 def problem(seed):
-    """(what it is, the problem) of that seed."""
+    """Returns (kind, the problem) of that seed."""
     rng = np.random.default_rng(seed)
     n = int(rng.choice(LARGE if rng.random() < 1 / RARE else SIZES))
     special = rng.random()
@@ -145,12 +145,12 @@ def problem(seed):
     return kind, lcp.Problem(A, b, lo, hi, findex, add)
 
 
-# ---- from outside ----------------------------------------------------------------------------------------------------
+# ---- independent checks ----------------------------------------------------------------------------------------------
 def far_from_a_solution(problem, x, lower, upper, tolerance):
-    """By how many times what is allowed x misses lower <= x <= upper and complementarity, in its worst row.
+    """Returns the violation of lower <= x <= upper and complementarity, over the tolerance, in its worst row.
 
-    Allowed are the tolerance that the method states, in the units of x relative to the largest of |x| and |b| / a,
-    a = max A_ii, and what rounding does to a sum of n products.
+    The tolerance is the one that the method documents, in the units of x relative to the largest of |x| and |b| / a,
+    a = max A_ii, plus the rounding error of a sum of n products.
     """
     A, b, n = problem.matrix, problem.b, problem.n
     if not n:
@@ -162,7 +162,7 @@ def far_from_a_solution(problem, x, lower, upper, tolerance):
         slack = 2.0 * tolerance * max(np.abs(x).max(), np.abs(b).max() / a)
         room = slack + 4.0 * EPS * np.abs(x)
         outside = np.maximum(lower - x, x - upper) / np.maximum(room, 1e-300)
-        # w >= 0 where x could only grow, <= 0 where it could only fall, 0 where both
+        # w >= 0 if x could only increase, <= 0 if it could only decrease, 0 if both
         force = np.maximum(a * max(slack, 1e-300) + rounding, 1e-300)
         pushed = np.where(x > lower + room, w, 0.0) / force
         pulled = np.where(x < upper - room, -w, 0.0) / force
@@ -171,7 +171,7 @@ def far_from_a_solution(problem, x, lower, upper, tolerance):
 
 
 def out_of_disc(problem, x, tolerance):
-    """By how many times what is allowed a row of friction is beyond its limit: a disc lies in a pyramid's box."""
+    """Returns the excess of a friction row over its limit, over the tolerance: a disc lies in a pyramid's box."""
     if not problem.n:
         return 0.0
     with np.errstate(all="ignore"):
@@ -184,7 +184,7 @@ def out_of_disc(problem, x, tolerance):
 
 @dataclass
 class Report:
-    """What became of the problems: statuses by method, what took longest, and everything that must not be."""
+    """Collects the results: statuses by method, the slowest problems, and all violations."""
 
     problems: int = 0
     statuses: Counter = field(default_factory=Counter)
@@ -212,7 +212,7 @@ def label(method, options):
 
 
 def judge(report, name, seed, kind, given, found):
-    """Hold a solution against its problem."""
+    """Checks a solution of its problem."""
     method = name.split()[0]
     report.statuses[name, found.status] += 1
     where = f"{name}, seed {seed} ({kind}, n = {given.n})"
@@ -233,7 +233,7 @@ def judge(report, name, seed, kind, given, found):
 
 
 def try_problem(report, seed, ways=WAYS):
-    """One problem by every method."""
+    """Solves one problem by every method."""
     kind, given = problem(seed)
     report.problems += 1
     report.kinds[kind] += 1
@@ -247,7 +247,7 @@ def try_problem(report, seed, ways=WAYS):
             solver = lcp.Solver(given.n, method, **options) if method in ("pgs", "apgd") and start is not None else None
             found = solver.solve(given, start) if solver else lcp.solve(given, method=method, **options)
         except lcp.ProblemError as error:
-            # bounds and friction that a standard LCP does not have
+            # bounds and friction, which a standard LCP does not have
             if "standard LCP" not in str(error):
                 report.faults.append(f"{name}, seed {seed} ({kind}): {error}")
             continue
@@ -258,7 +258,7 @@ def try_problem(report, seed, ways=WAYS):
 
 
 def try_batch(report, seed, count=BATCH):
-    """Many problems of one structure: as each alone, bit for bit, and held against its problem."""
+    """Solves many problems of one structure: each is bitwise identical to it alone, and is checked."""
     rng = np.random.default_rng([seed, 2])
     n = int(rng.choice(SIZES[1:]))
     made = [matrix(rng, n) for _ in range(count)]
@@ -290,12 +290,12 @@ def try_batch(report, seed, count=BATCH):
 
 
 def problem_of(A, b, lo, hi, findex, add, k):
-    """Problem k of a batch."""
+    """Returns problem k of a batch."""
     return lcp.Problem(A[k], b[k], lo, hi, findex, add)
 
 
 def try_many(seeds) -> Report:
-    """A chunk of seeds; where it hangs the process says where, and ends."""
+    """Runs a chunk of seeds; if it hangs, the process prints the place, and ends."""
     report, start = Report(), time.perf_counter()
     faulthandler.dump_traceback_later(HANG + len(seeds), exit=True)
     for seed in seeds:
@@ -308,7 +308,7 @@ def try_many(seeds) -> Report:
 
 
 def fuzz(count, seed=0, processes=1, say=lambda line: None) -> Report:
-    """About that many problems: a tenth of the seeds brings a batch of eleven beside its own."""
+    """Runs about that many problems: a tenth of the seeds adds a batch of eleven."""
     total, chunk = Report(), 100
     seeds = range(seed, seed + count * 10 // 21)
     chunks = [seeds[k : k + chunk] for k in range(0, len(seeds), chunk)]

@@ -1,12 +1,12 @@
-"""Mutated models against MuJoCo: each loads or is refused by name, and steps as MuJoCo does where MuJoCo steps fine.
+"""Mutated models against MuJoCo: each loads or raises an error by name, and steps as MuJoCo where MuJoCo works.
 
-What is compared: two states of each model, at rest with a kick and driven some steps by MuJoCo.  From each, forward
+Compared are two states of each model, at rest with a kick and after some steps of MuJoCo.  From each, forward
 dynamics and one step by Newton to tolerance 0.  A result is equal if it differs from MuJoCo's by no more than EQUAL,
-relative to the larger of 1 and its largest magnitude, and tied if by no more than TIED times what MuJoCo's own result
-moves when state, masses and contacts are perturbed in their last digits.  Beyond that, it is as good if the cost that
-Newton minimises, by MuJoCo's own rows, is not above that of MuJoCo's acceleration.
+relative to the larger of 1 and its largest magnitude, and tied if by at most TIED times the change of MuJoCo's own
+result when state, masses and contacts are perturbed in their last digits.  Otherwise it passes if the cost that
+Newton minimizes, by MuJoCo's own rows, is not above that of MuJoCo's acceleration.
 
-Contacts of the general method may be other points (contact_parity.py): then their depth is compared, and the step under
+Contacts of the general method may be other points (contact_parity.py): then their depth is compared, and the step with
 MuJoCo's contacts.
 """
 
@@ -37,13 +37,13 @@ NAME = "models"
 EQUAL, TIED, DEPTH = 1e-8, 1e3, 1e-5
 ROUNDED = 1e-13  # relative size of a perturbation in the last digits
 TIMEOUT = 60.0  # s
-MOST = 400  # degrees of freedom, and bodies, of a mutant that is stepped
+MOST = 400  # DoFs, and bodies, of a stepped mutant
 UNMOVED = 1e13  # kg: 1 / R of a row whose J M^-1 J^T is below 1e-15
-ALMOST = 1.0 - 1e-6  # of the largest number that is not bad
-LATEST = 1e10  # s: a later time is a bad number here
-EXTREME = 1e14  # kg m^2, N, N m: beyond it nothing is compared (without slip MuJoCo asks whether a cost rose by 1e-10)
-SINGULAR = 1e-10  # determinant below which MuJoCo solves nothing
-STEPS = 30  # at most, to the driven state
+ALMOST = 1.0 - 1e-6  # times the largest valid value
+LATEST = 1e10  # s: a later time is out of range here
+EXTREME = 1e14  # kg m^2, N, N m: not compared above this (MuJoCo's noslip tests for a cost increase of 1e-10)
+SINGULAR = 1e-10  # determinant below which MuJoCo does not solve
+STEPS = 30  # maximum number of steps to the second state
 INPUTS = "time qpos qvel act history plastic ctrl mocap_pos mocap_quat qacc_warmstart".split()
 SHAKEN = (
     "body_mass body_inertia body_ipos body_pos geom_pos geom_size dof_armature geom_friction jnt_axis jnt_stiffness"
@@ -55,7 +55,7 @@ FULL = ("contacts_full", "rows_full")
 
 
 class Finding(Exception):
-    """What is wrong with a case."""
+    """Reports a violation found in a case."""
 
 
 @functools.cache
@@ -64,7 +64,7 @@ def pool(offline: bool) -> Pool:
 
 
 def build(seed: int, case: int, offline: bool = False) -> tuple[str, str, list[str], np.random.Generator]:
-    """The source's name, the mutant's text, what was done, and the source of further numbers."""
+    """Returns the source's name, the mutant's text, the mutations, and the generator for further values."""
     rng = np.random.default_rng([seed, case])
     found = sources(offline)
     source = found[int(rng.choice(len(found), p=weights(found)))]
@@ -74,7 +74,7 @@ def build(seed: int, case: int, offline: bool = False) -> tuple[str, str, list[s
 
 # ---- loading ---------------------------------------------------------------------------------------------------------
 def load(text: str, rng) -> tuple[str, str, mujoco.MjModel | None, fl.Model | None]:
-    """A verdict where the model is refused, else MuJoCo's model and ours."""
+    """Returns a verdict if the model raises an error, else MuJoCo's model and ours."""
     enter("mujoco compile")
     try:
         mj = mujoco.MjModel.from_xml_string(text)
@@ -106,7 +106,7 @@ def load(text: str, rng) -> tuple[str, str, mujoco.MjModel | None, fl.Model | No
 
 
 def place(error: Exception) -> str:
-    """The innermost lines of ours that an error came from."""
+    """Returns the innermost lines of our code that raised an error."""
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if "fuzz" in f.filename or "featherlane" in f.filename
     ]
@@ -118,14 +118,14 @@ def _unclear(error):
 
 
 def shape(message: str) -> str:
-    """A message without its names and numbers."""
+    """Returns a message without its names and numbers."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"|#\d+", "_", message.splitlines()[0])
     return re.sub(r"[-+]?\d[\d.e+-]*|nan|inf", "0", text)[:150]
 
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 def exact(mj) -> None:
-    """Newton, to the tightest solution."""
+    """Sets Newton with the smallest tolerance."""
     mj.opt.solver, mj.opt.jacobian = mujoco.mjtSolver.mjSOL_NEWTON, mujoco.mjtJacobian.mjJAC_DENSE
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
     mj.opt.noslip_tolerance, mj.opt.ls_tolerance = 0.0, 0.01
@@ -133,7 +133,7 @@ def exact(mj) -> None:
 
 
 def states(mj, rng):
-    """A kicked state, and one that was driven: their names and numbers."""
+    """Yields a kicked state, and one after some steps: their names and values."""
     data = mujoco.MjData(mj)
     data.qvel[:] = rng.standard_normal(mj.nv)
     with np.errstate(all="ignore"):
@@ -153,7 +153,7 @@ def put(data, state) -> None:
 
 
 def is_well(data: mujoco.MjData) -> bool:
-    """Whether MuJoCo met no bad number and no singular inertia."""
+    """Returns whether MuJoCo found no non-finite value and no singular inertia."""
     if data.warning[int(mujoco.mjtWarning.mjWARN_INERTIA)].number:
         return False
     finite = all(np.isfinite(getattr(data, name)).all() for name in ("qpos", "qvel", "act", *RESULTS))
@@ -161,24 +161,24 @@ def is_well(data: mujoco.MjData) -> bool:
 
 
 def is_good(data: mujoco.MjData) -> bool:
-    """Whether a step takes the state as it is: beyond mjMAXVAL it is bad, its activations by ours alone."""
+    """Returns whether a step uses the state: values beyond mjMAXVAL are out of range, activations for ours only."""
     return all(np.abs(getattr(data, name)).max(initial=0.0) <= mujoco.mjMAXVAL for name in ("qpos", "qvel", "act"))
 
 
 def is_instant(mj) -> bool:
-    """Whether the current of a DC motor follows faster than mjMINVAL: MuJoCo's runs away (docs/migration.md)."""
+    """Returns whether a DC motor's current is faster than mjMINVAL: MuJoCo's diverges (docs/migration.md)."""
     time_constant = mj.actuator_dynprm[mj.actuator_dyntype == mujoco.mjtDyn.mjDYN_DCMOTOR, 0]
     return bool(((time_constant > 0.0) & (time_constant < mujoco.mjMINVAL)).any())
 
 
 def slides_behind_balls(mj) -> bool:
-    """Whether a body has a slide behind a ball: MuJoCo's rate of such a Jacobian is another (docs/migration.md)."""
+    """Returns whether a body has a slide after a ball: MuJoCo's rate of such a Jacobian differs (docs/migration.md)."""
     balls, slides = (mj.jnt_type == int(kind) for kind in (mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_SLIDE))
     return bool((balls[:-1] & slides[1:] & (mj.jnt_bodyid[:-1] == mj.jnt_bodyid[1:])).any())
 
 
 def slips_along_a_line(mj, theirs) -> bool:
-    """Whether the friction of a cone acts along fewer directions than it has: MuJoCo's pass against slip leaves it."""
+    """Returns whether a cone's friction acts along fewer directions than its dimension: MuJoCo's noslip skips it."""
     if not mj.opt.noslip_iterations or mj.opt.cone != mujoco.mjtCone.mjCONE_ELLIPTIC or not theirs.nefc:
         return False
     J, M = np.reshape(theirs.efc_J, (-1, mj.nv))[: theirs.nefc], np.zeros((mj.nv, mj.nv))
@@ -191,7 +191,7 @@ def slips_along_a_line(mj, theirs) -> bool:
 
 
 def truth(mj, state):
-    """MuJoCo's forward pass, and its next state."""
+    """Returns MuJoCo's forward pass, and its next state."""
     enter("mujoco step")
     forward, after = mujoco.MjData(mj), mujoco.MjData(mj)
     for data in (forward, after):
@@ -202,7 +202,7 @@ def truth(mj, state):
 
 
 def moved(mj, state, rng):
-    """By how much MuJoCo's own results move when all that goes in is perturbed in its last digits."""
+    """Returns the change of MuJoCo's results when all inputs are perturbed in their last digits."""
     worst = dict.fromkeys((*RESULTS, "qpos", "qvel"), 0.0)
     forward, after = truth(mj, state)
     for _ in range(4):
@@ -228,7 +228,7 @@ def moved(mj, state, rng):
 
 
 def cost(mj, forward, qacc) -> float:
-    """What Newton minimises, by MuJoCo's rows, at an acceleration."""
+    """Returns the cost that Newton minimizes, by MuJoCo's rows, at an acceleration."""
     offset = qacc - forward.qacc_smooth
     product = np.zeros(mj.nv)
     mujoco.mj_mulM(mj, forward, product, offset)
@@ -241,7 +241,7 @@ def cost(mj, forward, qacc) -> float:
 
 
 def ours(model, state, contacts=None):
-    """Our forward pass, and the state after a step."""
+    """Returns our forward pass, and the state after a step."""
     enter("step")
     forward, after = (fl.Data(model, given_contacts=len(contacts["dist"]) if contacts else 0) for _ in range(2))
     for data in (forward, after):
@@ -254,7 +254,7 @@ def ours(model, state, contacts=None):
 
 
 def check_finite(data: fl.Data, mj_finite: bool, what: str) -> None:
-    """No number that is none without a status."""
+    """Asserts finite values, unless a status is set."""
     if data.status["bad_number"]:
         return
     for name in ("qpos", "qvel", "act", "qacc", "qfrc_constraint", "xpos", "solver_residual", "sensordata"):
@@ -269,7 +269,7 @@ def check_finite(data: fl.Data, mj_finite: bool, what: str) -> None:
 
 
 def same_contacts(mj, mine, theirs) -> bool:
-    """Whether contacts agree; where they do not, their depths have to."""
+    """Returns whether contacts agree; if not, their depths must."""
     a, b = touching(mine.contact), touching(theirs.contact)
     errors = [relative(a[name], b[name]) for name in ("geom", "dist", "pos", "frame")]
     grazing = any(
@@ -290,19 +290,19 @@ def same_contacts(mj, mine, theirs) -> bool:
 
 
 def without_heights(mj, contacts):
-    """Contacts but for those with height fields, whose cells MuJoCo looks at one by one (docs/accuracy.md)."""
+    """Returns contacts except those with height fields, whose cells MuJoCo tests one by one (docs/accuracy.md)."""
     keep = np.array([HFIELD not in mj.geom_type[pair] for pair in contacts["geom"]], bool)
     return {name: rows[keep] for name, rows in contacts.items()}
 
 
 def nearest_error(mine, theirs) -> float:
-    """By how much [m] the deepest contacts of pairs differ."""
+    """Returns the difference [m] of the deepest contacts of pairs."""
     a, b = _by_pair(mine), _by_pair(theirs)
     return max((abs(a.get(pair, (0.0,))[0] - b.get(pair, (0.0,))[0]) for pair in a.keys() | b.keys()), default=0.0)
 
 
 def rounding_of_factor(mj, theirs) -> float:
-    """By how much, relative to the largest, solutions with M differ that round otherwise: eps cond(M)."""
+    """Returns the relative difference of solutions with M due to rounding: eps cond(M)."""
     M = np.zeros((mj.nv, mj.nv))
     mujoco.mj_fullM(mj, theirs, M)
     values = np.linalg.eigvalsh(M)
@@ -310,21 +310,21 @@ def rounding_of_factor(mj, theirs) -> float:
 
 
 class Deeper(Finding):
-    """Contacts of another depth than MuJoCo's."""
+    """Raises for contacts of another depth than MuJoCo's."""
 
 
 def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
-    """One state: a verdict."""
+    """Compares one state; returns a verdict."""
     theirs, after = truth(mj, state)
     well = all(is_well(data) and is_good(data) for data in (theirs, after))
     sizes = [np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("qfrc_bias", "M", "crb", "efc_force")]
     largest = max(np.abs(getattr(theirs, name)).max(initial=0.0) for name in ("mocap_pos", "qacc", "efc_aref"))
     if max(sizes) > EXTREME or after.time > LATEST or largest >= ALMOST * mujoco.mjMAXVAL:
-        return "extreme", ""  # rounding of such numbers is more than all others, or decides whether they are bad
+        return "extreme", ""  # rounding of such values is above all others, or decides whether they are in range
     mine, next_ = ours(model, state)
     check_finite(mine, np.isfinite(theirs.sensordata).all(), f"{name}: forward")
     if not np.isfinite(next_.qpos).all() or not np.isfinite(next_.qvel).all():
-        fl.step(model, next_)  # what a step ends with is looked at when the next one begins
+        fl.step(model, next_)  # a step's result is checked at the start of the next one
     check_finite(next_, np.isfinite(theirs.sensordata).all(), f"{name}: step")
     if not well:
         return "unstable in MuJoCo", ""
@@ -355,7 +355,7 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
     if all(error <= allowed[field] for field, error in errors.items()):
         return f"tied, {kind}", note
     if theirs.nefc and theirs.efc_D.max() > UNMOVED:
-        return "a row that moves nothing", ""  # its force is a quotient of roundings, and pushes by rounding
+        return "a row that moves nothing", ""  # its force is a quotient of rounding errors
     if is_instant(mj):
         return "a current that follows at once", ""
     if slips_along_a_line(mj, theirs):
@@ -376,7 +376,7 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
 
 
 def other_ways(mj, text: str, rng) -> None:
-    """A few steps of the model as it is: of one world by the LCP, of worlds in float32: no crash, no silent NaN."""
+    """Takes a few steps of the model, one world by the LCP, worlds in float32: no crash, no unreported NaN."""
     enter("other ways")
     model = fl.load(mj)
     if rng.random() < 0.5:
@@ -402,7 +402,7 @@ def other_ways(mj, text: str, rng) -> None:
 
 # ---- a case ----------------------------------------------------------------------------------------------------------
 def check(seed: int, case: int, offline: bool = False) -> tuple[str, str]:
-    """What becomes of a case: a verdict and a text."""
+    """Runs a case; returns a verdict and a text."""
     warnings.simplefilter("ignore")
     source, text, done, rng = build(seed, case, offline)
     try:
@@ -433,7 +433,7 @@ def _checked(text: str, rng) -> tuple[str, str]:
 
 
 def run(limit: str, seed: int = 0, first: int = 0, offline: bool = False, count: int | None = None) -> Report:
-    """Cases until the budget is spent, in processes of their own."""
+    """Runs cases until the budget is spent, in separate processes."""
     report = Report(NAME, seed)
     pool(offline)
     warm()
@@ -448,7 +448,7 @@ def run(limit: str, seed: int = 0, first: int = 0, offline: bool = False, count:
 
 
 def warm() -> None:
-    """Load the kernels before processes are forked, so that each has them."""
+    """Loads the kernels before processes are forked, so that each has them."""
     for lcp in (False, True):
         model = fl.load("humanoid")
         if lcp:
@@ -462,7 +462,7 @@ def warm() -> None:
 
 
 def tell(report: Report) -> None:
-    """Every thousand cases, where it stands."""
+    """Prints progress every thousand cases."""
     total = sum(report.counts.values())
     if total % 1000 == 0:
         print(f"{NAME}: {total} cases, {len(report.findings)} findings", flush=True)

@@ -1,5 +1,5 @@
-"""Mutations of MJCF: elements dropped, doubled, moved and grafted, attributes dropped, renamed and exchanged, numbers
-that are extreme, zero, negative, NaN, infinite or of a wrong count.
+"""Mutations of MJCF: elements dropped, doubled, moved and grafted; attributes dropped, renamed and exchanged;
+numbers that are extreme, zero, negative, NaN, infinite or of a wrong count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 EXTREME = "0 -1 1 nan inf -inf 1e300 -1e300 1e30 1e10 -1e10 1e-10 1e-300 1e5 1e3 1000000 2147483648 -0 0.5 2 3".split()
-COUNTED = {  # counts that cost memory: kept small
+COUNTED = {  # counts that use memory: kept small
     "count", "nrow", "ncol", "nuser_body", "nkey", "nuserdata", "njmax", "nconmax", "memory", "nstack", "nsample",
     "iterations", "ls_iterations", "noslip_iterations", "ccd_iterations", "sdf_iterations", "resolution", "num", "user",
 }  # fmt: skip
@@ -84,7 +84,7 @@ BRANCHES = (
 
 
 class Pool:
-    """Values of attributes and elements that other models have, by tag."""
+    """Collects values of attributes and elements of other models, by tag."""
 
     def __init__(self, roots):
         self.values, self.elements, self.children = defaultdict(set), defaultdict(list), defaultdict(set)
@@ -105,14 +105,14 @@ class Pool:
 
 
 class Mutator:
-    """Mutations of one tree by one source of random numbers."""
+    """Applies mutations to one tree with one random generator."""
 
     def __init__(self, root: ET.Element, pool: Pool, rng: np.random.Generator):
         self.root, self.pool, self.rng = root, pool, rng
         self.done: list[str] = []
 
     def mutate(self, count: int) -> None:
-        """So many mutations, each of a kind that is possible here."""
+        """Applies so many mutations, each of a kind that is possible here."""
         kinds = [self.number] * 8 + [self.graft] * 4 + [self.branch] * 2 + [self.crossed] * 2 + [self.word]
         kinds += [self.drop, self.double, self.move, self.forget, self.rename, self.exchange, self.count, self.branch]
         while len(self.done) < count:
@@ -136,7 +136,7 @@ class Mutator:
         return self.among(found) if found else None
 
     def extreme(self, value: float) -> str:
-        """A number in place of another one."""
+        """Replaces a number by another one."""
         if self.rng.random() < 0.5:
             return self.among(EXTREME)
         with np.errstate(all="ignore"):
@@ -144,7 +144,7 @@ class Mutator:
         return f"{scaled:.6g}"
 
     def filled(self, text: str) -> str:
-        """A snippet with numbers, mostly usual ones."""
+        """Returns a snippet with numbers, mostly usual ones."""
         while "{}" in text:
             usual = f"{self.rng.uniform(0, 1):.3g}"
             text = text.replace("{}", usual if self.rng.random() < 0.7 else self.among(EXTREME), 1)
@@ -163,7 +163,7 @@ class Mutator:
         if element is None:
             return ""
         twin = copy.deepcopy(element)
-        if self.rng.random() < 0.7:  # of its own name, else a clash
+        if self.rng.random() < 0.7:  # with a unique name, to avoid a clash
             for each in twin.iter():
                 if "name" in each.attrib:
                     each.attrib["name"] += "'"
@@ -188,7 +188,7 @@ class Mutator:
         return element.tag
 
     def crossed(self) -> str:
-        """An element that another model has at such a place."""
+        """Inserts an element that another model has at such a place."""
         parent = self.among(list(self.root.iter()))
         tags = self.pool.children.get(parent.tag)
         if not tags:
@@ -202,7 +202,7 @@ class Mutator:
         return f"{parent.tag}/{ET.tostring(other, encoding='unicode')}"
 
     def _rewire(self, other: ET.Element) -> None:
-        """Let what an element refers to be something of this model."""
+        """Changes references of an element to names of this model."""
         names = defaultdict(list)
         for element in self.root.iter():
             if element.get("name"):
@@ -221,13 +221,13 @@ class Mutator:
                     element.attrib[name] = self.among(names[kind])
 
     def graft(self) -> str:
-        """An option, a default or a compiler's setting."""
+        """Adds an option, a default or a compiler setting."""
         text = self.filled(self.among(GRAFTS))
         self.root.insert(int(self.rng.integers(2)) * len(self.root), ET.fromstring(text))
         return text
 
     def branch(self) -> str:
-        """A body or what it holds."""
+        """Adds a body or an element of a body."""
         bodies = [e for e in self.root.iter() if e.tag in ("body", "worldbody", "frame")]
         if not bodies:
             return ""
@@ -244,7 +244,7 @@ class Mutator:
         return f"{element.tag} {name}={element.attrib.pop(name)}"
 
     def rename(self) -> str:
-        """The name of an attribute, or a name itself."""
+        """Changes the name of an attribute, or a name itself."""
         found = self.attribute()
         if not found:
             return ""
@@ -255,7 +255,7 @@ class Mutator:
         return f"{element.tag} {name} -> {new}"
 
     def exchange(self) -> str:
-        """Values of two attributes of an element."""
+        """Exchanges values of two attributes of an element."""
         found = self.attribute()
         if not found or len(found[0].attrib) < 2:
             return ""
@@ -265,7 +265,7 @@ class Mutator:
         return f"{element.tag} {name} {other}"
 
     def word(self) -> str:
-        """A value that this attribute has elsewhere, or a word."""
+        """Sets a value that this attribute has elsewhere, or a word."""
         element = self.element()
         names = self.pool.names.get(element.tag) if element is not None else None
         if not names:
@@ -279,7 +279,7 @@ class Mutator:
         return f"{element.tag} {name}={value}"
 
     def number(self) -> str:
-        """One number of an attribute, or all of them."""
+        """Changes one number of an attribute, or all of them."""
         found = self.attribute(lambda name, value: bool(NUMBER.search(value)) and name not in ("name", "file", "rgba"))
         if not found:
             return ""
@@ -293,7 +293,7 @@ class Mutator:
         return f"{element.tag} {name}={element.attrib[name]}"
 
     def count(self) -> str:
-        """A number more or less."""
+        """Adds or removes a number."""
         found = self.attribute(lambda name, value: bool(NUMBER.search(value)) and name not in ("name", "file"))
         if not found:
             return ""
@@ -307,14 +307,14 @@ class Mutator:
         return f"{element.tag} {name}={element.attrib[name]}"
 
     def bounded(self, name: str, value: str) -> str:
-        """Counts that the memory of the machine holds."""
+        """Limits counts to the memory of the machine."""
         if name not in COUNTED:
             return value
         return " ".join(str(MOST) if NUMBER.fullmatch(n) and float(n) > MOST else n for n in value.split())
 
 
 def mutant(text: str, pool: Pool, rng: np.random.Generator) -> tuple[str, list[str]]:
-    """A model's text after one to four mutations, and what they were."""
+    """Returns a model's text after one to four mutations, and their names."""
     mutator = Mutator(ET.fromstring(text), pool, rng)
     mutator.mutate(int(rng.choice((1, 2, 3, 4), p=(0.5, 0.25, 0.15, 0.1))))
     for element in mutator.root.iter():

@@ -1,7 +1,7 @@
-"""What a run of a fuzzer met: counts, findings with the command that repeats each, time; and how long it may run.
+"""Reports a fuzzer's run: counts, findings with the command that repeats each, time; and sets its budget.
 
-The slow tests take their budget from `FEATHERLANE_FUZZ`: a number of cases (`100000`) or seconds (`600s`); without it
-each has its own.  The seed is `FEATHERLANE_FUZZ_SEED`, 0 without it.
+The slow tests take their budget from `FEATHERLANE_FUZZ`: a number of cases (`100000`) or seconds (`600s`); the default
+is per test.  The seed is `FEATHERLANE_FUZZ_SEED`, by default 0.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-SHOWN = 20  # findings of a kind that are printed
+SHOWN = 20  # printed findings per kind
 
 
 def seed() -> int:
-    """The seed of this run."""
+    """Returns the seed of this run."""
     return int(os.environ.get("FEATHERLANE_FUZZ_SEED", "0"))
 
 
 def budget(cases: int) -> str:
-    """How long a slow test runs: what the environment says, or so many cases."""
+    """Returns the budget of a slow test: the environment's, or so many cases."""
     return os.environ.get("FEATHERLANE_FUZZ") or str(cases)
 
 
 def numbered(limit: str, first: int = 0) -> Iterator[int]:
-    """Numbers of cases, until the budget is spent.
+    """Yields numbers of cases, until the budget is spent.
 
     Args:
         limit: so many (`1000`), or for so many seconds (`60s`).
@@ -42,15 +42,15 @@ def numbered(limit: str, first: int = 0) -> Iterator[int]:
 
 @dataclass
 class Report:
-    """Counts and findings of a run.
+    """Holds counts and findings of a run.
 
     Attributes:
-        name: of the fuzzer, as `python tests/fuzz` takes it.
-        seed: of the run.
-        counts: cases by what became of them.
-        notes: how often something was met that is no finding, by its text.
+        name: name of the fuzzer, as an argument of `python tests/fuzz`.
+        seed: seed of the run.
+        counts: number of cases by outcome.
+        notes: number of remarkable events that are not findings, by text.
         firsts: the first case of each of these.
-        findings: case -> what is wrong.
+        findings: case -> violation.
         started: [s] of the monotonic clock.
     """
 
@@ -63,7 +63,7 @@ class Report:
     started: float = field(default_factory=time.monotonic)
 
     def meet(self, case: int, verdict: str, text: str = "") -> None:
-        """Count a case; `finding` is the verdict of what is wrong, which is told at once."""
+        """Counts a case; `finding` is a verdict with a violation, which is printed immediately."""
         self.counts[verdict] += 1
         if verdict == "finding":
             self.findings[case] = text
@@ -73,11 +73,11 @@ class Report:
             self.firsts.setdefault(text, case)
 
     def equal(self) -> int:
-        """Cases whose verdict says equal."""
+        """Returns the number of cases whose verdict is equal."""
         return sum(number for verdict, number in self.counts.items() if verdict.startswith("equal"))
 
     def command(self, case: int) -> str:
-        """What repeats a case."""
+        """Returns the command that repeats a case."""
         return f"python tests/fuzz {self.name} --seed {self.seed} --case {case}"
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Every public function, method and setter with valid arguments, found by looking: the unknown is an error."""
+"""Finds every public function, method and setter, with valid arguments: an unknown one is an error."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SCENE = """
 
 
 class World:
-    """A model, a world and a batch of it, with all that was computed from them."""
+    """Holds a model, a world and a batch of it, with all results computed from them."""
 
     def __init__(self):
         self.m = fl.load(SCENE)
@@ -55,7 +55,7 @@ class World:
         self.d, self.b = fl.Data(self.m, given_contacts=2), fl.Batch(self.m, 3, nthread=1, given_contacts=2)
         fl.step(self.m, self.d, 2)
         self.x = fl.MixedBatch([(self.m, 2), (fl.load("pendulum"), 1)], nthread=1)
-        self.s = fl.distributed.Batch(self.m, 3, nthread=1, given_contacts=2)  # spread over no more than this process
+        self.s = fl.distributed.Batch(self.m, 3, nthread=1, given_contacts=2)  # distributed over this process only
         for batch in (self.b, self.x, self.s):
             batch.bind("xpos")
             batch.expand("body_mass")
@@ -65,7 +65,7 @@ class World:
         self.settings, self.kept = self._settings(), {name: array.copy() for name, array in self.arrays().items()}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All memory that a refused call must leave as it is."""
+        """Returns all memory that a call with an error must leave unchanged."""
         m, d, b = self.m, self.d, self.b
         found = {f"model.{kind}": getattr(m, f"{kind}_buffer") for kind in ("real", "int", "scalar")}
         found |= {name: getattr(m, name) for name in ("key_qpos", "key_qvel", "key_act", "key_ctrl", "key_time")}
@@ -85,11 +85,11 @@ class World:
         return m.size_values() | {"functions": functions, "record": d.record_solver, "model of data": id(d.model)}
 
     def seen(self) -> dict[str, Any]:
-        """What a refused call must leave as it is, to be compared."""
+        """Returns a copy of all that a call with an error must leave unchanged, for comparison."""
         return self._settings() | {name: array.tobytes() for name, array in self.arrays().items()}
 
     def put_back(self) -> bool:
-        """Everything as it was at first; whether that could be done."""
+        """Restores the initial state; returns whether that was possible."""
         now = self.arrays()
         if now.keys() != self.kept.keys() or any(now[name].shape != a.shape for name, a in self.kept.items()):
             return False
@@ -112,13 +112,13 @@ class World:
 # ---- sites -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Site:
-    """A callable of the world, its valid arguments as functions of the world, and other words for these in errors."""
+    """Describes a callable of the world, its valid arguments as functions of the world, and their names in errors."""
 
     name: str
     call: Callable[..., Any]
     valid: dict[str, Callable[[World], Any]]
     words: tuple[str, ...] = ()
-    free: tuple[str, ...] = ()  # arguments that any object may be
+    free: tuple[str, ...] = ()  # arguments that accept any object
 
 
 UP, DOWN = (0.0, 0.0, 3.0), (0.0, 0.0, -1.0)
@@ -268,7 +268,7 @@ WORDS = {
     "qpos1": ("qpos",),
     "qpos2": ("qpos",),
 }
-# public, and no business of users' arguments: internal, or for MuJoCo's objects
+# public, but not for users' arguments: internal, or for MuJoCo's objects
 PASSED_OVER = {
     "load_failure",
     "read_constants",
@@ -292,7 +292,7 @@ PASSED_OVER = {
 
 
 def sites() -> dict[str, Site]:
-    """Every public callable and setter."""
+    """Returns every public callable and setter."""
     found = {}
     for name in (*fl.__all__, *fl.stages.__all__):
         item = getattr(fl if name in fl.__all__ else fl.stages, name)
@@ -306,7 +306,7 @@ def sites() -> dict[str, Site]:
 
 
 def _site(name: str, item, owner=None) -> Site:
-    """A site of a callable, whose arguments are known by their names."""
+    """Returns a site of a callable, whose arguments are known by their names."""
     names = [
         p.name
         for p in inspect.signature(item).parameters.values()
@@ -322,7 +322,7 @@ def _site(name: str, item, owner=None) -> Site:
         valid["key"] = ARGUMENTS[label]
     if "key" in valid and label in ("pair", "link", "keyframe"):
         valid["key"] = lambda w: 0
-    if "give_contacts" in name:  # either of the two
+    if "give_contacts" in name:  # one of the two
         valid.pop("geom"), valid.update(body=lambda w: [[0, 1]])
     if "out" in valid:
         valid |= {"record": lambda w: ("qpos",), "ids": lambda w: None}
@@ -353,7 +353,7 @@ def _site(name: str, item, owner=None) -> Site:
         if owner is None:
             return item(**arguments)
         if name == "spread.call" and arguments["function"] is object:
-            return None  # a callable whose own error it would be
+            return None  # the callable's own error
         return getattr(owner(_), label)(**arguments)
 
     return Site(name, call, valid, (label,))
@@ -370,7 +370,7 @@ def _methods(kind: str, cls, owner) -> dict[str, Site]:
 
 
 def _setters() -> dict[str, Site]:
-    """Assignments: options, fields of models, data and batches, attributes of named objects."""
+    """Returns assignments: options, fields of models, data and batches, attributes of named objects."""
     found = {}
 
     def add(kind, name, owner, attribute=None):
@@ -423,7 +423,7 @@ A, B = 3 * np.eye(3) + 0.5, np.array([1.0, -1.0, 2.0])
 
 
 def _rest() -> dict[str, Site]:
-    """LCPs, trees, links, environments."""
+    """Returns sites of LCPs, trees, links, environments."""
     lcp = {
         "A": lambda w: A,
         "b": lambda w: B,

@@ -1,8 +1,8 @@
-"""Soak: batches, rollouts, environments and single worlds, on and on: constant memory, no thread or file left behind.
+"""Soak: batches, rollouts, environments and single worlds for a long time: constant memory, no leaked threads or files.
 
-A round runs every program for some steps.  After the warm-up the process's memory, Python's blocks, its threads, open
-files and maps of memory are noted, and again at the end.  What grows with the rounds is a finding; what Python and
-NumPy keep for themselves is a constant, SLACK.
+A round runs every program for some steps.  Memory of the process, Python's blocks, threads, open files and memory
+maps are counted after the warm-up and again at the end.  Growth with the number of rounds is a finding; caches of
+Python and NumPy are a constant, SLACK.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from scenes import sleep
 
 NAME = "soak"
 CHUNK = 25  # steps of a program in a round
-WARM = 6  # rounds before the first look
+WARM = 6  # rounds before the first count
 NWORLD = 12
-# what may be there more at the end: bytes, blocks, and numbers (a pool starts a thread only when none of its is idle)
+# allowed growth: bytes, blocks, and counts (a pool starts a thread only if none of its threads is idle)
 SLACK = {"memory": 24 << 20, "blocks": 3000, "threads": 10, "files": 0, "maps": 40}
 USER = """
 <mujoco><worldbody><geom type="plane" size="5 5 1"/>
@@ -42,20 +42,20 @@ USER = """
 
 @fl.kernel
 def gain(m, d, i):
-    """A user's gain."""
+    """Returns a user's gain."""
     return 0.3 - d.qvel[0]
 
 
 @fl.kernel
 def control(m, d):
-    """A user's control."""
+    """Computes a user's control."""
     for i in range(m.nu):
         d.ctrl[i] = 0.1 - 0.5 * d.qpos[i]
 
 
-# ---- programs: each makes what it keeps, and gives a function that runs so many steps --------------------------------
+# ---- programs: each creates its objects, and returns a function that runs so many steps ------------------------------
 def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
-    """Random controls, resets of some worlds, now and then a bad number."""
+    """Steps with random controls, resets of some worlds, sometimes a non-finite value."""
     model, rng = fl.load(name), np.random.default_rng(0)
     model.opt.contact_model = contact_model
     batch = fl.Batch(model, NWORLD, nthread=2, dtype=dtype)
@@ -71,7 +71,7 @@ def driven(name: str, contact_model: str, dtype: str) -> Callable[[int], None]:
 
 
 def sleeping() -> Callable[[int], None]:
-    """A stack that falls asleep and is woken."""
+    """Steps a stack that falls asleep and is woken."""
     batch = fl.Batch(fl.load(sleep.SCENES["stack"][0]), NWORLD, nthread=2)
 
     def run(nstep):
@@ -82,7 +82,7 @@ def sleeping() -> Callable[[int], None]:
 
 
 def user_functions() -> Callable[[int], None]:
-    """Kernels and plain functions within steps, registered again and again."""
+    """Registers kernels and plain functions within steps, again and again."""
     model = fl.load(USER)
 
     def register():
@@ -102,7 +102,7 @@ def user_functions() -> Callable[[int], None]:
 
 
 def rollouts() -> Callable[[int], None]:
-    """Rollouts into new arrays and given ones, checkpoints, expanded fields, queries."""
+    """Runs rollouts into new arrays and given ones, checkpoints, expanded fields, queries."""
     model, rng = fl.load("quadruped"), np.random.default_rng(0)
     batch, out = fl.Batch(model, NWORLD, nthread=2), {"qpos": np.zeros((NWORLD, CHUNK, model.nq))}
 
@@ -123,7 +123,7 @@ def rollouts() -> Callable[[int], None]:
 
 
 def environments() -> Callable[[int], None]:
-    """A vector environment whose worlds end and start again."""
+    """Steps a vector environment whose worlds terminate and reset."""
     from featherlane.environments import BatchEnv
 
     environment = BatchEnv("cartpole", NWORLD, lambda b: b.qpos, lambda b, before: b.qpos[:, 0], max_episode_steps=7)
@@ -137,7 +137,7 @@ def environments() -> Callable[[int], None]:
 
 
 def one_world() -> Callable[[int], None]:
-    """A data, its copies, its derivatives."""
+    """Steps one `Data`, its copies, its derivatives."""
     model = fl.load("hand")
     data = fl.Data(model, given_contacts=2)
 
@@ -154,7 +154,7 @@ def one_world() -> Callable[[int], None]:
 
 
 def made_anew() -> Callable[[int], None]:
-    """Everything made, used and dropped."""
+    """Creates, uses and drops objects of all kinds."""
 
     def run(nstep):
         for contact_model in ("convex", "lcp"):
@@ -167,7 +167,7 @@ def made_anew() -> Callable[[int], None]:
 
 
 def refused() -> Callable[[int], None]:
-    """Errors, whose tracebacks hold frames."""
+    """Raises errors, whose tracebacks hold frames."""
     model = fl.load("arm")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
 
@@ -200,7 +200,7 @@ PROGRAMS: dict[str, Callable[[], Callable[[int], None]]] = {
 
 
 def look() -> dict[str, int]:
-    """What the process holds."""
+    """Returns the resources that the process holds."""
     gc.collect()
     found = {"blocks": sys.getallocatedblocks(), "threads": len(sys._current_frames())}
     if sys.platform == "linux":
@@ -212,7 +212,7 @@ def look() -> dict[str, int]:
 
 
 def run(limit: str, names=tuple(PROGRAMS)) -> Report:
-    """Rounds until so many steps (`1000000`), or for so many seconds (`60s`).
+    """Runs rounds until so many steps (`1000000`), or for so many seconds (`60s`).
 
     Args:
         limit: the budget.

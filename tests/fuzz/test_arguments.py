@@ -1,4 +1,4 @@
-"""Wrong arguments end in a result or in one clear error: a sample of all public calls, and as many as one likes."""
+"""Wrong arguments give a result or one clear error: a sample of all public calls; the budget is adjustable."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_sample_of_wrong_arguments_ends_in_one_clear_error(found, kind, rng):
 def test_an_environment_of_another_model_takes_actions_of_its_own(found):
     pytest.importorskip("gymnasium")
     world = arguments.World()
-    for model in (fl.load("pendulum"), world.m.mj_model):  # that has an actuator whose function is missing
+    for model in (fl.load("pendulum"), world.m.mj_model):  # that has an actuator without its function
         arguments.attempt(world, found["BatchEnv"], {"model": model})
 
 

@@ -1,4 +1,4 @@
-"""Interrupts of calls: some of each kind, or as many as one likes."""
+"""Interrupts of calls: some of each kind; the budget is adjustable."""
 
 import sys
 
@@ -13,7 +13,7 @@ SAMPLE = 60
 @pytest.mark.skipif(sys.platform == "win32", reason="no timers there that send signals")
 @pytest.mark.parametrize("number", [SAMPLE, pytest.param(interrupts.NUMBER, marks=pytest.mark.slow)])
 def test_an_interrupt_at_any_time_leaves_a_call_done_or_not_begun(number):
-    names = [name for name in interrupts.PROGRAMS if name != "ray" or number != SAMPLE]  # a Ray takes 10 s to start
+    names = [name for name in interrupts.PROGRAMS if name != "ray" or number != SAMPLE]  # Ray takes 10 s to start
     report = interrupts.run(number if number == SAMPLE else int(budget(number)), names)
     print(report)
     assert not report.findings, str(report)

@@ -1,4 +1,4 @@
-"""Mutated models load or are refused by name, and step as in MuJoCo: a sample, and as many as one likes."""
+"""Mutated models load or raise an error by name, and step as in MuJoCo: a sample; the budget is adjustable."""
 
 import mujoco
 import numpy as np
@@ -20,7 +20,7 @@ MECHANISM = """
 
 
 def judged(place=0, margin=0, resistance=1, act=0.0) -> str:
-    """The verdict on the mechanism in one state."""
+    """Returns the verdict on the mechanism in one state."""
     mj = mujoco.MjModel.from_xml_string(MECHANISM.format(place, margin, resistance))
     models.exact(mj)
     data = mujoco.MjData(mj)

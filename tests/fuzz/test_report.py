@@ -1,4 +1,4 @@
-"""The fuzzers' own tools: a crash and a hang are findings, budgets end, what repeats a case is printed."""
+"""Tools of the fuzzers: a crash and a hang are findings, budgets end, and the repeating command is printed."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ SHORT = 2.0  # s
 
 
 def work(case: int) -> tuple[str, str]:
-    """Cases that end well, crash, hang and crash in MuJoCo."""
+    """Runs cases that pass, crash, hang and crash in MuJoCo."""
     enter("mujoco" if case == 3 else f"step {case}")
     if case in (1, 3):
         os.kill(os.getpid(), signal.SIGSEGV)

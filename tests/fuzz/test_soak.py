@@ -1,4 +1,4 @@
-"""Memory stays constant, whatever runs: a few thousand steps, or as many as one likes."""
+"""Memory stays constant for every program: a few thousand steps; the budget is adjustable."""
 
 import pytest
 

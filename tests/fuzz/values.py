@@ -1,4 +1,4 @@
-"""What hypothesis draws in place of valid arguments: other types, shapes, dtypes and numbers, or nearly right."""
+"""Values that hypothesis samples in place of valid arguments: other types, shapes, dtypes, values, or almost valid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHOLE = (0, 1, 2, -1, -2, 3, 7, 100, 10**6, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 
 
 
 class Odd:
-    """An object whose every conversion fails in a way of its own."""
+    """Raises a different error in each of its conversions."""
 
     TEXTS = ("no float", "no index", "no length")
 
@@ -39,7 +39,7 @@ SHAPES = ((), (0,), (1,), (3,), (4,), (7,), (1, 3), (3, 1), (2, 3), (0, 3), (3, 
 
 @st.composite
 def arrays(draw):
-    """Arrays of any dtype and shape, some read-only, strided, in Fortran's order or of the other byte order."""
+    """Returns arrays of any dtype and shape, some read-only, strided, in Fortran's order or of the other byte order."""
     dtype = draw(st.sampled_from("f8 f4 f2 i4 i8 u1 i1 u8 b c16 >f8 >i4 O U3 S2 M8[s] m8[s] V4".split()))
     shape = draw(
         st.sampled_from([(), (0,), (1,), (3,), (4,), (7,), (1, 3), (3, 1), (2, 3), (0, 3), (3, 3), (3, 14), (2, 2, 2)])
@@ -90,7 +90,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Other:
-    """What is made when it is given: another model, an iterator."""
+    """Returns values that are created per call: another model, an iterator."""
 
     name: str
 
@@ -103,7 +103,7 @@ SIMPLE = st.one_of(
 
 
 def wrong_value(draw, world: Any, valid: Any) -> Any:
-    """What to give in place of a valid argument: nearly the same, or anything."""
+    """Returns replacements of a valid argument: almost the same, or arbitrary."""
     try:
         array = np.asarray(valid)
     except ValueError:
@@ -118,7 +118,7 @@ def wrong_value(draw, world: Any, valid: Any) -> Any:
 
 
 def _nearly(draw, array: np.ndarray) -> Any:
-    """A valid array with one thing wrong."""
+    """Returns a valid array with one fault."""
     kind = draw(st.sampled_from(("number", "shape", "dtype", "memory", "whole")))
     if kind == "whole":
         return (

@@ -1,4 +1,4 @@
-"""Cases in forked processes: one that crashes or hangs is a result, and the next case runs in a fresh process."""
+"""Runs cases in forked processes: a crash or a hang is a result, and the next case runs in a fresh process."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from typing import NamedTuple
 
 from featherlane.lanes.cores import cores
 
-MEMORY = 6 << 30  # bytes that a process may take beside what it was forked with
-RENEWED = 500  # cases after which a process makes place for a new one
+MEMORY = 6 << 30  # bytes that a process may use in addition to those it was forked with
+RENEWED = 500  # cases after which a process is replaced
 PHASE_BYTES = 256
-PHASE = mp.get_context("fork").RawArray("c", PHASE_BYTES)  # of each worker, its own: made anew before it is forked
+PHASE = mp.get_context("fork").RawArray("c", PHASE_BYTES)  # separate for each worker: set before the fork
 
 
 def enter(phase: str) -> None:
-    """Say what this process is about to do, for the report of a crash or a hang."""
+    """Records the next action of this process, for the report of a crash or a hang."""
     PHASE.value = phase.encode()[: PHASE_BYTES - 1]
 
 
 class Outcome(NamedTuple):
-    """What became of a case: a verdict and a text, as the work gave them, or `finding` with how the process ended."""
+    """Holds the outcome of a case: a verdict and a text, as returned, or `finding` with the end of the process."""
 
     case: int
     verdict: str
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
 
 
 class _Worker:
-    """A process that works off cases one by one."""
+    """Runs cases one by one in a process."""
 
     def __init__(self, work: Callable[[int], tuple[str, str]], folder: str):
         global PHASE
@@ -55,7 +55,7 @@ class _Worker:
         self.pipe.send(case)
 
     def take(self) -> Outcome:
-        """The result that is there, or how the process ended."""
+        """Returns the available result, or how the process ended."""
         try:
             verdict, text = self.pipe.recv()
         except (EOFError, OSError):
@@ -65,7 +65,7 @@ class _Worker:
         return Outcome(self.case, verdict, text)
 
     def lost(self, how: str) -> Outcome:
-        """A case without a result; a crash of the oracle is not ours."""
+        """Returns the outcome of a case without a result; a crash of the oracle is not ours."""
         phase = self.phase.value.decode()
         stack = self.trace.read_text() if self.trace.exists() else ""
         lines = [line.strip() for line in stack.splitlines() if "featherlane" in line or "fuzz" in line][:3]
@@ -86,13 +86,13 @@ def _ending(code: int | None) -> str:
 
 
 def _address_space() -> int:
-    """Bytes of addresses that this process has, where Linux tells: after many tests they are more than memory."""
+    """Returns the size of this process's address space on Linux: after many tests it exceeds its memory."""
     file = Path("/proc/self/statm")
     return int(file.read_text().split()[0]) * resource.getpagesize() if file.exists() else 0
 
 
 def _serve(work, pipe, trace: str, folder: str) -> None:
-    """The loop of a worker, in a folder of its own, with bounded memory."""
+    """Runs the loop of a worker, in a separate folder, with bounded memory."""
     os.chdir(folder)
     limit = _address_space() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -111,12 +111,12 @@ def _serve(work, pipe, trace: str, folder: str) -> None:
 def outcomes(
     work: Callable[[int], tuple[str, str]], cases: Iterable[int], timeout: float, count: int = cores()
 ) -> Iterator[Outcome]:
-    """What becomes of each case, in the order in which they end.
+    """Yields the outcome of each case, as they finish.
 
     Args:
-        work: function of a case to a verdict and a text; runs in a forked process.
+        work: function from a case to a verdict and a text; runs in a forked process.
         cases: their numbers.
-        timeout: [s] after which a case is a hang.
+        timeout: [s] after which a case counts as a hang.
         count: processes.
     """
     cases, ended = iter(cases), False

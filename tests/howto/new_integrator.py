@@ -1,6 +1,6 @@
-"""An integrator that the engine does not have, added as CONTRIBUTING says: the midpoint rule, of two accelerations.
+"""Adds an integrator from outside the package, as CONTRIBUTING explains: the midpoint rule, of two accelerations.
 
-`test_howto.py` runs this file in a process of its own, where no stage is compiled yet.
+`test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 Source: Runge, Ueber die numerische Aufloesung von Differentialgleichungen, 1895.
 """
 
@@ -25,7 +25,7 @@ SECONDS = 0.256
 
 @stage
 def midpoint_move(m, d, k):
-    """Half a step, with the velocity and the acceleration at its start."""
+    """Moves half a step, with the velocity and the acceleration at its start."""
     half = 0.5 * m.opt_timestep[0]
     integrate_pos(m, d.qpos, d.rk.qvel, d.rk.qpos, half, FINITE)
     for i in range(m.nv):
@@ -35,7 +35,7 @@ def midpoint_move(m, d, k):
 
 @stage
 def midpoint_advance(m, d):
-    """The whole step, with the velocity and the acceleration of its middle."""
+    """Takes the whole step, with the velocity and the acceleration at its midpoint."""
     h = m.opt_timestep[0]
     integrate_pos(m, d.qpos, d.qvel, d.rk.qpos, h, FINITE)
     for i in range(m.nv):
@@ -45,7 +45,7 @@ def midpoint_advance(m, d):
 
 
 def end(h: float, integrator: str) -> np.ndarray:
-    """Positions after SECONDS in nine worlds, which agree bit for bit with one that is alone."""
+    """Returns positions after SECONDS in nine worlds, bitwise identical to a world simulated alone."""
     model = fl.load(XML.format(h=h))
     model.opt.integrator = integrator
     batch, data = fl.Batch(model, nworld=9), fl.Data(model)

@@ -1,7 +1,7 @@
-"""A pair of shapes that the engine does not have, added as CONTRIBUTING says: a sphere and a torus.
+"""Adds a pair of shapes from outside the package, as CONTRIBUTING explains: a sphere and a torus.
 
-MuJoCo has no torus: a geom is given another type once it is compiled.  `test_howto.py` runs this file in a process of
-its own, where no stage is compiled yet.
+MuJoCo has no torus: a geom's type is changed after compilation.  `test_howto.py` runs this file in a separate
+process, in which no stage is compiled yet.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOLERANCE = 1e-14  # m: rounding
 
 @fl.kernel
 def sphere_torus_points(m, d, g, h, near, limit):
-    """Up to one point: the sphere's centre, seen from the nearest point of the ring in the tube's middle."""
+    """Finds up to one point: from the sphere's centre and the nearest point of the tube's centre circle."""
     R, centre, ball = load9(d.geom_xmat, 9 * h), load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g)
     p = mat_t_mul_vec(R, sub3(ball, centre))
     s = m.geom_size[3 * h] / sqrt(p[0] * p[0] + p[1] * p[1])
@@ -37,14 +37,14 @@ def sphere_torus_points(m, d, g, h, near, limit):
 
 
 def loaded() -> fl.Model:
-    """The model, its first geom a torus."""
+    """Returns the model, its first geom a torus."""
     mj = mujoco.MjModel.from_xml_string(XML)
     mj.geom_type[0], mj.geom_size[0] = SDF, (RING, TUBE, 0.0)
     return fl.load(mj)
 
 
 def is_refused() -> bool:
-    """Is the pair an error with a name?"""
+    """Returns whether the pair raises an error that names it."""
     try:
         loaded()
     except fl.UnsupportedFeatureError as error:

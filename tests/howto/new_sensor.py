@@ -1,6 +1,6 @@
-"""A kind of sensor that the engine does not have, added as CONTRIBUTING says: how far a body has been lifted.
+"""Adds a kind of sensor from outside the package, as CONTRIBUTING explains: how far a body has been lifted.
 
-`test_howto.py` runs this file in a process of its own, where no stage is compiled yet.
+`test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import numpy as np
 import featherlane as fl
 from featherlane.model.sensor import POSITION, Sensor, register
 
-KIND = int(mujoco.mjtSensor.mjSENS_TACTILE)  # one of MuJoCo's that is not computed
+KIND = int(mujoco.mjtSensor.mjSENS_TACTILE)  # one of MuJoCo's that is not supported
 XML = """<mujoco><worldbody><body name="b" pos="0 0 1"><freejoint/><geom size=".1"/></body></worldbody>
   <sensor><clock/><user name="lift" dim="1" objtype="body" objname="b" cutoff="2"/></sensor></mujoco>"""
 
 
 @fl.kernel
 def lift(m, d, i):
-    """Sensor i: height of a body above where it is at rest."""
+    """Computes sensor i: height of a body above its rest position."""
     b = m.sensor_objid[i]
     d.sensor_now[m.sensor_adr[i]] = d.xpos[3 * b + 2] - m.body_pos[3 * b + 2]
 
 
 def loaded() -> fl.Model:
-    """The model, its second sensor of the new kind."""
+    """Returns the model, its second sensor of the new kind."""
     mj = mujoco.MjModel.from_xml_string(XML)
     mj.sensor_type[1] = KIND
     return fl.load(mj)
 
 
 def is_refused(model: fl.Model) -> bool:
-    """Is the new kind an error with a name?"""
+    """Returns whether the new kind raises an error that names it."""
     try:
         fl.Data(model).sensordata  # noqa: B018
     except fl.UnsupportedFeatureError as error:
@@ -52,4 +52,4 @@ if __name__ == "__main__":
     fl.forward(model, data)
     assert refused, "before it is registered, the sensor is an error"
     assert data.sensordata[1] == 0.5
-    np.testing.assert_array_equal(measured[:, 1], np.minimum(heights, 2.0))  # the cutoff is the engine's
+    np.testing.assert_array_equal(measured[:, 1], np.minimum(heights, 2.0))  # the engine applies the cutoff

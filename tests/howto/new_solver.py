@@ -1,6 +1,6 @@
-"""A solver that the engine does not have, added as CONTRIBUTING says: steepest descent in the metric of the inertia.
+"""Adds a solver from outside the package, as CONTRIBUTING explains: steepest descent in the metric of the inertia.
 
-`test_howto.py` runs this file in a process of its own, where no stage is compiled yet.
+`test_howto.py` runs this file in a separate process, in which no stage is compiled yet.
 Source: Cauchy, Methode generale pour la resolution des systemes d'equations simultanees, 1847.
 """
 
@@ -35,7 +35,7 @@ XML = """<mujoco><option tolerance="1e-10"/><worldbody><geom type="plane" size="
 
 @kernel
 def descend(m, d):
-    """p = -M^-1 g, and its rows."""
+    """Computes p = -M^-1 g, and its rows."""
     LD, inverse = metric_factor(m, d)
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
@@ -46,7 +46,7 @@ def descend(m, d):
 
 @stage
 def steepest(m, d):
-    """Steps down the gradient, each to the minimum along it."""
+    """Steps along the negative gradient, each time to the minimum on the line."""
     warm_start(m, d)
     scale, zero = 1.0 / fmax(trace_of_inertia(m, d), TINY), real(d, 0.0)
     cost, gradient = evaluate(m, d)
@@ -72,7 +72,7 @@ def steepest(m, d):
 
 
 def fall(solver: str) -> fl.Data:
-    """A body that lies on the floor, its arm at a limit, after one step; a batch agrees with it bit for bit."""
+    """Returns a body on the floor, its arm at a limit, after one step; a batch is bitwise identical."""
     model = fl.load(XML)
     model.opt.solver, model.opt.iterations = solver, 20000
     data, batch = fl.Data(model), fl.Batch(model, nworld=9)

@@ -1,6 +1,6 @@
-"""A task that the package does not have, added as CONTRIBUTING says: swing the bundled cart's pole up.
+"""Adds a task from outside the package, as CONTRIBUTING explains: swing the bundled cart's pole up.
 
-`test_howto.py` runs this file in a process of its own, where no task is registered yet.
+`test_howto.py` runs this file in a separate process, in which no task is registered yet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from featherlane.environments.registry import register
 
 @dataclass(kw_only=True)
 class SwingUp(Task):
-    """Swing a pole up, on a cart.
+    """Swings a pole up, on a cart.
 
     Attributes:
         frame_skip: time steps for each action.
@@ -27,7 +27,7 @@ class SwingUp(Task):
     frame_skip: int = 5
     speed: float = 0.01
 
-    model = "cartpole"  # what `fl.load` takes
+    model = "cartpole"  # an argument of `fl.load`
     max_episode_steps = limit = 200  # of a vector environment, and for `gymnasium.make`
 
     def observation(self, worlds):

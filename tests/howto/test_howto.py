@@ -1,4 +1,4 @@
-"""What CONTRIBUTING says of how to add something, done from outside: each in a process of its own, compiled anew."""
+"""CONTRIBUTING's guides to extensions, followed from outside: each in a separate process, without a kernel cache."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ TESTS = HERE.parent
 
 @pytest.mark.parametrize("added", every(2, sorted(path.stem for path in HERE.glob("new_*.py"))))
 def test_something_new_is_added_from_outside(added):
-    path = os.pathsep.join([*sys.path, str(TESTS)])  # with the oracle's MuJoCo, as it stands in this process
+    path = os.pathsep.join([*sys.path, str(TESTS)])  # with the oracle's MuJoCo, as in this process
     environment = os.environ | {"PYTHONPATH": path}
     run = subprocess.run([sys.executable, HERE / f"{added}.py"], env=environment, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -1,4 +1,4 @@
-"""One thread for PyTorch: its networks are small here, and waiting for each other costs more than they do."""
+"""Sets one thread for PyTorch: its networks are small here, and synchronization costs more than it saves."""
 
 try:
     import torch

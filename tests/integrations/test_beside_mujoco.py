@@ -1,7 +1,7 @@
-"""Environments in which people have a MuJoCo: installing Featherlane changes nothing of it, and works with it.
+"""Environments with an installed MuJoCo: installing Featherlane leaves it unchanged, and works with it.
 
-Each is a fresh virtual environment.  `FEATHERLANE_WHEEL` names the wheel that is installed; without it one without
-kernels is built, and they come from `FEATHERLANE_CACHE` or the compiler.  `pytest -m slow -s` shows what was printed.
+Each is a fresh virtual environment.  `FEATHERLANE_WHEEL` names the wheel to install; by default one without
+kernels is built, which come from `FEATHERLANE_CACHE` or the compiler.  `pytest -m slow -s` shows the output.
 """
 
 import base64
@@ -37,9 +37,9 @@ environment = gymnasium.make("Ant-v5")
 environment.reset(seed=0)
 print(environment.step(environment.action_space.sample())[1])
 """
-SHOWN = 16  # lines of what a command prints
+SHOWN = 16  # lines of a command's output
 EXTRAS = "view,gym"
-# what is installed first, the robots that then run, and code of the user's that has to run as before
+# packages installed first, the robots that then run, and user code that must still run
 CASES = {
     "nothing": ([], "gymnasium/ant", ""),
     "mujoco 3.17": (["mujoco==3.17.*"], "gymnasium/ant", ""),
@@ -49,7 +49,7 @@ CASES = {
 
 
 def told(*command, **environment) -> str:
-    """What a command prints that must succeed, without the oracle on its path."""
+    """Returns the output of a command that must succeed, without the oracle on its path."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONWARNINGS": "ignore", **environment}
     environment.pop("PYTHONPATH", None)
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, env=environment)
@@ -60,7 +60,7 @@ def told(*command, **environment) -> str:
 
 
 def installed(*command) -> None:
-    """pip; a skip where the index is out of reach, in CI a failure."""
+    """Runs pip; skips if the index is unreachable, fails in CI."""
     try:
         told(*command)
     except AssertionError as error:
@@ -70,7 +70,7 @@ def installed(*command) -> None:
 
 
 def changed_files(site: Path, distributions: dict[str, str]) -> list[str]:
-    """Files of distributions that are not what their records say."""
+    """Returns files of distributions that differ from their records."""
     wrong = []
     for name, version in distributions.items():
         record = site / f"{name.replace('-', '_')}-{version}.dist-info" / "RECORD"
@@ -85,7 +85,7 @@ def changed_files(site: Path, distributions: dict[str, str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """What `pip install` is given."""
+    """Returns the arguments of `pip install`."""
     given = os.environ.get("FEATHERLANE_WHEEL")
     if given:
         return f"{given}[{EXTRAS}]"
@@ -122,7 +122,7 @@ def test_a_mujoco_that_is_there_stays_and_is_used(name, wheel, real_model, tmp_p
 
 @pytest.mark.slow
 def test_the_oracle_over_a_mujoco_3_is_told_with_the_repair(tmp_path):
-    """What people have who installed `mujoco-core` into an environment with MuJoCo 3."""
+    """The result of installing `mujoco-core` into an environment with MuJoCo 3."""
     for home in (oracle.unpacked("mujoco", "3.17.0"), oracle.folder()):
         shutil.copytree(home, tmp_path, dirs_exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}

@@ -1,4 +1,4 @@
-"""What doors have in common: which environments they take, and what they say where a library is missing."""
+"""Common properties of adapters: the environments they accept, and their errors if a library is missing."""
 
 from __future__ import annotations
 

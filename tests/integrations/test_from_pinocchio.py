@@ -1,4 +1,4 @@
-"""What docs/migration-pinocchio.md says: its names exist, and where Pinocchio is installed its numbers are ours."""
+"""docs/migration-pinocchio.md: its names exist, and Pinocchio's results equal ours if it is installed."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ import featherlane as fl
 from pages import blocks
 
 PAGE = Path(__file__).parents[2] / "docs" / "migration-pinocchio.md"
-ROUNDING = 1e-12  # of numbers of the order of ten
+ROUNDING = 1e-12  # of values of the order of ten
 ROBOT = """
 <mujoco>
   <worldbody>
@@ -42,13 +42,13 @@ def pin():
 
 @pytest.fixture
 def page(tmp_path):
-    """What the page's blocks define."""
+    """Returns the names that the page's blocks define."""
     return blocks.run(PAGE.read_text(), tmp_path)[0]
 
 
 @pytest.fixture
 def state():
-    """A robot in a random state: model, data, and an acceleration."""
+    """Returns a robot in a random state: model, data, and an acceleration."""
     model, random = fl.load(ROBOT), np.random.default_rng(1)
     data = fl.Data(model)
     data.qpos = fl.integrate_pos(model, model.qpos0, random.standard_normal(model.nv), 1.0)
@@ -62,14 +62,14 @@ def close(ours, theirs):
 
 
 def test_the_page_turns_states_as_it_says(page, state):
-    """The velocity of a point of the trunk, in its own axes, by both conventions; and what is left as it was."""
+    """The velocity of a point of the trunk, in its frame, by both conventions; and the fields left unchanged."""
     model, data, qacc = state
     q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
     R = data.body("trunk").xmat.reshape(3, 3)
     close(v[:3], R.T @ data.qvel[:3])
     close(q[[6, 3, 4, 5]], data.qpos[3:7])
     close(T @ data.qvel, v)
-    h = 1e-7  # a is the rate of v in axes that turn
+    h = 1e-7  # a is the rate of v in rotating axes
     later = fl.integrate_pos(model, data.qpos, data.qvel, h)
     _, after, _, _ = page["to_pinocchio"](model, later, data.qvel + h * qacc, qacc)
     assert np.allclose((after - v) / h, a, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Rollouts in JAX: its own checker of gradients, both contact models, both precisions; jit, vmap; what is refused."""
+"""Rollouts in JAX: JAX's gradient checker, both contact models, both precisions; jit, vmap; errors."""
 
 import gc
 
@@ -34,7 +34,7 @@ def arrays(batch, nstep, rng):
 
 @pytest.fixture(params=["convex", "lcp"])
 def world(request):
-    """Two worlds that touch the ground, their arguments for a rollout."""
+    """Returns two worlds that touch the ground, and their arguments for a rollout."""
     model, rng = sliding(request.param), np.random.default_rng(SEED)
     batch = started(model, rng, 2)
     given, out = arrays(batch, 4, rng), fl.Batch(model, 2, nthread=1)
@@ -45,7 +45,7 @@ def world(request):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_check_grads_of_a_rollout_with_contact(world, compiled):
-    """Quaternions that are no unit ones stand for their direction."""
+    """Unnormalized quaternions are treated as their direction."""
     _, batch, (qpos, qvel, act, control) = world
     rollout = fj.Dynamics(batch).rollout
     given = qpos.at[:, 3:7].multiply(1.7), qvel, act, control
@@ -85,7 +85,7 @@ def test_a_rollout_is_that_of_the_batch(world):
 @pytest.mark.ci
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_float32_arrays_have_gradients_in_float32(dtype):
-    """Of worlds in either precision."""
+    """Covers worlds in either precision."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 2, dtype)
     wide = [a.astype(jnp.float64) for a in arrays(batch, 4, rng)]
@@ -103,7 +103,7 @@ def test_float32_arrays_have_gradients_in_float32(dtype):
 
 @pytest.mark.ci
 def test_vmap_and_scan_go_through_steps():
-    """A member of a vmap is what it is alone, gradients included; a scan of steps is a rollout but for warm starts."""
+    """A vmap member equals its separate result, gradients too; a scan of steps is a rollout without warm starts."""
     model, rng = carts()[0], np.random.default_rng(0)
     worlds = fj.Dynamics(fl.Batch(model, 2, nthread=1))
     qpos, control = jnp.array(rng.uniform(size=(3, 2, 2))), jnp.array(rng.uniform(-1, 1, (3, 2, 5, 2)))
@@ -133,7 +133,7 @@ def test_vmap_and_scan_go_through_steps():
 
 # ---- without Python --------------------------------------------------------------------------------------------------
 def test_a_compiled_rollout_has_no_callback(world):
-    """What XLA compiles calls the engine itself; with fields of the model it comes back to Python."""
+    """XLA-compiled code calls the engine directly; with model fields it calls back to Python."""
     model, batch, given = world
     worlds = fj.Dynamics(batch)
     text = jax.jit(worlds.rollout).lower(*given).as_text()
@@ -145,7 +145,7 @@ def test_a_compiled_rollout_has_no_callback(world):
 @pytest.mark.parametrize("of_worlds", ["float64", "float32"])
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
 def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, monkeypatch):
-    """Whatever has to be converted; as does one under 32-bit JAX, and one beside another."""
+    """Covers every input that is converted; also one under 32-bit JAX, next to another one."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11, of_worlds)
     worlds = fj.Dynamics(batch)
@@ -163,7 +163,7 @@ def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, m
 
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
 def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
-    """Where formulas serve all steps the way back is compiled, too; else, and for other models, Python takes it."""
+    """If formulas serve all steps the backward pass is compiled, too; else, and for other models, Python runs it."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11)
     assert batch.ncon.any()
@@ -227,7 +227,7 @@ def test_worlds_that_step_by_plain_python_go_through_it():
 
 @pytest.mark.ci
 def test_a_program_that_outlives_its_worlds_says_so():
-    """Its table is gone, and so is the memory behind."""
+    """Its table and its memory are freed."""
     worlds = fj.Dynamics(fl.Batch(carts()[0], 1, nthread=1))
     given = jnp.zeros((1, 2)), jnp.zeros((1, 2)), None, jnp.ones((1, 2, 2))
     program = jax.jit(worlds.rollout).lower(*given).compile()
@@ -239,7 +239,7 @@ def test_a_program_that_outlives_its_worlds_says_so():
         jax.block_until_ready(program(*given))
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 def test_second_and_forward_derivatives_are_refused():
     model = carts()[0]
     worlds, zeros = fj.Dynamics(fl.Batch(model, 1)), jnp.zeros((1, 2))
@@ -274,7 +274,7 @@ ZEROS = np.zeros((1, 2))
 )
 @pytest.mark.parametrize("compiled", [False, True])
 def test_what_does_not_fit_is_named(change, message, compiled):
-    """While a program is traced, too."""
+    """The error is also raised while a program is traced."""
     given = {"qpos": ZEROS, "qvel": ZEROS, "act": None, "ctrl": ZEROS} | change
     step = fj.Dynamics(fl.Batch(carts()[0], 1)).step
     if compiled:

@@ -1,4 +1,4 @@
-"""The examples of docs/training.md#adapters-for-learning-libraries run as they stand there."""
+"""The examples of docs/training.md#adapters-for-learning-libraries run as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`featherlane.integrations.mujoco_rollout` against `mujoco.rollout`: MuJoCo's own tests, and cases that these lack."""
+"""`featherlane.integrations.mujoco_rollout` against `mujoco.rollout`: MuJoCo's tests, and cases that they lack."""
 
 import importlib.util
 import re
@@ -32,7 +32,7 @@ TWO_LINKS = """<mujoco>
 
 
 def states(model, n, rng):
-    """Random states (n, nstate) near the default."""
+    """Returns random states (n, nstate) near the default."""
     data, out = mujoco.MjData(model), np.zeros((n, mujoco.mj_stateSize(model, FULL)))
     for row in out:
         mujoco.mj_resetData(model, data)
@@ -42,7 +42,7 @@ def states(model, n, rng):
 
 
 def both(model, data, *arguments, **how):
-    """Results of MuJoCo and of Featherlane."""
+    """Returns results of MuJoCo and of Featherlane."""
     return theirs.rollout(model, data, *arguments, **how), ours.rollout(model, data, *arguments, **how)
 
 

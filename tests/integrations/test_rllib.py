@@ -1,4 +1,4 @@
-"""The door to RLlib, with the library itself, in this process and in runners of its own."""
+"""The adapter to RLlib, with the library itself, in this process and in separate runners."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import featherlane as fl
 from featherlane.environments import TaskEnv
 from scenes.counting import Count
 
-pytest.importorskip("ray.rllib", exc_type=ImportError)  # Ray may be there without it
+pytest.importorskip("ray.rllib", exc_type=ImportError)  # Ray may be installed without it
 pytest.importorskip("torch")
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
@@ -60,8 +60,8 @@ def test_settings_that_do_not_suit_are_refused(settings, told):
 
 @pytest.fixture(scope="module")
 def cluster():
-    path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners find the tasks of the tests by it
-    ray.shutdown()  # a runner by itself joins what cluster it finds
+    path = {"env_vars": {"PYTHONPATH": os.pathsep.join(sys.path)}}  # runners import the tasks of the tests through it
+    ray.shutdown()  # a separate runner joins any cluster that it finds
     quiet = {"include_dashboard": False, "configure_logging": False, "log_to_driver": False}
     ray.init("local", num_cpus=2, **quiet, runtime_env=path)
     yield
@@ -69,7 +69,7 @@ def cluster():
 
 
 def test_a_runner_cuts_episodes_where_they_end():
-    """Each as long as its world's, the last observation in it, and no step between an end and the next start."""
+    """Each has its world's length, the last observation, and no step between an end and the next reset."""
     door.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
     runner = SingleAgentEnvRunner(config=config("count"))
     episodes = runner.sample(num_timesteps=40, random_actions=True)

@@ -1,4 +1,4 @@
-"""The door to rsl_rl, with the library itself."""
+"""The adapter to rsl_rl, with the library itself."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def settings(steps, rate=0.01):
 
 
 def pay(env, policy, steps=16):
-    """Mean reward of a policy without noise."""
+    """Returns the mean reward of a policy without noise."""
     with torch.inference_mode():
         return float(np.mean([env.step(policy(env.get_observations()))[1].mean() for _ in range(steps)]))
 

@@ -1,4 +1,4 @@
-"""The door to skrl, with the library itself."""
+"""The adapter to skrl, with the library itself."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
 
 
 class Net(Model):
-    """A small network."""
+    """Defines a small network."""
 
     def __init__(self, env, outputs):
         Model.__init__(self, observation_space=env.observation_space, action_space=env.action_space, device=env.device)
@@ -106,7 +106,7 @@ class Value(DeterministicMixin, Net):
 
 
 def learn(env, steps, rollouts=16, rate=0.01):
-    """PPO's policy, before and after."""
+    """Returns PPO's policy, before and after."""
     models = {"policy": Policy(env), "value": Value(env)}
     memory = RandomMemory(memory_size=rollouts, num_envs=env.num_envs, device=env.device)
     cfg = PPO_CFG(rollouts=rollouts, learning_epochs=4, mini_batches=4, learning_rate=rate, discount_factor=0.9)
@@ -126,7 +126,7 @@ def learn(env, steps, rollouts=16, rate=0.01):
 
 
 def pay(env, policy, steps=16):
-    """Mean reward of a policy without noise."""
+    """Returns the mean reward of a policy without noise."""
     seen, _ = env.reset()
     paid = []
     for _ in range(steps):
@@ -144,7 +144,7 @@ def test_it_learns():
 
 @pytest.mark.slow
 def test_a_pole_learns_to_stand():
-    """InvertedPendulum-v5 pays 1 for each step: what grows is how long it stands."""
+    """InvertedPendulum-v5 rewards each step with 1: the reward grows with the time that it stands."""
     set_seed(0)
     env = door.make("InvertedPendulum-v5", 64)
     learn(env, 64 * 40, 64, 3e-3)

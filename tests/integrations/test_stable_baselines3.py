@@ -1,4 +1,4 @@
-"""The door to Stable-Baselines3, with the library itself."""
+"""The adapter to Stable-Baselines3, with the library itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def count(ends=(2, 3, 3), **settings):
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "InvertedPendulum-v5"])
 def test_steps_are_those_of_the_librarys_own_vector(name):
-    """Of single worlds, to the bit, infos with last observations and ends by the clock included."""
+    """Results equal single worlds to the bit, including infos with last observations and truncations."""
     env = door.make(name, N, max_episode_steps=LIMIT, info=True, nthread=1)
     theirs = DummyVecEnv([lambda: gym.make(f"featherlane/{name}", max_episode_steps=LIMIT)] * N)
     assert isinstance(env, VecEnv) and env.num_envs == theirs.num_envs
@@ -131,7 +131,7 @@ def test_the_librarys_wrappers_go_around_it():
 @pytest.mark.parametrize("copy", [True, False])
 @pytest.mark.parametrize("algorithm", ["PPO", pytest.param("SAC", marks=pytest.mark.slow)])
 def test_it_learns(algorithm, copy):
-    """To push: the action is the pay; what is bought by chance is nothing, what can be had is 4 x 8."""
+    """The reward of a push is the action: random actions average 0, the maximum is 4 x 8."""
     env = VecMonitor(door.make(Count(), 16, max_episode_steps=8, copy=copy, nthread=1))
     settings = {"n_steps": 16, "batch_size": 64, "learning_rate": 0.01} if algorithm == "PPO" else {
         "learning_starts": 64, "learning_rate": 0.01, "gradient_steps": 2

@@ -1,4 +1,4 @@
-"""Tensors on the memory of the observations."""
+"""Tensors that share the memory of the observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rollouts in PyTorch: its own checker of gradients, both contact models, both precisions; what is refused."""
+"""Rollouts in PyTorch: PyTorch's gradient checker, both contact models, both precisions; errors."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def tensors(model, batch, nstep, rng):
 
 @pytest.fixture(params=["convex", "lcp"])
 def world(request):
-    """Two worlds that touch the ground, their arguments for a rollout."""
+    """Returns two worlds that touch the ground, and their arguments for a rollout."""
     model, rng = sliding(request.param), np.random.default_rng(SEED)
     batch = started(model, rng, 2)
     given, out = tensors(model, batch, 4, rng), fl.Batch(model, 2, nthread=1)
@@ -37,7 +37,7 @@ def test_gradcheck_of_a_step_with_contact(world):
 
 
 def test_gradcheck_of_a_rollout_with_contact(world):
-    """Quaternions that are no unit ones stand for their direction."""
+    """Unnormalized quaternions are treated as their direction."""
     _, batch, (qpos, qvel, act, control) = world
     qpos[:, 3:7] *= 1.7
     given = [t.requires_grad_() for t in (qpos, qvel, act, control)]
@@ -66,19 +66,19 @@ def test_a_rollout_is_that_of_the_batch(world):
     out.restore(batch.checkpoint())
     recorded = out.rollout(4, given[3].numpy(), ("qpos", "qvel", "act"))
     worlds = ft.Dynamics(batch)
-    for _ in range(2):  # a call changes nothing for the next one
+    for _ in range(2):  # a call does not affect the next one
         for found, expected in zip(worlds.rollout(*given), recorded.values(), strict=True):
             assert found.numpy().tobytes() == expected.tobytes()
     first = worlds.step(*given[:3], given[3][:, 0])
     assert first[0].numpy().tobytes() == recorded["qpos"][:, 0].tobytes()
-    model.opt.gravity = [0.0, 0.0, 0.0]  # nor does an edit
+    model.opt.gravity = [0.0, 0.0, 0.0]  # neither does an edit
     batch.qvel = 0.0
     assert worlds.rollout(*given)[1].numpy().tobytes() == recorded["qvel"].tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_float32_tensors_have_gradients_in_float32(dtype):
-    """Of worlds in either precision."""
+    """Covers worlds in either precision."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 2, dtype)
     wide = [t.double().requires_grad_() for t in tensors(model, batch, 4, rng)]
@@ -93,7 +93,7 @@ def test_float32_tensors_have_gradients_in_float32(dtype):
 
 
 def test_a_policy_learns_through_steps():
-    """Descent on the gain of a damper, from step to step: the cart comes to rest."""
+    """Gradient descent on the gain of a damper, step by step: the cart comes to rest."""
     model = carts()[0]
     worlds, gain = ft.Dynamics(fl.Batch(model, 4, nthread=1)), torch.zeros(2, requires_grad=True, dtype=torch.float64)
     start = torch.zeros(4, 2, dtype=torch.float64), torch.ones(4, 2, dtype=torch.float64), None
@@ -118,7 +118,7 @@ def test_controls_may_be_those_of_all_worlds():
     assert control.grad.shape == (5, 2) and act.shape == (3, 5, 0) and control.grad[0, 0] > 0
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 def test_second_derivatives_are_refused():
     model = carts()[0]
     worlds, zeros = ft.Dynamics(fl.Batch(model, 1)), torch.zeros(1, 2, dtype=torch.float64)

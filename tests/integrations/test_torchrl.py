@@ -1,4 +1,4 @@
-"""The door to TorchRL, with the library itself."""
+"""The adapter to TorchRL, with the library itself."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_seeds_give_the_starts_of_the_environment():
 
 
 def test_observations_that_are_written_over_are_refused():
-    """A rollout holds all of its observations until it ends."""
+    """A rollout stores all of its observations until it ends."""
     with pytest.raises(fl.ModelError, match="copy"):
         count(copy=False)
 
@@ -122,7 +122,7 @@ def test_actions_that_fit_nothing_are_refused_and_no_world_moves(wrong):
 
 
 def learn(env, rollouts, steps=16, rate=0.01):
-    """PPO from TorchRL's parts; the policy's network gives its mean."""
+    """Trains PPO from TorchRL's parts; the policy's network returns its mean."""
     k, nu = env.observation_spec["observation"].shape[-1], env.action_spec.shape[-1]
     space = env.action_spec_unbatched.space
     net = torch.nn.Sequential(torch.nn.Linear(k, 32), torch.nn.Tanh(), torch.nn.Linear(32, 2 * nu))

@@ -1,4 +1,4 @@
-"""Bounds checks: an index out of range is an IndexError with field, index and length, and touches nothing outside."""
+"""Bounds checks: an invalid index raises an IndexError with field, index and length, and accesses nothing outside."""
 
 import numpy as np
 import pytest
@@ -92,7 +92,7 @@ def test_the_first_fault_is_told_and_all_are_counted(stages, w, monkeypatch):
     run = stages.bind(shifts, d)
     with pytest.raises(IndexError, match=r"shifts: Cells.x\[6\] of 4 rows \(4 accesses out of range\)"):
         run(6)
-    run(0)  # the record is clean again
+    run(0)  # the record's error is cleared
     assert np.all(d.arrays["x"] == 1.0)
 
 

@@ -1,4 +1,4 @@
-"""The ahead-of-time build: what it compiles, in how many processes, and that the engine needs nothing else for it."""
+"""The ahead-of-time build: what it compiles, in how many processes, and the engine's independence of a compiler."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The cache of objects: what an edit recompiles, and what happens when the folder is shared, broken or out of reach."""
+"""The cache of objects: recompilation after an edit, and folders that are shared, broken or inaccessible."""
 
 import hashlib
 import importlib.util
@@ -57,7 +57,7 @@ NAMES = ("first", "second", "both")
 
 @pytest.fixture
 def write_stages(tmp_path, monkeypatch):
-    """Function from the two modules' texts to a new import of them, each time under the same file names."""
+    """Returns a function from the two modules' texts to a new import of them, always under the same file names."""
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("FEATHERLANE_MODE", "jit")
     folder = tmp_path / "edited"
@@ -187,7 +187,7 @@ def result():
 def test_the_folder_is_made_and_the_object_is_used_again(folder, capfd, monkeypatch):
     assert result() == 1 and "compiling kernels just in time" in capfd.readouterr().err
     assert [p.suffix for p in folder.iterdir()] == [".o"]
-    monkeypatch.setattr("featherlane.lanes.toolchain.lower", None)  # it may not be called again
+    monkeypatch.setattr("featherlane.lanes.toolchain.lower", None)  # it must not be called again
     assert result() == 1 and capfd.readouterr().err == ""
 
 

@@ -1,4 +1,4 @@
-"""Tables of kernels: cases in their order, and what is added from outside."""
+"""Tables of kernels: cases in their order, and additions by users."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ print(fl.show_config() or "", data.time)
 
 
 def added(folder, early: bool) -> subprocess.CompletedProcess:
-    """A process in which an integrator is registered before the first step, or after it."""
+    """Returns a process that registers an integrator before the first step, or after it."""
     program = folder / "program.py"
     program.write_text(LATE.format(early=early))
     return subprocess.run([sys.executable, program], capture_output=True, text=True)
@@ -58,11 +58,11 @@ def test_a_table_takes_the_first_case_that_fits():
 
 
 def test_what_is_registered_before_the_first_step_is_compiled(tmp_path):
-    """Kernels that are compiled ahead of time do not know it: they would leave the world where it is, silently."""
+    """Ahead-of-time kernels do not include it: they would leave the state unchanged without an error."""
     run = added(tmp_path, early=True)
     assert run.returncode == 0, run.stderr
     assert "just in time" in run.stdout and "ahead of time" not in run.stdout
-    assert np.isclose(float(run.stdout.split()[-1]), 0.002)  # the step of the integrator that does nothing
+    assert np.isclose(float(run.stdout.split()[-1]), 0.002)  # the step of the empty integrator
 
 
 def test_what_is_registered_after_the_first_step_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""Object code in memory: it reaches constants and what it calls wherever large arrays lie; broken, it is an error."""
+"""Object code in memory: it reaches constants and callees for any memory layout; broken code raises an error."""
 
 import gc
 import mmap
@@ -22,7 +22,7 @@ LARGE = 1 << 32  # beyond 32 bits of an offset
 
 @stage
 def curves(d):
-    """More than a page of code, less than a page of constants."""
+    """Compiles to more than a page of code and less than a page of constants."""
     for i in range(d.n):
         x, (s, c) = d.x[i], sincos(d.x[i])
         d.y[i] = exp(s) + log(c * c + 1.0) + pow_(x, s) + atan2(s, x) + asin(s) + acos(c)
@@ -40,7 +40,7 @@ def just_in_time(monkeypatch):
 
 
 def taken(size):
-    """Addresses that nothing else is given, without memory behind them."""
+    """Returns unused addresses, without memory behind them."""
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
 
 
@@ -54,13 +54,13 @@ def curved(d):
 
 
 def load_far_apart():
-    """Load where one page is free and else nothing for the next 4 GiB: constants fit there, code does not."""
+    """Loads with one free page and nothing else free in the next 4 GiB: constants fit there, code does not."""
     stages, d = library(), cells("float64", 32, 3, x=np.linspace(0.1, 2.0, 96))
     for s in (curves, calls):
-        stages.object_code(s, "f64", 32, processor.cpu_level())  # compiling takes memory, too
+        stages.object_code(s, "f64", 32, processor.cpu_level())  # compiling needs memory, too
     held = [taken(LARGE)]
     bottom, size = address(held[0]), 1 << 30
-    while size >= PAGE:  # fill every hole above
+    while size >= PAGE:  # fill every gap above
         held.append(taken(size))
         if address(held[-1]) < bottom:
             size //= 2
@@ -70,7 +70,7 @@ def load_far_apart():
     for s in (curves, calls):
         stages.bind(s, d)()
         assert np.allclose(d.arrays["y"], curved(d))
-        held.append(taken(LARGE))  # between a stage and what it calls
+        held.append(taken(LARGE))  # between a stage and its callee
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="mmap takes memory there, not addresses")
@@ -79,7 +79,7 @@ def test_large_arrays_put_nothing_out_of_reach():
     path = os.pathsep.join(map(str, (here, here.parent, os.environ.get("PYTHONPATH", ""))))
     command = [sys.executable, "-c", "import test_engine; test_engine.load_far_apart()"]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr  # where it fails, LLVM ends the process
+    assert done.returncode == 0, done.stderr  # if it fails, LLVM ends the process
 
 
 def small_cells():

@@ -1,4 +1,4 @@
-"""What a kernel may say: each construct, compiled, with and without bounds checks, as plain Python runs it."""
+"""The kernel language: each construct, compiled, with and without bounds checks, gives plain Python's result."""
 
 import math
 from typing import NamedTuple
@@ -36,13 +36,13 @@ def twice(x):
 
 @kernel
 def both(x, y):
-    """Two results."""
+    """Returns two results."""
     return x + y, x - y
 
 
 @kernel
 def chosen(x, doubled):
-    """A branch that a constant decides: the other one would not fit."""
+    """Branches on a constant: the other branch would not be valid."""
     if doubled:
         return twice(x), 1.0
     return x
@@ -50,7 +50,7 @@ def chosen(x, doubled):
 
 @kernel
 def counted(n, from_zero):
-    """A parameter that a condition names and that is bound again: no constant."""
+    """Rebinds a parameter that a condition names: it is not constant."""
     if from_zero:
         from_zero = n
     return from_zero + 1
@@ -76,7 +76,7 @@ def tried(function):
 
 @tried
 def names_that_are_used_again(d):
-    """Bindings that never meet are variables of their own."""
+    """Bindings that never meet are separate variables."""
     for q in range(3):
         d.out[q] = d.x[q]
     p, q = d.x[1], d.x[0]
@@ -95,7 +95,7 @@ def names_that_are_used_again(d):
 
 @tried
 def names_that_are_carried_around(d):
-    """Values that a loop hands to its next turn, in ints, values and tuples."""
+    """Carries values from one iteration to the next, in ints, values and tuples."""
     a, b, k = real(d, 0.0), real(d, 1.0), 0
     pair = (a, b)
     for i in range(d.n):
@@ -111,7 +111,7 @@ def names_that_are_carried_around(d):
 
 @tried
 def weak_numbers(d):
-    """A plain number takes the precision of what it meets, rounded once."""
+    """A plain number takes the precision of its operand, rounded once."""
     x = 0.1
     for i in range(2):
         x = x + d.x[i]
@@ -272,13 +272,13 @@ def constants_and_calls(d):
 
 @kernel
 def loaded(rows, i, n):
-    """A tuple whose length is given by a constant."""
+    """Makes a tuple whose length is a constant."""
     return tuple(rows[i + k] for k in range(n))
 
 
 @kernel
 def lower(n, x):
-    """A tuple of tuples of several lengths."""
+    """Makes a tuple of tuples of several lengths."""
     return tuple(tuple(x[r] * x[c] for c in range(r + 1)) for r in range(n))
 
 
@@ -306,7 +306,7 @@ def zip_of(a):
 
 @tried
 def carried_tuples(d):
-    """A tuple that a loop changes part by part."""
+    """Updates a tuple part by part in a loop."""
     x = tuple(zero(d) for _ in range(4))
     for i in range(d.n):
         x = tuple(x[k] + (k + 1) * d.x[i] for k in range(4))
@@ -405,7 +405,7 @@ def divides_shifts_and_counts_at_the_ends(d):
 
 
 def test_the_ends_of_ints_raise_nothing():
-    """The processor traps where -2^63 is divided by -1; LLVM promises nothing of a shift by 64."""
+    """The processor traps if -2^63 is divided by -1; a shift by 64 is undefined in LLVM."""
     d = cells("float64", 1, 6, long=[-(2**63), 0, 1, 1, 1, 0], k=[-1, 0, 0, 0, 0, 0])
     STAGES.function(divides_shifts_and_counts_at_the_ends, "f64", 1)(d.address)
     assert d.arrays["long"].tolist() == [-(2**63), -(2**63), 0, 0, -1, 0]
@@ -417,7 +417,7 @@ def names_a_nan(d):
 
 
 def test_a_constant_may_be_nan():
-    """Python folds 1e400 - 1e400: the file's code is that of the function, though nan != nan."""
+    """Python folds 1e400 - 1e400: the file's code equals the function's, though nan != nan."""
     assert evaluate(STAGES, names_a_nan, "float64", 1, x=np.zeros(1))[0, 0] == 1.0
 
 
@@ -440,7 +440,7 @@ def test_the_index_of_an_addition_is_computed_once():
 
 @stage
 def adds(d, row, times):
-    """A stage that is called by names."""
+    """Calls a stage by names."""
     d.out[row] += 1.0 * times
 
 
@@ -473,7 +473,7 @@ def test_arguments_are_computed_in_the_order_in_which_they_are_written(compiled)
 
 
 def test_unknown_numbers_of_a_comprehension_are_those_of_the_call():
-    """A constant that an unrolled range names is part of the signature: one kernel, two lengths."""
+    """A constant named by an unrolled range is part of the signature: one kernel, two lengths."""
 
     @stage
     def two_lengths(d):

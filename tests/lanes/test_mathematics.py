@@ -57,12 +57,12 @@ STAGED = {
     "arcs": (arcs, (lambda x, y: mpmath.asin(x), lambda x, y: mpmath.acos(x))),
     "atan2": (angle, (lambda x, y: mpmath.atan2(y, x),)),
 }
-# the bounds that the docstrings state, in units in the last place
+# the documented bounds, in units in the last place
 ULP = {"sincos": 1.5, "exp": 1.0, "log": 1.0, "pow_": 1.5, "arcs": 1.5, "atan2": 2.5}
 
 
 def samples(rng, dtype):
-    """Arguments (function, x, y) that reach every piece of every function."""
+    """Yields arguments (function, x, y) that reach every branch of every function."""
     double = dtype == "float64"
 
     def flat(a, b):
@@ -99,7 +99,7 @@ def samples(rng, dtype):
 
 
 def errors(found, exact):
-    """Error of each number found, in spacings of the nearest number of its type."""
+    """Returns the error of each value, in spacings of the nearest number of its type."""
     nearest = np.abs(np.array([float(e) for e in exact]).astype(found.dtype))
     units = [float(u) for u in np.spacing(nearest)]
     return [float(abs(mpmath.mpf(float(a)) - e)) / u for a, e, u in zip(found, exact, units, strict=True)]
@@ -133,7 +133,7 @@ def test_uncompiled_is_close(dtype, w, rng):
 
 
 def specials(dtype):
-    """All pairs of special numbers, in a multiple of 16."""
+    """Returns all pairs of special numbers, in a multiple of 16."""
     with np.errstate(over="ignore"):
         return [np.resize(a, 240).astype(dtype) for a in np.meshgrid(NUMBERS, NUMBERS)]
 
@@ -202,7 +202,7 @@ def test_bits_do_not_depend_on_the_cpu_level(level, dtype, w, rng, monkeypatch):
 
 
 def reference_bits(tried, dtype, w, inputs):
-    """At this machine's own level: STAGES keeps what it compiled before."""
+    """Returns the bits at this machine's CPU level: STAGES keeps what it compiled before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("FEATHERLANE_CPU")
         return evaluate(STAGES, tried, dtype, w, **inputs)

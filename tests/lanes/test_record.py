@@ -93,7 +93,7 @@ def test_allocate_gives_each_kind_its_rows(dtype, w):
 
 
 def off_by(array, n):
-    """The same numbers n bytes past a cache line."""
+    """Returns the same values n bytes past a cache line."""
     raw = aligned(array.nbytes + 64, np.uint8)[n : n + array.nbytes]
     return raw.view(array.dtype).reshape(array.shape)
 
@@ -134,7 +134,7 @@ def test_a_missing_array_is_an_error():
         Record(CELLS, SIZES, arrays, 8, np.float64)
 
 
-# ---- what kernels see ------------------------------------------------------------------------------------------
+# ---- types inside kernels --------------------------------------------------------------------------------------
 @stage
 def doubles(d):
     for i in range(d.n):
@@ -194,7 +194,7 @@ def test_rooms_that_nobody_enters_take_no_memory():
         return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 
     size, before = 24 << 20, resident()
-    for _ in range(3):  # an allocator keeps for later what was given back
+    for _ in range(3):  # an allocator keeps freed memory for later
         used = aligned((size,), np.uint8)
         used[...] = 1
         del used

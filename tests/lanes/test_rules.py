@@ -1,4 +1,4 @@
-"""Every rule of the kernel language: a kernel that breaks it is refused with its file, its line and the rule.
+"""Every rule of the kernel language: a kernel that breaks it raises an error with its file, its line and the rule.
 
 In each kernel here the line that breaks the rule ends in `# broken`.
 """
@@ -50,7 +50,7 @@ class Segment(NamedTuple):
 
 
 def says(rule):
-    """Decorator: a stage that breaks a rule, and words of the rule."""
+    """Decorates a stage that breaks a rule, with words of the rule."""
 
     def enter(function):
         CASES[function.__name__] = stage(function), rule
@@ -707,7 +707,7 @@ def counts_in_place(d):
 
 
 def marked_lines() -> set[int]:
-    """Lines of this file that end in the mark."""
+    """Returns the lines of this file that end in the mark."""
     with open(__file__) as f:
         return {k for k, line in enumerate(f, 1) if line.split("  # noqa")[0].rstrip().endswith("# broken")}
 
@@ -729,14 +729,14 @@ def test_a_broken_rule_is_told_with_its_line(name):
 
 
 def library_of_tests():
-    """Records `m` and `d` of cells, and `d1` for stages of one world at a time."""
+    """Returns a library with records `m` and `d` of cells, and `d1` for stages of one world at a time."""
     made = library()
     made.records["d1"] = made.records["d"]
     return made
 
 
 def test_every_mark_is_reached():
-    """Each line that is marked belongs to a case: no rule is left without its test."""
+    """Each marked line belongs to a case: every rule has a test."""
     reached = set()
     for broken, _ in CASES.values():
         with pytest.raises(KernelLanguageError) as caught:
@@ -757,7 +757,7 @@ def test_two_precisions_do_not_mix():
 
 @pytest.mark.parametrize("lanes", [1, 16])
 def test_two_precisions_of_each_world_meet_in_float64(lanes):
-    """Sums, comparisons, choices, masks and gathers of times and reals; as NumPy promotes."""
+    """Sums, comparisons, choices, masks and gathers of times and reals promote types as NumPy does."""
 
     @stage
     def mixes(d):
@@ -780,7 +780,7 @@ def test_two_precisions_of_each_world_meet_in_float64(lanes):
         np.testing.assert_array_equal(cell.arrays["clock"][2], cell.arrays["clock"][1])
 
 
-# ---- constructs that the table of syntax refuses -------------------------------------------------------------------
+# ---- constructs that the syntax table rejects ----------------------------------------------------------------------
 REFUSED = {
     "SetComp": "x = {k for k in (1, 2)}",
     "DictComp": "x = {k: k for k in (1, 2)}",
@@ -806,7 +806,7 @@ REFUSED = {
 
 
 def written(tmp_path, text, name="kernels"):
-    """A module of that text."""
+    """Returns a module with that text."""
     path = tmp_path / f"{name}.py"
     path.write_text(text)
     spec = importlib.util.spec_from_file_location(f"{name}_{tmp_path.name}", path)
@@ -839,7 +839,7 @@ EDITED = "from featherlane.lanes import stage\n\n\n@stage\ndef f(d):\n    d.x[0]
 
 @pytest.mark.parametrize("edit", ["2.0", "1", "True"])
 def test_a_file_that_was_edited_since_is_not_compiled(tmp_path, monkeypatch, edit):
-    """1 == 1.0 == True, but they are other constants."""
+    """1 == 1.0 == True, but they are different constants."""
     monkeypatch.setenv("FEATHERLANE_CACHE", str(tmp_path / "cache"))  # the next test's object would do
     module = written(tmp_path, EDITED)
     (tmp_path / "kernels.py").write_text(EDITED.replace("1.0", edit))

@@ -1,4 +1,4 @@
-"""How a stage comes to run: modes, prebuilt objects, the compiler and its absence, stages that call stages."""
+"""Execution of a stage: modes, prebuilt objects, with and without a compiler, stages that call stages."""
 
 import ctypes
 import gc
@@ -216,7 +216,7 @@ def test_libraries_with_equal_stage_names_do_not_mix(mode):
 # ---- prebuilt objects ----------------------------------------------------------------------------------------------
 @pytest.fixture
 def prebuild(tmp_path, monkeypatch):
-    """Function that links an object of some stages under a layout hash, where the runtime looks for it."""
+    """Returns a function that links an object of some stages under a layout hash, in the runtime's search folder."""
     if not shutil.which("gcc"):
         pytest.skip("linking needs gcc")
     monkeypatch.setattr(runtime, "PREBUILT", tmp_path)

@@ -1,4 +1,4 @@
-"""Stages that work on one world at a time: they see ints and scalars of a tile, at every width and precision."""
+"""Stages that process one world at a time: they access ints and scalars of a tile, at every width and precision."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ FORMS = [(np.float64, 1), (np.float64, 8), (np.float32, 16)]
 
 @stage
 def halvings(c1):
-    """How often each number is halved until it is below 1: a loop and a branch on one world's number."""
+    """Counts halvings of each number until it is below 1: a loop and a branch on one world's number."""
     c1.steps[0] = 0
     for i in range(c1.n):
         x = c1.room[i]
@@ -48,7 +48,7 @@ def halvings(c1):
 
 @stage
 def halve_positive(c):
-    """Every world with a positive first number, one after the other."""
+    """Processes every world with a positive first number, one after the other."""
     for lane in range(width(c)):
         if has(c.x[0] > 0.0, lane):
             for i in range(c.n):

@@ -1,4 +1,4 @@
-"""The vocabulary of kernels stands in two places, uncompiled and compiled: they say the same."""
+"""The functions of kernels are defined twice, uncompiled and compiled: both definitions agree."""
 
 import inspect
 

@@ -1,4 +1,4 @@
-"""The same text for other machines: objects for other processors, threads of a GPU.  None of them is run."""
+"""Compiles the same code for other machines: objects for other processors, threads of a GPU.  None of them is run."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Every function and operator of values: compiled as uncompiled, and the same bits at every width."""
+"""Every function and operator of values: compiled equals uncompiled, bitwise identical at every width."""
 
 from fractions import Fraction
 
@@ -40,7 +40,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, np.inf, -np.inf, np.nan, 1
 
 @pytest.fixture
 def numbers(rng):
-    """Two flat inputs of 16 * 16 numbers: all pairs of special ones, then random ones."""
+    """Returns two flat inputs of 16 * 16 numbers: all pairs of special ones, then random ones."""
     x, y = (a.ravel() for a in np.meshgrid(SPECIAL, SPECIAL))
     random = rng.normal(size=(2, 128)) * np.exp(rng.normal(size=128))
     return {"x": np.concatenate([x, random[0]]), "y": np.concatenate([y, random[1]])}
@@ -142,7 +142,7 @@ def swaps(d):
 
 @kernel
 def halvings(x):
-    """How often x is halved until it is below 1, lane by lane."""
+    """Counts halvings of x until it is below 1, lane by lane."""
     count = 0.0 * x
     active = x >= 1.0
     while any_(active):

@@ -1,4 +1,4 @@
-"""Batches in lanes: the answers of single problems, a problem's own bits in any company, bad numbers refused."""
+"""Batches in lanes: results of single problems, bitwise independence of the batch, errors for non-finite values."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ from scenes.ode_problems import recorded_problems
 
 RESIDUAL = 1e-10
 KNOWN = 1e-9
-SAME = 1e-9  # of the largest x: two ways to the same solution, with a softness of 1e-5
+SAME = 1e-9  # of the largest x: two methods for the same solution, with a softness of 1e-5
 METHODS = [("dantzig", {}), ("dantzig", {"friction": "consistent"}), ("pgs", {}), ("pgs", {"friction": "cone"}),
            ("pgs", {"order": "quickstep", "iterations": 20}), ("apgd", {}), ("apgd", {"friction": "cone"})]  # fmt: skip
 
 
 def stacked(problems):
-    """A, b, lo, hi, findex, add of problems of one structure."""
+    """Returns A, b, lo, hi, findex, add of problems of one structure."""
     fields = (np.stack([getattr(p, name) for p in problems]) for name in ("matrix", "b", "lo", "hi"))
     return *fields, problems[0].findex, np.stack([p.add for p in problems])
 
@@ -44,7 +44,7 @@ def in_lanes(problems, W):
     return found
 
 
-# ---- answers ---------------------------------------------------------------------------------------------------------
+# ---- results ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 24, 60, 61])
 def test_known_answers(n, rng):
     problems, answers = zip(*(known_problem(rng, n) for _ in range(21)), strict=True)
@@ -75,7 +75,7 @@ def test_degenerate_problems_are_solved(n, rng):
 
 
 def test_pivots_in_lanes_solve_what_ode_recorded():
-    """The stage alone, on problems of the regular kinds."""
+    """Runs the stage alone, on problems of the regular kinds."""
     for recorded in recorded_problems():
         if recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag):
             found = in_lanes([recorded.problem], 1)
@@ -130,7 +130,7 @@ def test_company_changes_no_bit(method, options, rng):
 
 
 def test_numbers_beyond_all_bounds_stay_their_own_worlds():
-    """x of row 1 would be 1e379, so it goes to its bound, where a mate's row is free."""
+    """x of row 1 would be 1e379, so it is set to its bound, while another problem's row is free."""
     A = np.array([[[5.0e-300, -2.4e-300], [-2.4e-300, 1.1e-299]], [[2.0, 0.5], [0.5, 1.0]]])
     b = np.array([[-1.9e79, 7.9e80], [0.3, -0.4]])
     lo, hi = np.array([-4.7e-13, -np.inf]), np.array([np.inf, 0.0])
@@ -209,7 +209,7 @@ def test_what_does_not_solve_batches_is_refused():
 
 
 def test_problems_are_what_single_ones_are(rng):
-    """Numbers common to all problems need not be repeated."""
+    """Values common to all problems need not be repeated."""
     A, b = np.tile(2 * np.eye(3), (4, 1, 1)), rng.standard_normal((4, 3))
     found = solve_batch(A, b, [-0.1, 0.0, -np.inf], 0.3)
     for k in range(4):

@@ -1,4 +1,4 @@
-"""Dantzig's method: complementarity on every kind of problem, known answers, both friction policies."""
+"""Dantzig's method: complementarity on every kind of problem, known solutions, both friction policies."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,11 +17,11 @@ from scenes.lcp_problems import (
     stack_problem,
 )
 
-RESIDUAL = 1e-10  # what the status SOLVED means
+RESIDUAL = 1e-10  # residual that the status SOLVED guarantees
 KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
-SETTLED = 1e-9  # live residual at a fixed point whose limits changed by 1e-12 at last
+SETTLED = 1e-9  # residual with live limits at a fixed point whose limits changed by 1e-12 in the last pass
 ROUNDING = 1e-12
-STIFF = 1e-6  # of a weight: a softness of 1e-10 lets through less
+STIFF = 1e-6  # of a weight: a softness of 1e-10 has a smaller effect
 CFM = (1e-12, 1e-10, 1e-5, 1e-3)
 
 
@@ -43,7 +43,7 @@ def assert_solved(problem, solution):
     )
 
 
-# ---- known answers ---------------------------------------------------------------------------------------------------
+# ---- known solutions -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 9, 16, 31, 64, 100, 177, 300])
 def test_known_answers_of_every_size(n, rng, solver):
     problem, x = known_problem(rng, n)
@@ -99,7 +99,7 @@ def test_the_order_of_rows_does_not_matter(seed, n, solver):
 def test_units_do_not_matter(seed, n, power, solver):
     rng, unit = np.random.default_rng(seed), 4.0**power
     problem = degenerate_problem(rng, n)
-    scale = 2.0 ** rng.integers(-20, 20, n)  # of each row's own unit
+    scale = 2.0 ** rng.integers(-20, 20, n)  # in each row's unit
     A, b = problem.matrix * np.outer(scale, scale) * unit, problem.b * scale * unit
     solution, other = solver.solve(problem), solver.solve(Problem(A, b, problem.lo / scale, problem.hi / scale))
     np.testing.assert_array_equal(other.x * scale, solution.x)
@@ -153,7 +153,7 @@ def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
     solution = solver.solve(Problem(A, J @ v, -np.inf, np.inf))
     assert_solved(Problem(A, J @ v, -np.inf, np.inf), solution)
     b = J @ v
-    b[5] += 1.0  # row 5 is twice row 2 no more
+    b[5] += 1.0  # row 5 is no longer twice row 2
     solution = solver.solve(Problem(A, b, -np.inf, np.inf))
     assert solution.status == Status.INFEASIBLE
     assert np.isfinite(solution.x).all()
@@ -162,7 +162,7 @@ def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
 def test_contradictions_are_told_by_numbers_of_moderate_size(seed, n, solver):
-    """Rounding makes the pivot of a row that depends on others a tiny number, through which no force may go."""
+    """Rounding makes the pivot of a dependent row tiny; it must not be used for a force."""
     rng = np.random.default_rng(seed)
     J = rng.standard_normal((n, n + 2))
     J = np.vstack([J, rng.standard_normal((2, n)) @ J])
@@ -197,14 +197,14 @@ def test_boxes_that_touch_exactly_stand(boxes, cfm, solver):
     solution = solver.solve(problem)
     assert_solved(problem, solution)
     carried, weight = solution.x[::3].reshape(boxes, 4).sum(1), 9.81 * (boxes - np.arange(boxes))
-    assert (carried <= weight * (1 + STIFF)).all()  # what softness lets sink is not carried
+    assert (carried <= weight * (1 + STIFF)).all()  # softness reduces the carried load
     if cfm <= 1e-10:
         np.testing.assert_allclose(carried, weight, rtol=STIFF)
 
 
 @pytest.mark.parametrize("cfm", CFM)
 def test_a_tower_that_is_pushed_is_solved(cfm, rng, solver):
-    """Many rows change sides more than once, so that the factor has gaps and is built anew."""
+    """Many rows change sides more than once, so that the factor has gaps and is rebuilt."""
     for _ in range(4):
         problem = stack_problem(16, cfm, push=2.0 * rng.standard_normal(96))
         assert_solved(problem, solver.solve(problem))
@@ -231,7 +231,7 @@ def test_consistent_limits_are_a_fixed_point(boxes, mu, rng, consistent):
 
 
 def test_rough_contacts_stick_and_lift_off(rng, consistent):
-    """mu = inf: no limit where there is a force, and no friction where there is none."""
+    """mu = inf: with a normal force friction is unlimited, without one it is zero."""
     for _ in range(20):
         problem = stack_problem(3, 1e-5, np.inf, push=8 * rng.standard_normal(18))
         solution = consistent.solve(problem)

@@ -1,4 +1,4 @@
-"""Random problems of every kind: see tests/fuzz/lcp.py; and what it found."""
+"""Random problems of every kind: see tests/fuzz/lcp.py; and regressions that it found."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_fuzz_sees_what_is_no_solution():
     assert lcp_fuzz.far_from_a_solution(problem, np.array([np.nan, 0.0]), lower, upper, 1e-10) == np.inf
 
 
-# ---- what it found ---------------------------------------------------------------------------------------------------
+# ---- regressions -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", ["pgs", "dantzig", "lemke", "apgd"])
 def test_x_is_finite_where_sweeps_grow_beyond_all_bounds(method):
     """An indefinite A: Gauss-Seidel doubles x 200 times a sweep."""
@@ -68,7 +68,7 @@ def test_a_solution_beyond_all_numbers_is_not_solved(method):
 
 
 def test_a_problem_of_a_batch_does_not_depend_on_those_that_do_not_end():
-    """The last refinement took the factor of the sets before the last exchange for that of the sets after it."""
+    """The last refinement once used the factor from before the last exchange of rows for the sets after it."""
     rng = np.random.default_rng([1440, 2])
     n = int(rng.choice(lcp_fuzz.SIZES[1:]))
     A = np.array([lcp_fuzz.matrix(rng, n)[1] for _ in range(11)])

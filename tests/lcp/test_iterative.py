@@ -1,4 +1,4 @@
-"""Projected Gauss-Seidel and accelerated gradients: known answers, the laws of friction, ODE's QuickStep."""
+"""Projected Gauss-Seidel and accelerated gradients: known solutions, the laws of friction, ODE's QuickStep."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ ODE_NUMBERS = {2: 1, 3: 2, 4: 2, 5: 2, 8: 5, 15: 13, 16: 6, 17: 9, 24: 3, 60: 48
                65536: 20687, 65537: 33735, 1000000: 707732}  # fmt: skip
 
 
-# ---- known answers ---------------------------------------------------------------------------------------------------
+# ---- known solutions -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 def test_known_answers(n, method, rng):
@@ -113,7 +113,7 @@ def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
 
 # ---- QuickStep -------------------------------------------------------------------------------------------------------
 def quickstep(problem, sweeps, relaxation, seed):
-    """ODE's QuickStep by its description: fc = M^-1 J^T lambda is kept, limits live, every 8 sweeps rows shuffle."""
+    """Runs ODE's QuickStep as documented: fc = M^-1 J^T lambda is kept, limits are live, each 8th sweep is shuffled."""
     J, cfm, n = problem.product.J, problem.product.cfm, problem.n
     effect = (J * problem.product.Minv).T
     scale = relaxation / (np.einsum("ij,ji->i", J, effect) + cfm)
@@ -175,7 +175,7 @@ def test_a_cone_gives_the_nearest_of_its_points(n, r, a):
 
 
 def assert_coulomb(problem, x, mu):
-    """Normals push or part; friction stays inside its cone, or slides against the motion; sliding lifts nothing."""
+    """Normals push or separate; friction is inside its cone, or opposes the sliding; sliding adds no normal motion."""
     scale, w = np.abs(x).max(), problem.multiply(x) - problem.b
     for k in range(0, problem.n, 3):
         normal, t, slip = x[k], x[k + 1 : k + 3], w[k + 1 : k + 3]
@@ -220,7 +220,7 @@ def test_a_cone_has_no_directions_of_its_own(method, rng):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_rows_apart_from_their_normal_have_their_own_limits(method, rng):
-    """Friction that does not stand behind its normal is no part of a cone, and still solved."""
+    """Friction rows that do not follow their normal's row form no cone, and are still solved."""
     problem = friction_problem(rng, 3)
     order, options = np.r_[0, 3, 6, 1, 2, 4, 5, 7, 8], {"method": method, "tolerance": TOLERANCE}
     place = np.argsort(order)

@@ -1,4 +1,4 @@
-"""Lemke's method: standard LCPs of any matrix, boxed ones by way of a standard form, rays, cycles, many pivots."""
+"""Lemke's method: standard LCPs of any matrix, boxed ones through a standard form, rays, cycles, many pivots."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_matrices_that_are_not_symmetric_are_solved(seed, n):
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 14))
-@example(seed=1615235757, n=8)  # rows that depend on free ones: what is left of them is rounding
+@example(seed=1615235757, n=8)  # rows that depend on free ones: their rest is rounding
 @example(seed=288, n=9)
 def test_degenerate_problems_end(seed, n):
     problem = degenerate_problem(np.random.default_rng(seed), n)

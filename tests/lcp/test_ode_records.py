@@ -1,4 +1,4 @@
-"""Recorded problems: what ODE solved is solved alike, what ODE gave up or got wrong is solved."""
+"""Recorded problems: ODE's solutions are reproduced; problems that ODE did not solve, or solved wrongly, are solved."""
 
 import numpy as np
 import pytest

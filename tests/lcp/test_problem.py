@@ -1,4 +1,4 @@
-"""What a problem refuses, its bounds in effect, and its residual."""
+"""A problem's errors, its bounds in effect, and its residual."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_a_product_is_the_dense_matrix(rng):
 
 
 def test_the_sign_is_odes_and_the_default_friction_is_frozen():
-    """As docs/chapters/lcp.md has it."""
+    """As documented in docs/chapters/lcp.md."""
     M, q = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([-5.0, -6.0])
     standard = solve(M, -q, 0.0, np.inf, method="lemke")
     np.testing.assert_allclose(standard.w, M @ standard.x + q, rtol=0, atol=1e-12)

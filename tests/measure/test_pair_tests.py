@@ -1,4 +1,4 @@
-"""Pairs that pass each test of collision, against MuJoCo's contacts, and against tests made by their definition."""
+"""Pairs that pass each test of collision, against MuJoCo's contacts, and against tests by definition."""
 
 import itertools
 
@@ -31,7 +31,7 @@ def counted(request):
 
 
 def placed(lineup):
-    """MuJoCo's data in each of the settled states."""
+    """Yields MuJoCo's data in each of the settled states."""
     for qpos in lineup.states["qpos"]:
         data = mujoco.MjData(lineup.mj_model)
         data.qpos[:] = qpos
@@ -50,7 +50,7 @@ def spheres_near(mj, data, g, h):
 
 
 def boxes_near(mj, data, g, h):
-    """Whether the corners of two turned boxes overlap along all faces' normals and products of edges."""
+    """Returns whether the corners of two rotated boxes overlap along all face normals and edge products."""
     R, S = (data.geom_xmat[k].reshape(3, 3) for k in (g, h))
     corners = []
     for k, T in ((g, R), (h, S)):
@@ -139,6 +139,6 @@ def test_times_of_pairs_are_those_that_make_up_the_tiles(rng):
     counts[:, fields["searched_touching"]], counts[:, fields["closed_form"]] = touching, closed
     found = _of_a_pair(list(counts), 0.5 * searched + 3.0 * touching + 0.01 * closed)
     assert found == pytest.approx({"apart": 0.5, "touching": 3.0, "closed_form": 0.01, "explained": 1.0})
-    found = _of_a_pair(list(counts), 3.0 * touching - 0.01 * closed)  # none takes less than nothing
+    found = _of_a_pair(list(counts), 3.0 * touching - 0.01 * closed)  # no negative time
     assert "closed_form" not in found and found["touching"] == pytest.approx(3.0, rel=0.1)
     assert _of_a_pair(list(np.zeros_like(counts)), np.ones(9)) == {}

@@ -1,4 +1,4 @@
-"""Every round of a race starts from the same states."""
+"""Every round of a comparison starts from the same states."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The stages that are timed are those of the batch's step, and what calls cost is taken off."""
+"""Timed stages are those of the batch's step, without the overhead of calls."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ STEPPED = {
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("case", STEPPED)
 def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
-    """Several steps, bit for bit: what they do not explain is no part of the motion."""
+    """Several steps, bit for bit: the timed stages are the whole motion."""
     source, options = STEPPED[case]
     width = tile_width(dtype)
     lineup = Lineup(source, Course(worlds=width, settle=0.1, dtype=dtype))
@@ -44,7 +44,7 @@ def test_the_stages_that_are_timed_make_the_batchs_step(case, dtype):
 
 
 def test_times_of_calls_are_taken_off_what_is_called(monkeypatch):
-    """Of each thing in each step the least, on a clock that goes by what has run."""
+    """Each part's time is its minimum over calls, on a clock that advances with the stages that ran."""
     now, least = [0.0], LeastTimes(lambda: pass_by(0.5))
 
     def pass_by(seconds):

@@ -1,4 +1,4 @@
-"""Chains of dofs and what the candidates touch, against their definitions."""
+"""Chains of dofs and the bodies of candidate pairs, against their definitions."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from scenes import joints
 
 
 def ancestors(model, dof):
-    """The dofs from `dof` to the root."""
+    """Returns the dofs from `dof` to the root."""
     path = []
     while dof >= 0:
         path.append(dof)

@@ -1,4 +1,4 @@
-"""Assignment to options and fields: what spreads over a field, and what is refused as a slip."""
+"""Assignment to options and fields: valid broadcasts, and errors for probable mistakes."""
 
 import mujoco
 import numpy as np
@@ -32,7 +32,7 @@ def test_a_vector_option_takes_a_vector_of_its_length_only(model, name, value):
 @pytest.mark.parametrize("value", [True, "0.5x", [1, 2], None])
 def test_options_take_no_truth_values_and_no_lists_of_numbers(model, name, value):
     if name == "disableflags" and isinstance(value, list):
-        return  # flags may be listed
+        return  # flags accept lists
     with pytest.raises(fl.ModelError):
         setattr(model.opt, name, value)
 
@@ -63,7 +63,7 @@ def test_a_number_does_not_spread_over_entries_that_mean_different_things(model,
         with pytest.raises(fl.ModelError):
             setattr(model, name, value)
     np.testing.assert_array_equal(getattr(model, name), before)
-    setattr(model, name, np.arange(before.shape[1]))  # over objects it spreads
+    setattr(model, name, np.arange(before.shape[1]))  # a value per object is broadcast
     assert (getattr(model, name) == np.arange(before.shape[1])).all()
 
 

@@ -1,4 +1,4 @@
-"""The bundled models: sizes, names, only supported features, and stable under random controls in MuJoCo."""
+"""The bundled models: sizes, names, supported features only, and stability under random controls in MuJoCo."""
 
 from importlib import resources
 
@@ -32,7 +32,7 @@ MODELS = {
 SMALL = [name for name in MODELS if name not in ("rope", "chain", "pyramid", "stacks", "pile")]
 ELLIPTIC = {"quadruped_elliptic", "box_stack", "pyramid", "hand"}
 HOLD = 0.1  # s between two random controls
-FASTEST = 200.0  # rad/s: far above what the motors reach, far below a blow-up
+FASTEST = 200.0  # rad/s: far above the motors' maximum, far below a diverging state
 
 
 def compiled(name):
@@ -40,7 +40,7 @@ def compiled(name):
 
 
 def shaken(model, seconds, seed):
-    """Fastest velocity and warnings under random controls."""
+    """Returns the largest velocity and the warnings under random controls."""
     data, rng, fastest = mujoco.MjData(model), np.random.default_rng(seed), 0.0
     while data.time < seconds:
         data.ctrl[:] = rng.uniform(*model.actuator_ctrlrange.T)

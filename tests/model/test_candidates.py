@@ -1,4 +1,4 @@
-"""Candidate pairs against the contacts that MuJoCo finds, and MuJoCo's filters one by one."""
+"""Candidate pairs against the contacts that MuJoCo finds, and each of MuJoCo's filters separately."""
 
 import mujoco
 import numpy as np
@@ -17,14 +17,14 @@ def compiled(bodies, tail="", option=""):
 
 
 def names(model):
-    """Candidate pairs as a list of pairs of names."""
+    """Returns candidate pairs as a list of pairs of names."""
     cand = candidates(model)
     geoms = zip(cand["cand_geom1"], cand["cand_geom2"], strict=True)
     return [(model.geom(i).name, model.geom(j).name) for i, j in geoms]
 
 
 def tangled(model, rng):
-    """A random configuration in which limbs and floor overlap."""
+    """Returns a random configuration in which limbs and floor overlap."""
     qpos = np.array(model.qpos0)
     for kind, adr in zip(model.jnt_type, model.jnt_qposadr, strict=True):
         if kind == mujoco.mjtJoint.mjJNT_FREE:
@@ -39,7 +39,7 @@ def tangled(model, rng):
 
 
 def contacts(model, rng, count):
-    """Contacts of MuJoCo in random configurations: for each, a list of (geom 1, geom 2)."""
+    """Yields MuJoCo's contacts in random configurations: for each, a list of (geom 1, geom 2)."""
     data = mujoco.MjData(model)
     for _ in range(count):
         data.qpos[:] = tangled(model, rng)
@@ -56,7 +56,7 @@ def test_contacts_of_mujoco_are_candidates_in_their_order(name, real_model, rng)
     found = list(contacts(model, rng, 30))
     assert sum(map(len, found)) > 30
     for listed in found:
-        places = [place[contact] for contact in listed]  # a KeyError is a contact that is no candidate
+        places = [place[contact] for contact in listed]  # a KeyError means a contact of a pair that is not a candidate
         assert places == sorted(places)
 
 
@@ -70,7 +70,7 @@ def test_no_pair_gives_more_points_than_it_may(name, real_model, rng):
 
 
 def naive(model):
-    """The unordered pairs that MuJoCo's documentation lets collide, geom by geom."""
+    """Returns the unordered pairs that collide according to MuJoCo's documentation, geom by geom."""
     weld, parent = model.body_weldid, model.body_parentid
     moved = [model.body_dofnum[weld[b]] > 0 for b in model.geom_bodyid]
     excluded = {(int(s) >> 16, int(s) & 0xFFFF) for s in model.exclude_signature}

@@ -1,4 +1,4 @@
-"""Surfaces that are nearly convex become the convex hull, exactly; those that are not are refused."""
+"""Nearly convex surfaces become the convex hull exactly; others raise an error."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from featherlane.model.convexity import convex_triangles
 
 
 def hull(points):
-    """(those of the points that are the hull's, its triangles): by MuJoCo's compiler."""
+    """Returns (points on the hull, its triangles), computed by MuJoCo's compiler."""
     spec = mujoco.MjSpec()
     spec.add_mesh(name="m", uservert=np.ravel(points).tolist(), inertia=mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX)
     body = spec.worldbody.add_body()
@@ -30,7 +30,7 @@ def ball(rng, n=80):
 
 
 def above(vert, triangles, among):
-    """How many of some points are above each triangle, by fractions."""
+    """Returns the number of points above each triangle, in exact fractions."""
     exact = [[Fraction(float(x)) for x in p] for p in vert]
 
     def volume(a, b, c, d):
@@ -42,7 +42,7 @@ def above(vert, triangles, among):
 
 
 def check(vert, triangles):
-    """Closed, of triangles alone, and no point above any of them."""
+    """Checks that the surface is closed, made of triangles, and has no point above any of them."""
     edges = {(t[i - 1], t[i]) for t in triangles.tolist() for i in range(3)}
     corners = np.unique(triangles)
     assert len(edges) == 3 * len(triangles) and edges == {(b, a) for a, b in edges}
@@ -83,7 +83,7 @@ def test_a_cylinder_of_many_rings_is_made_convex(rng):
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     angle = 2 * np.pi * np.arange(40) / 40
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    # rings that bulge have all their points in the hull; then float32 brings some of them into one line with others
+    # all points of bulging rings are on the hull; then float32 makes some of them collinear
     rings = [np.c_[(1 + 1e-3 * (1 - z * z)) * circle, np.full(40, z)] for z in np.linspace(-1, 1, 5)]
     bulged, triangles = hull(np.concatenate(rings))
     assert len(bulged) == 200

@@ -1,4 +1,4 @@
-"""Every number of `model/enums.py` is MuJoCo's by its name; others are listed as our own, or asked of MJCF."""
+"""Every value in `model/enums.py` equals MuJoCo's of that name; others are listed as ours, or found through MJCF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES = {
     enums.Enable: ("mjtEnableBit", "mjENBL_"),
     enums.State: ("mjtState", "mjSTATE_"),
 }
-INMJCF = ("REDUCE_", "INTERP_")  # numbers whose names stand in MJCF alone
+INMJCF = ("REDUCE_", "INTERP_")  # values whose names occur in MJCF only
 NUMBERS = {name: value for name, value in vars(enums).items() if name.isupper() and isinstance(value, int)}
 MODEL = """<mujoco><worldbody><body><joint name="j"/><geom name="g" size=".1"/></body></worldbody>
   <actuator><motor joint="j" nsample="4" delay=".01" interp="{interp}"/></actuator>
@@ -25,7 +25,7 @@ JOINTS = """<mujoco><worldbody><body>{joint}<geom size=".1"/></body></worldbody>
 
 
 def members():
-    """(name without mj, value) of every enumeration's member, and of MuJoCo's other numbers."""
+    """Yields (name without mj, value) of every enumeration member, and of MuJoCo's other constants."""
     for kind in (name for name in dir(mujoco) if name.startswith("mjt")):
         for name, value in getattr(getattr(mujoco, kind), "__members__", {}).items():
             yield name.removeprefix("mj"), 1 << int(value) if kind in enums.BITS else int(value)
@@ -35,7 +35,7 @@ def members():
 
 
 def mujocos(name: str) -> list[int]:
-    """What MuJoCo calls by this name of ours: nothing, or one number."""
+    """Returns MuJoCo's value for this name of ours: none, or one number."""
     known = dict(members())
     names = [name] + [
         new + name.removeprefix(old) for old, news in enums.PREFIXES.items() if name.startswith(old) for new in news

@@ -1,4 +1,4 @@
-"""Every feature that would change the motion is named with its element; what cannot change it is not."""
+"""Every unsupported feature that affects motion is named with its element; features without effect are not named."""
 
 from pathlib import Path
 

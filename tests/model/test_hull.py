@@ -1,4 +1,4 @@
-"""Convex hulls of meshes: closed, convex, and what kernels walk is consistent; on made and on real meshes."""
+"""Convex hulls of meshes: closed, convex, with consistent tables for kernels; on made and on real meshes."""
 
 import mujoco
 import numpy as np
@@ -14,9 +14,9 @@ from robots.models import ROBOTS
 from sampling import every
 
 CUBE = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.1, 0.1) for z in (-0.1, 0.1)])
-# two triangles of each side; vertices that come without faces always get a hull
+# two triangles per side; vertices without faces always get a hull
 FACES = "0 1 3 0 3 2 4 6 7 4 7 5 0 4 5 0 5 1 2 3 7 2 7 6 0 2 6 0 6 4 1 5 7 1 7 3"
-MERGED = 3e-3  # MuJoCo makes one face of triangles that bend by less than about this part of the mesh's size
+MERGED = 3e-3  # MuJoCo merges triangles into one face if they bend by less than about this fraction of the mesh's size
 REAL = ("mjx/shadow_hand/right_hand", "metaworld/sawyer_xyz/sawyer_soccer")
 
 SCENE = """
@@ -36,17 +36,17 @@ def text(vertices, more="", geom="", inertial=""):
 
 
 def visual():
-    """A model whose mesh is for the eye alone."""
+    """Returns a model whose mesh is visual only."""
     return mujoco.MjModel.from_xml_string(text(CUBE, f'face="{FACES}"', 'contype="0" conaffinity="0"', INERTIAL))
 
 
 def hull_of(vertices, more=""):
-    """The fields of one mesh's hull, with lists in place of addresses."""
+    """Returns the fields of one mesh's hull, with lists in place of addresses."""
     return one_hull(hulls(mujoco.MjModel.from_xml_string(text(vertices, more))), 0)
 
 
 def one_hull(h, mesh: int):
-    """(vertices, neighbours of each, normals, corners of each face, faces at each vertex) of one mesh."""
+    """Returns (vertices, neighbours of each, normals, corners of each face, faces at each vertex) of one mesh."""
     v0, p0 = h["hull_vertadr"][mesh], h["hull_polyadr"][mesh]
     vertices, faces = range(v0, v0 + h["hull_vertnum"][mesh]), range(p0, p0 + h["hull_polynum"][mesh])
 
@@ -65,28 +65,28 @@ def one_hull(h, mesh: int):
 
 
 def check(vert, edge, normal, corners, faces, flipped=False):
-    """The laws of a hull; where edges were flipped, those that bound its faces may be other ones."""
+    """Checks the laws of a hull; after flipped edges, the boundary edges of its faces may differ."""
     size = np.abs(vert - vert.mean(axis=0)).max()
     np.testing.assert_allclose(np.linalg.norm(normal, axis=1), 1.0, rtol=1e-12)
-    # closed: neighbours of each other, each triangle edge of two triangles, Euler's V - E + F = 2
+    # closed: symmetric neighbours, each triangle edge in two triangles, Euler's V - E + F = 2
     pairs = {(a, b) for a, around in enumerate(edge) for b in around}
     assert pairs == {(b, a) for a, b in pairs}
     sides = [(p[i - 1], p[i]) for p in corners for i in range(len(p))]
     assert len(set(sides)) == len(sides) and set(sides) == {(b, a) for a, b in sides}
     assert flipped or set(sides) <= pairs
-    # of a convex surface of triangles: those that no edge leads to are inside
+    # of a convex triangulated surface: vertices without edges are inside
     left_out = sum(len(around) == 0 for around in edge)
     assert len(pairs) == 2 * (3 * (len(vert) - left_out) - 6)
     assert left_out < 0.1 * len(vert)
     met = {v for p in corners for v in p}
     assert len(met) - len(sides) // 2 + len(corners) == 2
-    # convex: no vertex above a face, and its corners on it, counterclockwise seen from outside
+    # convex: no vertex above a face, corners on the face, counterclockwise seen from outside
     for n, p in zip(normal, corners, strict=True):
         height = vert @ n
         assert height.max() - height[p].min() <= MERGED * size
         area = sum(np.cross(vert[p[i - 1]], vert[p[i]]) for i in range(len(p)))
         assert area @ n > 0.0
-    # the faces at a vertex
+    # faces at a vertex
     at = [[f for f, p in enumerate(corners) if v in p] for v in range(len(vert))]
     assert all(np.array_equal(sorted(a), sorted(b)) for a, b in zip(at, faces, strict=True))
 
@@ -135,7 +135,7 @@ def test_all_hulls_of_a_wheel_become_convex(wheel):
     for name in wheels.models_in(wheel):
         try:
             mj = mujoco.MjModel.from_xml_path(str(wheels.model_path(name)))
-        except ValueError:  # a part of another model
+        except ValueError:  # part of another model
             continue
         assert hulls(mj)["hull_convex"].tolist() == (mj.mesh_graphadr >= 0).astype(int).tolist(), name
         hulls_met += (mj.mesh_graphadr >= 0).sum()
@@ -193,7 +193,7 @@ BAD = {
 def test_meshes_that_are_no_body_are_refused_by_name(what, more, inertial):
     vertices, message = BAD[what]
     if what == "no volume" and more:
-        message = "larger than mjMINVAL"  # a shell needs no volume, but mass
+        message = "larger than mjMINVAL"  # a shell needs mass, but no volume
         if inertial:
             load(text(vertices, more, inertial=inertial))
             return
@@ -277,7 +277,7 @@ def test_no_vertex_of_a_rough_hull_is_above_a_face(rng):
 
 
 def outlines_of(h, mesh):
-    """(vertices of the outline, vertices of the face, normal) of each face of a mesh."""
+    """Yields (vertices of the outline, vertices of the face, normal) of each face of a mesh."""
     vert = h["hull_vert"][h["hull_vertadr"][mesh] :]
     for f in range(h["hull_polyadr"][mesh], h["hull_polyadr"][mesh] + h["hull_polynum"][mesh]):
         rings = [
@@ -296,7 +296,7 @@ def test_outlines_bend_one_way_and_hold_all_corners(real_model, name):
             size = np.ptp(corners, axis=0).max()
             edges = np.roll(ring, -1, axis=0) - ring
             inwards = np.cross(normal, edges / np.linalg.norm(edges, axis=1)[:, None])
-            # how far each corner of the face is inside each edge of the outline: short edges turn by float32's rounding
+            # distance of each face corner inside each outline edge: float32 rounding rotates short edges
             assert np.einsum("ek,eck->ec", inwards, corners - ring[:, None]).min() > -1e-4 * size
             assert len(ring) > 2
             less += len(ring) < len(corners)
@@ -311,6 +311,6 @@ def test_a_corner_that_bends_inwards_is_left_out():
     ring, number = outlines(vert, np.array([[0, 0, 1.0], [0, 0, 1.0]]), corners, count)
     assert number.tolist() == [3, 4]
     assert ring.tolist() == [1, 3, 0, 5, 6, 7, 8]
-    # a corner that float32 has moved inwards stays
+    # corners moved inwards by float32 stay
     vert[2, 0] = 2.0 - 1e-7
     assert outlines(vert, np.array([[0, 0, 1.0], [0, 0, 1.0]]), corners, count)[1].tolist() == [4, 4]

@@ -1,4 +1,4 @@
-"""Length ranges after edits against a compile of the edited source, and which actuators have none."""
+"""Length ranges after edits against a compile of the edited source, and the actuators without a range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Impossible edits of a model: refused by the next call, by name, whenever and however they were made."""
+"""Invalid edits of a model: the next call raises an error that names the field, for every kind of edit."""
 
 import contextlib
 import copy
@@ -118,7 +118,7 @@ def test_every_call_looks(model, call):
 
 
 def ways(model):
-    """Live arrays of the masses by all ways that lead to one."""
+    """Yields live arrays of the masses, from every public access."""
     yield model.body_mass
     yield model.body_mass[1:]
     yield model.body_mass.reshape(2, 2)[:, 1:].T
@@ -137,7 +137,7 @@ def test_an_array_that_somebody_holds_is_watched(model):
 
 
 def test_what_nobody_holds_is_looked_at_no_more(model):
-    # nothing public shows which fields a call checks: skipping a check only saves time
+    # no public attribute shows which fields a call checks: skipping a check only saves time
     data = fl.Data(model)
     mass = model.body_mass
     fl.step(model, data)
@@ -146,7 +146,7 @@ def test_what_nobody_holds_is_looked_at_no_more(model):
     fl.step(model, data)
     assert not model._edited and model._stamp is data._stamp
     model.opt.timestep, model.opt.gravity = 0.001, (0, 0, -1)
-    assert model._stamp is data._stamp  # checked at once
+    assert model._stamp is data._stamp  # checked immediately
 
 
 def test_assignments_names_copies_and_pickles_are_watched(model):
@@ -212,6 +212,6 @@ def test_a_number_that_float32_makes_infinite_is_refused_there():
     with pytest.raises(fl.ModelError):
         fl.Batch(model, 2, dtype="float32").step()
     model.dof_armature[7] = 0.01
-    model.actuator_forcerange[:] = -1e200, 1e200  # no limit, in either
+    model.actuator_forcerange[:] = -1e200, 1e200  # not a limit, in either
     singles.step()
     assert not singles.nbad.any()

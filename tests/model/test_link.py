@@ -1,4 +1,4 @@
-"""Links of a model: kept in the frames of their bodies, and what is refused."""
+"""Links of a model: stored in the frames of their bodies, and errors."""
 
 from __future__ import annotations
 

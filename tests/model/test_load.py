@@ -1,4 +1,4 @@
-"""Loading: every kind of source gives MuJoCo's numbers, every bad one a message that helps."""
+"""Loading: every kind of source gives MuJoCo's values; every bad source raises an error with its repair."""
 
 import pickle
 import subprocess
@@ -14,7 +14,7 @@ from featherlane.model.mujoco_arrays import is_mujocos, read
 from robots import wheels
 from scenes import joints
 
-# where MuJoCo takes the inertial frame for the body's, it is the body's
+# if MuJoCo takes the inertial frame as the body frame, it equals the body frame
 SNAPPED = {"body_ipos": 1e-6, "body_iquat": 1e-6}
 
 
@@ -53,7 +53,7 @@ def test_fields_of_real_models_are_mujocos_or_what_is_missing_is_named(real_mode
 
 
 def sources(folder):
-    """The same model as each kind of source."""
+    """Returns the same model as each kind of source."""
     file = folder / "robot.xml"
     file.write_text(joints.XML)
     return {
@@ -113,7 +113,7 @@ def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
 def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm").mkdir()
-    load("arm")  # a folder is no model
+    load("arm")  # a folder is not a model
     (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
     with pytest.warns(UserWarning, match="humanoid") as caught:
         assert load("humanoid").nv == 27

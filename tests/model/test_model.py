@@ -214,7 +214,7 @@ def test_unknown_objects_are_key_errors_with_near_names(model):
 
 
 class Worlds(NamedAccess):
-    """Data of two worlds, as a batch would hold them."""
+    """Returns data of two worlds in the layout of a batch."""
 
     layout = Layout("Data", (Field("qpos", "real", ("nq",)), Field("xpos", "real", ("nbody", 3))))
     world_axes = 1
@@ -249,7 +249,7 @@ def test_copies_are_equal_and_independent(model, duplicate):
 
 @pytest.mark.parametrize("name", ["geom_pos", "geom_quat", "site_pos", "site_quat", "body_ipos", "body_iquat"])
 def test_to_mujoco_moves_frames_that_coincided(name):
-    """MuJoCo's kinematics skips offsets that were zero when the model was compiled."""
+    """MuJoCo's kinematics skips offsets that are zero at compile time."""
     model = load(
         "<mujoco><worldbody><body><joint/><geom type='box' size='.1 .2 .3'/><site/></body></worldbody></mujoco>"
     )
@@ -294,7 +294,7 @@ def test_repr_is_one_line(model):
 
 @pytest.mark.parametrize("owner", ["model", "data", "batch"])
 def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
-    """That takes milliseconds; it is for names that are not there."""
+    """The search takes milliseconds; it runs for missing names only."""
     model = fl.load("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
     for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.batch"):
@@ -314,7 +314,7 @@ def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
         assert not hasattr(owner, "__array_struct__")
     other = copy.deepcopy(model)
     assert not np.shares_memory(other.real_buffer, model.real_buffer)
-    other.__dict__["body_mass"][2] = -1.0  # as the engine writes, not through the live array
+    other.__dict__["body_mass"][2] = -1.0  # written as the engine writes, not through the live array
     with pytest.raises(fl.ModelError):
         fl.Data(other)
     fl.Data(model)

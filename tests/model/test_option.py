@@ -1,4 +1,4 @@
-"""Options that do not go together: the one table of them, through every setter and in any order."""
+"""Incompatible options: one table of them, checked by every setter and in any order."""
 
 import itertools
 
@@ -17,19 +17,19 @@ ISLAND_OFF = Enable.SLEEP, Integrator.DISCRETE, Disable.ISLAND
 
 
 def scene(settings) -> fl.Model:
-    """A model with the elements that the settings speak of."""
+    """Returns a model with the elements that the settings concern."""
     if "nlink" in settings:
         return fl.load(LINKED, links=fl.Link("fixed", 1))
     model = fl.load(TENDONS % ('<tendon tendon1="s" tendon2="t"/>' if "tendon_equalities" in settings else ""))
     if "implicit_bodies" in settings:
         model.body_gyroscopic[1] = Gyroscopic.IMPLICIT
-    if LcpSolver.DANTZIG in settings:  # the default: another one, until it is chosen
+    if LcpSolver.DANTZIG in settings:  # the default differs until it is set
         model.opt.lcp_solver = "pgs"
     return model
 
 
 def choose(model, setting) -> None:
-    """Set an option as a user would."""
+    """Sets an option as a user would."""
     if isinstance(setting, str):
         setattr(model.opt, setting, 1)
         return
@@ -64,7 +64,7 @@ def test_what_goes_together_is_taken():
 
 
 def model_options(model) -> dict[str, int]:
-    """The model's options by their names."""
+    """Returns the model's options by name."""
     return {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
 
 

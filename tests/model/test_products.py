@@ -1,4 +1,4 @@
-"""What is kept when a model is loaded is the same whatever processor loads it."""
+"""Values computed when a model is loaded are identical on every processor."""
 
 import ast
 from pathlib import Path
@@ -11,11 +11,11 @@ from oracles.naive import rotation
 
 FOLDER = Path(featherlane.model.__file__).parent
 MODULES = sorted(FOLDER.rglob("*.py"))
-PRODUCTS = {"dot", "matmul", "inner", "vdot", "tensordot", "vecdot", "matvec"}  # of NumPy's, which BLAS computes
+PRODUCTS = {"dot", "matmul", "inner", "vdot", "tensordot", "vecdot", "matvec"}  # NumPy products that BLAS computes
 
 
 def products(source: str) -> list[int]:
-    """Lines with a product of matrices."""
+    """Returns lines with a matrix product."""
     return sorted(
         node.lineno
         for node in ast.walk(ast.parse(source))

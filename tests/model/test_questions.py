@@ -1,4 +1,4 @@
-"""Answers that are found when a model is loaded: each is what asking every element would say."""
+"""Flags computed when a model is loaded: each equals a search over all elements."""
 
 import pytest
 

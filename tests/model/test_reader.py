@@ -1,4 +1,4 @@
-"""The MuJoCo that reads: old, broken and missing ones are an error with the repair, and what old ones lack is named."""
+"""The MuJoCo that reads models: old, broken and missing ones raise an error with the repair; gaps are named."""
 
 import copy
 import subprocess
@@ -58,7 +58,7 @@ def test_a_module_that_is_not_what_was_installed_is_refused(version, found, mess
 
 
 def faked(folder, module, **distributions):
-    """A folder with a module `mujoco`, unless the text is None, and the metadata of distributions."""
+    """Creates a folder with a module `mujoco`, unless the text is None, and metadata of distributions."""
     (folder / "mujoco").mkdir()
     if module is not None:
         (folder / "mujoco" / "__init__.py").write_text(module)
@@ -86,7 +86,7 @@ def test_a_broken_mujoco_is_told_before_anything_runs(tmp_path, module, distribu
     faked(tmp_path, module, **distributions)
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
     if module is None:
-        # a folder without a module counts only where no module is
+        # a folder without a module is used only if a module does not exist
         code += f"sys.path[:] = [p for p in sys.path if p == {str(tmp_path)!r} or not has_mujoco(p)]\n"
         code = "import pathlib\ndef has_mujoco(p): return (pathlib.Path(p) / 'mujoco/__init__.py').exists()\n" + code
         code = "import numpy, featherlane\n" + code
@@ -121,7 +121,7 @@ def test_words_that_a_version_does_not_know_are_told(message, version, said):
 
 
 class Older:
-    """An MjModel of 4.0.1 as an older version has it: some fields do not exist, rows of eq_data are shorter."""
+    """Returns a 4.0.1 MjModel as an older version has it: some fields are missing, rows of eq_data are shorter."""
 
     def __init__(self, mj):
         self.__dict__["mj"] = mj

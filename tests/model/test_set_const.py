@@ -8,7 +8,7 @@ from featherlane.model import Constants, load, set_const
 from featherlane.model.set_const import DEPENDENT_INTS, DEPENDENT_REALS
 from scenes import joints
 
-ROUNDING = 1e-12  # the same formulas on the same numbers, summed in MuJoCo's order on both sides
+ROUNDING = 1e-12  # the same formulas on the same values, summed in MuJoCo's order on both sides
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Shapes that cannot collide are refused by name; flat height fields can."""
+"""Shapes that cannot collide raise an error that names them; flat height fields can collide."""
 
 import mujoco
 import numpy as np
@@ -23,7 +23,7 @@ FIELD = """
     <body pos="0 0 .11"><freejoint/><geom size=".1" solref="0.01 1"/></body>
   </worldbody>
 </mujoco>"""
-REST = 2e-5  # [m] of a ball after two seconds
+REST = 2e-5  # [m], height of a ball after two seconds
 
 
 @pytest.mark.parametrize("kind", SIZES)

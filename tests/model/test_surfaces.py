@@ -1,4 +1,4 @@
-"""Numbers of the contact model lcp in a model's elements: refused before anything runs."""
+"""Parameters of the contact model lcp in a model's elements: invalid ones raise an error before anything runs."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What MuJoCo drops from a URDF is named, and what it reads is not."""
+"""Elements that MuJoCo drops from a URDF are named; elements that it reads are not."""
 
 import mujoco
 import pytest
@@ -30,7 +30,7 @@ ROBOT = (
 
 
 def urdf(**parts):
-    """The robot with one part filled in."""
+    """Returns the robot with one part inserted."""
     return ROBOT.format(**({"section": "", "link": "", "joint": "", "robot": "", "kind": "revolute"} | parts))
 
 
@@ -62,7 +62,7 @@ LOSSES = {
 def test_losses_are_named(line):
     text = urdf(**LOSSES[line])
     assert dropped_elements(text) == [line]
-    mujoco.MjModel.from_xml_string(text)  # MuJoCo takes it without a word
+    mujoco.MjModel.from_xml_string(text)  # MuJoCo accepts it without a warning
 
 
 def test_limit_with_one_end_is_no_limit_in_mujoco():
@@ -98,7 +98,7 @@ MESH = '<collision><geometry><mesh filename="package://my_robot/meshes/a%20part.
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """A folder that holds the package `my_robot`, of which no variable says anything."""
+    """Returns a folder with the package `my_robot`, which no environment variable names."""
     for name in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "CMAKE_PREFIX_PATH"):
         monkeypatch.delenv(name, raising=False)
     meshes = tmp_path / "install" / "share" / "my_robot" / "meshes"
@@ -166,4 +166,4 @@ def test_fusestatic_false_keeps_the_frames_and_the_motion(recwarn):
         data.qvel[:] = 1.0, -1.0
         fl.step(model, data, 100)
         qpos.append(data.qpos.copy())
-    assert qpos[0] == pytest.approx(qpos[1], abs=1e-9)  # inertias of merged bodies are summed in another order
+    assert qpos[0] == pytest.approx(qpos[1], abs=1e-9)  # inertias of merged bodies are summed in a different order

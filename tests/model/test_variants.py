@@ -1,4 +1,4 @@
-"""Variants of a model: each world is that of a model which was written so."""
+"""Variants of a model: each world equals that of a model written with these values."""
 
 from __future__ import annotations
 

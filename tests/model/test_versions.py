@@ -1,4 +1,4 @@
-"""Every version of MuJoCo that may read gives the model of 4.0.1 but for what is listed, and it moves alike."""
+"""Every supported MuJoCo version reads the model of 4.0.1 except for listed differences, and the motion agrees."""
 
 import os
 import shutil
@@ -20,9 +20,9 @@ REAL = (
     "gymnasium_robotics/assets/fetch/pick_and_place",
     "robosuite/grippers/fourier_left_hand",
 )
-ROUNDING = 1e-9  # relative, and of the smallest numbers absolute: versions sum in different orders
+ROUNDING = 1e-9  # relative, absolute for the smallest values: versions sum in different orders
 STEPS = 20
-FAR = 1e-4  # m or rad after so many steps: contacts of a hull come in another order, solvers stop on either side
+FAR = 1e-4  # m or rad after so many steps: hull contacts come in another order, solvers stop at different iterations
 FACES = set(
     "hull_polyvertadr hull_polyvertnum hull_polyvert hull_map hull_polynormal hull_planenormal hull_planeoffset".split()
 )
@@ -32,21 +32,21 @@ MESHES = FACES | set(
     " geom_rbound body_iquat body_inertia body_invweight0 dof_length dof_invweight0 dof_M0 actuator_acc0"
     " stat_meaninertia".split()
 )
-# version from which on a difference is none any more: what it is, and the fields of the models above that have it
+# version that removes a difference: its description, and the affected fields of the models above
 DIFFERENCES = {
-    (3, 14): MESHES,  # the principal axes of a mesh, with all that is measured in its frame
+    (3, 14): MESHES,  # the principal axes of a mesh, with all values in its frame
     (3, 16): {
-        "actuator_ctrlspec",  # what a control is, where that changes nothing
+        "actuator_ctrlspec",  # the kind of a control, if it has no effect
         "actuator_dynprm",  # defaults that an actuator inherits from those of another kind
         "actuator_gainprm",
         "actuator_biasprm",
     },
     (3, 17): {"eq_data"},  # the last column: a weld whose pose set_const computes
-    (4, 0): FACES,  # normals of faces, and with them which triangles make one
+    (4, 0): FACES,  # normals of faces, and so the triangles merged into one
 }
-ACTUATED = "robosuite/grippers/fourier_left_hand"  # moves otherwise where its actuators are others
+ACTUATED = "robosuite/grippers/fourier_left_hand"  # moves differently because its actuators differ
 
-# the models of a process of another version, as arrays by model and field
+# models read in a process of another version, as arrays by model and field
 READ = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -62,7 +62,7 @@ def sources() -> dict[str, str]:
 
 
 def moved(model) -> np.ndarray:
-    """Positions after some steps under a small constant control."""
+    """Returns positions after some steps under a small constant control."""
     import featherlane as fl
 
     data = fl.Data(model)
@@ -97,7 +97,7 @@ def newest(real_model):
 
 
 def unpacked(version, target):
-    """A folder with all files of a version, as pip installs them."""
+    """Returns a folder with all files of a version, as pip installs them."""
     projects = ("mujoco",) if version < "4" else ("mujoco", "mujoco-core")
     for project in projects:
         shutil.copytree(oracle.unpacked(project, version), target, dirs_exist_ok=True)
@@ -124,5 +124,5 @@ def test_a_model_is_the_same_whatever_version_reads_it_but_for_what_is_listed(ve
         elif value.shape != found[key].shape or not np.allclose(found[key], value, rtol=ROUNDING, atol=1e-12):
             seen.add(field)
             assert field in allowed, f"{key}: {found[key]} where 4.0.1 has {value}"
-    # a list that is longer than the truth says nothing
+    # an entry without a real difference is an error
     assert seen == allowed

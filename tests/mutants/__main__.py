@@ -69,7 +69,7 @@ def parsed() -> argparse.Namespace:
 
 
 def read(path: Path) -> dict[str, dict]:
-    """Read verdicts by the mutant's key; none if there is no such file."""
+    """Read verdicts by the mutant's key; return none if the file does not exist."""
     return json.loads(path.read_text()) if path.exists() else {}
 
 

@@ -27,7 +27,7 @@ Change = tuple[str, ast.AST, ast.AST]  # operator, node, replacement
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one file.
+    """Describes one change of one file.
 
     Attributes:
         path: the file, relative to the package `featherlane`.
@@ -57,7 +57,7 @@ class Mutant:
 
 
 def mutants(source: str, path: str = "") -> list[Mutant]:
-    """List every mutant of a source, in the order of its syntax tree."""
+    """List every mutant of a source, sorted as in its syntax tree."""
     tree, starts, found = ast.parse(source), [0], []
     for line in source.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -133,12 +133,12 @@ def _of_node(node: ast.AST, kernel: bool) -> Iterator[Change]:
 
 
 def _is_stored(target: ast.expr) -> bool:
-    """Is every part of an assignment's target an element of an array?"""
+    """Return whether every part of an assignment's target is an element of an array."""
     return all(map(_is_stored, target.elts)) if isinstance(target, ast.Tuple) else isinstance(target, ast.Subscript)
 
 
 def _is_index(node: ast.BinOp) -> bool:
-    """Is it a multiple of a whole number, as `3 * i`?  Kernels have no `/` of integers: the mutant would not run."""
+    """Return whether a node is a multiple of an integer, as `3 * i`: kernels have no integer `/`, its mutant fails."""
     parts = (node.left, node.right)
     return isinstance(node.op, ast.Mult) and any(isinstance(p, ast.Constant) and type(p.value) is int for p in parts)
 

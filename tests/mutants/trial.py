@@ -25,7 +25,7 @@ PASSED, USAGE, EMPTY = 0, 4, 5  # pytest's exit codes
 
 
 class Trials:
-    """The copy of the sources, the compiled kernels and the environment of a run; a context manager.
+    """Provides the copy of the sources, the compiled kernels and the environment of a run; a context manager.
 
     Args:
         source: the folder `src` of a checkout.
@@ -94,7 +94,7 @@ class Trials:
         return {"verdict": verdict, "seconds": seconds, "cpu": cpu, "test": named}
 
     def _passes(self, test: str, target: Path) -> bool:
-        """Does a test pass without mutation?  If none was reported: are the tests collected?"""
+        """Return whether a test passes without mutation.  If none was reported: whether the tests are collected."""
         key = test or str(target)
         if key in self.sound:
             return True
@@ -148,6 +148,6 @@ def cpu_time() -> float:
 
 
 def kill_group(group: int) -> None:
-    """Kill what is left of a process group."""
+    """Kill the remaining processes of a process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)

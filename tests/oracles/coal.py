@@ -1,10 +1,10 @@
-"""Signed distance of two polytopes by coal, an independent implementation of the same searches."""
+"""Computes the signed distance of two polytopes by coal, an independent implementation of the same algorithms."""
 
 from __future__ import annotations
 
 
 def coal_distance(coal, pair) -> float:
-    """The distance of the pair's vertices in the poses they have, as exact as coal goes."""
+    """Returns the distance of the pair's vertices in their poses, at coal's best accuracy."""
     shapes = []
     for side in range(2):
         points = coal.StdVec_Vec3s()

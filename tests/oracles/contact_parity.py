@@ -1,9 +1,9 @@
-"""Contacts against MuJoCo's, where the two engines may choose other points for the same touch.
+"""Compares contacts with MuJoCo's, if the two engines may choose different points for the same touch.
 
 Closed forms give the same points in the same order.  The general method for convex shapes does not: for two faces
-MuJoCo takes the normal of a face, an edge of a few points for a disc, and stops at `ccd_tolerance`.  What is compared
-there is the depth.  Along a normal n two convex shapes overlap by the sum of their supports, h_A(n) + h_B(-n), and the
-depth is the least of these; so ours must be what it says, and never more than along MuJoCo's normal.
+MuJoCo takes the normal of a face, an edge of a few points for a disc, and stops at `ccd_tolerance`.  There, the depth
+is compared.  Along a normal n two convex shapes overlap by the sum of their supports, h_A(n) + h_B(-n), and the
+depth is the minimum over n; so ours must equal the overlap along our normal, and not exceed that along MuJoCo's.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-GRAZING = 1e-12  # [m] a contact at the edge of its margin: rounding decides whether there is one
+GRAZING = 1e-12  # [m] a contact at the edge of its margin: rounding decides whether it exists
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
 GIVEN = ("dist", "pos", "frame", "geom", "dim", "friction", "solref", "solreffriction", "solimp", "includemargin")
 
 
 def touching(contact) -> dict[str, np.ndarray]:
-    """Geoms, distances, positions and frames of the contacts within their margin by more than rounding."""
+    """Returns geoms, distances, positions and frames of the contacts inside their margin by more than rounding."""
     keep = np.asarray(contact.dist) < np.asarray(contact.includemargin) - GRAZING
     return {name: np.asarray(getattr(contact, name))[keep] for name in ("geom", "dist", "pos", "frame")}
 
 
 def is_general(mj: mujoco.MjModel, pair) -> bool:
-    """Are these geoms a pair of the general method, not of a closed form?"""
+    """Returns whether these geoms are a pair of the general method, not of a closed form."""
     low, high = sorted(mj.geom_type[list(pair)])
     if low == PLANE:
         return False
@@ -33,13 +33,13 @@ def is_general(mj: mujoco.MjModel, pair) -> bool:
 
 
 def split(mj: mujoco.MjModel, contacts, all_general: bool):
-    """The contacts of closed forms, and those of the general method."""
+    """Returns the contacts of closed forms, and those of the general method."""
     general = np.array([all_general or is_general(mj, pair) for pair in contacts["geom"]], bool)
     return tuple({name: rows[mask] for name, rows in contacts.items()} for mask in (~general, general))
 
 
 def support(mj: mujoco.MjModel, data: mujoco.MjData, geom: int, n) -> float:
-    """max n . x over the points x of a convex geom; of a plane, along its own normal."""
+    """Returns max n . x over the points x of a convex geom; of a plane, along its normal."""
     size, d = mj.geom_size[geom], data.geom_xmat[geom].reshape(3, 3).T @ n
     kind, place = mj.geom_type[geom], data.geom_xpos[geom] @ n
     if kind == MESH:
@@ -57,9 +57,9 @@ def support(mj: mujoco.MjModel, data: mujoco.MjData, geom: int, n) -> float:
 
 
 def depth_error(mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs) -> float:
-    """By how much [m] the deepest contact of a pair is not the depth, or deeper than along MuJoCo's normal.
+    """Returns the error [m] of a pair's deepest contact: from the depth, or above the depth along MuJoCo's normal.
 
-    On a height field, which is not convex, and where one engine has no contact of the pair: by how much it differs.
+    For a height field, which is not convex, and if one engine has no contact of the pair: the difference.
     """
     error, a, b = 0.0, _by_pair(ours), _by_pair(theirs)
     for pair in a.keys() | b.keys():
@@ -73,7 +73,7 @@ def depth_error(mj: mujoco.MjModel, data: mujoco.MjData, ours, theirs) -> float:
 
 
 def _by_pair(contacts):
-    """Pair of geoms -> distance and normal of its deepest contact."""
+    """Returns: pair of geoms -> distance and normal of its deepest contact."""
     found = {}
     for pair, dist, frame in zip(contacts["geom"], contacts["dist"], contacts["frame"], strict=True):
         pair = tuple(map(int, pair))
@@ -83,5 +83,5 @@ def _by_pair(contacts):
 
 
 def given(data: mujoco.MjData) -> dict[str, np.ndarray]:
-    """MuJoCo's contacts as `give_contacts` takes them."""
+    """Returns MuJoCo's contacts in the form that `give_contacts` takes."""
     return {name: np.array(getattr(data.contact, name)) for name in GIVEN}

@@ -1,4 +1,4 @@
-"""The convex problem of one world as its definition has it, dense, in MuJoCo's rows: cost, forces, minimum.
+"""Defines the convex problem of one world, dense, in MuJoCo's rows: cost, forces, minimum.
 
     1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
@@ -15,7 +15,7 @@ from oracles.hessians import cone_curvature
 
 
 class Convex:
-    """M, a0, J, aref, D of MuJoCo's data after a forward pass, with `jacobian="dense"`."""
+    """Returns M, a0, J, aref, D of MuJoCo's data after a forward pass, with `jacobian="dense"`."""
 
     def __init__(self, mj, data):
         nv, n = mj.nv, data.nefc
@@ -26,7 +26,7 @@ class Convex:
         self.J = np.reshape(data.efc_J, (-1, nv))[:n].copy()
         self.aref, self.D, self.R = (getattr(data, f"efc_{name}")[:n].copy() for name in ("aref", "D", "R"))
         self.type, loss = data.efc_type[:n].copy(), data.efc_frictionloss[:n]
-        # bounds of the force of each row that is one by itself
+        # bounds of the force of each single row
         self.lo = np.where(self.type == 0, -np.inf, np.where(self.type <= 2, -loss, 0.0))
         self.hi = np.where((self.type == 1) | (self.type == 2), loss, np.inf)
         self.cones = []
@@ -37,7 +37,7 @@ class Convex:
                 self.cones.append((at, friction, friction[0] / np.sqrt(mj.opt.impratio)))
 
     def force(self, a):
-        """Forces of all rows at an acceleration."""
+        """Returns the forces of all rows at an acceleration."""
         x = self.J @ a - self.aref
         f = np.clip(-self.D * x, self.lo, self.hi)
         for at, friction, mu in self.cones:
@@ -53,7 +53,7 @@ class Convex:
         return f
 
     def cost(self, a):
-        """The whole cost: a row's is what its force does, -f x - R f^2 / 2."""
+        """Returns the total cost: a row's cost is that of its force, -f x - R f^2 / 2."""
         x, f, p = self.J @ a - self.aref, self.force(a), a - self.a0
         total = 0.5 * p @ self.M @ p - f @ x
         R = 1 / self.D
@@ -63,7 +63,7 @@ class Convex:
         return self.M @ (a - self.a0) - self.J.T @ self.force(a)
 
     def hessian(self, a):
-        """Its second derivative, where it has one."""
+        """Returns its second derivative, where it exists."""
         x = self.J @ a - self.aref
         t = -self.D * x
         free = (t > self.lo) & (t < self.hi) & (self.type != CONTACT_ELLIPTIC)
@@ -73,7 +73,7 @@ class Convex:
         return H
 
     def minimum(self, rounds=200):
-        """The acceleration of the least cost, by Newton's method with halved steps."""
+        """Returns the acceleration of minimum cost, by Newton's method with halved steps."""
         a = self.a0.copy()
         for _ in range(rounds):
             g = self.gradient(a)

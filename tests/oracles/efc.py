@@ -1,11 +1,11 @@
-"""The rows of one world as MuJoCo's `efc_` arrays, naively in NumPy: in MuJoCo's order, Jacobian dense.
+"""Builds the rows of one world as MuJoCo's `efc_` arrays, naively in NumPy: in MuJoCo's order, Jacobian dense.
 
 It reads one world of a tile of any width; `data.efc_*` is compiled.
 
 Order: equality constraints; friction loss by dof, then by tendon; limits by joint, slides, hinges and balls mixed, then
-by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents, turns
-about the three).  Its rows are these directions where the cone is elliptic, normal + mu_i (direction i) and normal -
-mu_i (direction i) for i = 1, 2, .. if a pyramid.
+by tendon, lower side first; contacts.  A contact of dimension n acts along the first n of (normal, two tangents,
+rotations about the three).  Its rows are these directions if the cone is elliptic; for a pyramid, normal +
+mu_i (direction i) and normal - mu_i (direction i) for i = 1, 2, ..
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ COLUMNS |= {"vel": float, "D": float, "aref": float, "force": float}
 
 
 def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
-    """Rows of one world of a tile, after `make_rows` and, for `efc_force`, after the solver.
+    """Returns the rows of one world of a tile, after `make_rows` and, for `efc_force`, after the solver.
 
     Args:
         model: the model.
@@ -59,8 +59,8 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
         `contact_slot` and `contact_efc_address`, one for each contact of the world: its slot, and its first row or -1.
 
     Note:
-        `force` and `state` are those of the last solve or inverse pass; pos, vel, aref and J belong to the state in
-        which rows were made.
+        `force` and `state` are from the last solve or inverse pass; pos, vel, aref and J are from the state in
+        which the rows were made.
     """
     d = {name: a[:, lane] if a.ndim == 2 else a for name, a in arrays.items()}
     joint, joint_J = _joint_rows(model, d)
@@ -83,7 +83,7 @@ def efc(model, arrays, lane: int = 0) -> SimpleNamespace:
 
 
 def _force(d, rows, slot):
-    """Force and mjtConstraintState of each row; those of contacts at the point where the solver ended."""
+    """Returns force and mjtConstraintState of each row; those of contacts at the solver's last point."""
     equality, friction = rows.type == EQUALITY, np.isin(rows.type, FRICTION)
     lo = np.where(equality, -np.inf, np.where(friction, -rows.frictionloss, 0.0))
     hi, force, cone = np.where(friction, rows.frictionloss, np.inf), rows.force.copy(), {}
@@ -103,13 +103,13 @@ def _force(d, rows, slot):
 
 
 def _contact_point(d, k: int) -> np.ndarray:
-    """J a - aref along the basis of the contact in slot k, (dim,)."""
+    """Returns J a - aref along the basis of the contact in slot k, (dim,)."""
     y, nconmax = d["primal.con_y"], len(d["con_dim"])
     return np.concatenate([y[3 * k :][:3], y[3 * (nconmax + k) :][:3]])[: d["con_dim"][k]]
 
 
 def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
-    """(6, nv): velocity of the body's material at a point of the world frame, then rotation, for each dof."""
+    """Returns (6, nv): velocity of the body's material at a point of the world frame, then rotation, for each dof."""
     J = np.zeros((6, model.nv))
     while body > 0 and model.body_dofnum[body] == 0:
         body = model.body_parentid[body]
@@ -125,7 +125,7 @@ def body_jacobian(model, d, body: int, point: np.ndarray) -> np.ndarray:
 
 
 def _joint_rows(model, d):
-    """Columns and Jacobian of friction loss and limits, in MuJoCo's order."""
+    """Returns columns and Jacobian of friction loss and limits, in MuJoCo's order."""
     columns, J, order = {name: [] for name in COLUMNS}, [], []
     for prefix, count in (("dofrow", d["ndofrow"][0]), ("genrow", d["ngenrow"][0])):
         for k in range(count):
@@ -152,7 +152,7 @@ def _joint_rows(model, d):
 
 
 def _contact_rows(model, d):
-    """Columns and Jacobian of the contacts' rows; each contact's slot and first row (-1: it has none)."""
+    """Returns columns and Jacobian of the contacts' rows; each contact's slot and first row (-1: none)."""
     columns, J, address, rows = {name: [] for name in COLUMNS}, [np.zeros((0, model.nv))], [], 0
     slot = np.flatnonzero(d["con_present"][: d["ncon_slot"][0]])
     for contact, k in enumerate(slot):
@@ -183,21 +183,21 @@ def _contact_rows(model, d):
 
 
 def _kind(model, d, k: int) -> int:
-    """mjtConstraint of the rows of the contact in slot k."""
+    """Returns mjtConstraint of the rows of the contact in slot k."""
     if d["con_dim"][k] == 1:
         return CONTACT_FRICTIONLESS
     return CONTACT_ELLIPTIC if model.opt_cone == ELLIPTIC else CONTACT_PYRAMIDAL
 
 
 def _friction(d, k: int) -> np.ndarray:
-    """Coefficients of the directions of friction."""
+    """Returns the coefficients of the directions of friction."""
     return d["con_friction"][5 * k :][: d["con_dim"][k] - 1]
 
 
 def _directions(model, d, k: int):
-    """Jacobian (dim, nv) and velocity (dim,) along normal, tangents and turns of the contact in slot k.
+    """Returns Jacobian (dim, nv) and velocity (dim,) along normal, tangents and rotations of the contact in slot k.
 
-    The velocity is formed from the bodies' velocities, which an integration step leaves as they were.
+    The velocity is computed from the bodies' velocities, which an integration step does not change.
     """
     point = d["con_pos"][3 * k :][:3]
     frame = np.kron(np.eye(2), d["con_frame"][9 * k :][:9].reshape(3, 3))[: d["con_dim"][k]]
@@ -212,7 +212,7 @@ def _directions(model, d, k: int):
 
 
 def _slip_of_surfaces(model, d, k: int, frame: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """(dim,): velocity of the second geom's surface less that of the first, along the tangents and about the normal."""
+    """Returns (dim,): velocity of geom 2's surface relative to geom 1's, along the tangents and about the normal."""
     slip = np.zeros(6)
     for sign, geom in zip((-1.0, 1.0), d["con_geom"][2 * k :][:2], strict=True):
         if geom >= 0:
@@ -223,7 +223,7 @@ def _slip_of_surfaces(model, d, k: int, frame: np.ndarray, point: np.ndarray) ->
 
 
 def _edges(d, k: int) -> np.ndarray:
-    """(2 (dim - 1), dim): the edges of a pyramid in terms of its directions."""
+    """Returns (2 (dim - 1), dim): the edges of a pyramid in terms of its directions."""
     mu = _friction(d, k)
     edges = np.zeros((2 * len(mu), len(mu) + 1))
     edges[:, 0] = 1.0
@@ -233,7 +233,7 @@ def _edges(d, k: int) -> np.ndarray:
 
 
 def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
-    """Forces of an elliptic contact at y along its basis, see solver/rows/cone.py, and their state."""
+    """Returns forces of an elliptic contact at y along its basis, see solver/rows/cone.py, and their state."""
     mu, D, Dt, E = _friction(d, k), d["con_D"][k], d["con_Dt"][k], d["con_slip"][k]
     T = np.linalg.norm(y[1:])
     if y[0] >= T:
@@ -244,7 +244,7 @@ def _cone_force(d, k: int, y: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _set_dual_forces(d, rows) -> None:
-    """The forces of contacts that a dual solver left; elliptic ones are kept in the basis scaled by friction."""
+    """Sets the contact forces of a dual solver; elliptic ones are kept in the basis scaled by friction."""
     joint = d["ndofrow"][0] + d["ngenrow"][0]
     for i, ident in zip(rows.contact_efc_address, range(len(rows.contact_slot)), strict=True):
         if i >= 0:
@@ -257,7 +257,7 @@ def _set_dual_forces(d, rows) -> None:
 
 
 def _kbip(model, d, rows, slot) -> np.ndarray:
-    """(nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
+    """Returns (nefc, 4): stiffness, damping, impedance and the derivative of the impedance of each row."""
     out = np.zeros((rows.nefc, 4))
     honoured = model.opt_disableflags & DISABLE_REFSAFE or has_metric(model)
     shortest = 0.0 if honoured else 2.0 * model.opt_timestep[0]
@@ -293,7 +293,7 @@ def _kbip(model, d, rows, slot) -> np.ndarray:
 
 
 def _slope(solimp, r: float) -> float:
-    """Derivative of the impedance with respect to r."""
+    """Returns the derivative of the impedance with respect to r."""
     dmin, dmax, mid = np.clip(solimp[[0, 1, 3]], MINIMP, MAXIMP)
     width, power = max(solimp[2], 0.0), max(solimp[4], 1.0)
     if dmin == dmax or width <= MINVAL or not 0.0 < abs(r) < width:

@@ -1,7 +1,7 @@
-"""What kernels read and write, found in their syntax trees: fields of records, calls followed.
+"""Finds the fields that kernels read and write, from their syntax trees, also through calls.
 
-A name stands for what was assigned to it anywhere in the kernel: a record, a view of a field, or several of either.
-What a function that is called by its address does is not known.
+A name stands for everything assigned to it in the kernel: a record, a view of a field, or several of either.
+Functions that are called by address are not analysed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from featherlane.solver.lcp.fields import PROBLEM
 
 
 class Place(NamedTuple):
-    """A parameter, or a field of the record that it is.
+    """Identifies a parameter, or a field of a record parameter.
 
     Attributes:
         parameter: its number.
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What a kernel reads and writes, and which places its result may be a view of."""
+    """Holds the fields that a kernel reads and writes, and the places that its result may view."""
 
     reads: frozenset[Place]
     writes: frozenset[Place]
@@ -43,27 +43,27 @@ RECORDS = DATA.records | PROBLEM.records
 
 
 def inner(outer: str, name: str) -> str:
-    """The field `name` of a record, or of the record `outer` within it."""
+    """Returns the field `name` of a record, or of the record `outer` within it."""
     return f"{outer}.{name}" if outer in RECORDS else name
 
 
 NOTHING = Effects(frozenset(), frozenset(), frozenset())
 GIVEN = frozenset({Place(0)})
-MACHINE = {  # functions of the machine that write to the rows that they are given, or see them otherwise
+MACHINE = {  # machine functions that write to their row arguments, or read them in a different way
     write_lane: Effects(frozenset(), GIVEN, frozenset()),
     eights: Effects(frozenset(), frozenset(), GIVEN),
 }
 
 
 class Reader(ast.NodeVisitor):
-    """One walk through a kernel with what is known of its names and of the kernels that it calls."""
+    """Analyses a kernel, with known names and known callees."""
 
     def __init__(self, kernel: Kernel, names: dict[str, frozenset[Place]], effects):
         self.scope, self.names, self.effects = dict(kernel.references()), names, effects
         self.reads, self.writes, self.result = set(), set(), set()
 
     def places(self, node) -> frozenset[Place]:
-        """What an expression may be a view of."""
+        """Returns the places that an expression may view."""
         if isinstance(node, ast.Name):
             return self.names.get(node.id, frozenset())
         if isinstance(node, ast.Attribute):
@@ -91,14 +91,14 @@ class Reader(ast.NodeVisitor):
         return frozenset()
 
     def called(self, node: ast.Call) -> Effects | None:
-        """The effects of the kernel that is called, if it is one."""
+        """Returns the effects of the called kernel, if the callee is one."""
         target = self.scope.get(ast.unparse(node.func))
         if target in MACHINE:
             return MACHINE[target]
         return self.effects(target) if isinstance(target, Kernel) else None
 
     def given(self, node: ast.Call, found) -> frozenset[Place]:
-        """Places of the function that is called, as places here."""
+        """Maps places of the callee to places here."""
         here = set()
         target = self.scope.get(ast.unparse(node.func))
         names = target.arguments[len(node.args) :] if isinstance(target, Kernel) and node.keywords else ()
@@ -141,7 +141,7 @@ class Reader(ast.NodeVisitor):
         self.generic_visit(node)
 
     def bind(self, target, value) -> None:
-        """A name stands for what it is given."""
+        """Adds the places of an assigned value to a name."""
         if isinstance(target, ast.Tuple):
             parts = value.elts if isinstance(value, ast.Tuple) else [value] * len(target.elts)
             for t, v in zip(target.elts, parts, strict=True):
@@ -151,31 +151,31 @@ class Reader(ast.NodeVisitor):
 
 
 class Analysis:
-    """Effects of kernels, each found once.
+    """Finds effects of kernels, each once.
 
     Attributes:
-        follow: whether what called stages do counts, too.
+        follow: whether the effects of called stages count, too.
     """
 
     def __init__(self, follow: bool = True):
         self.follow, self.found = follow, {}
 
     def effects(self, kernel: Kernel) -> Effects:
-        """What a kernel reads and writes of what it is given."""
+        """Returns a kernel's reads and writes of its arguments."""
         if id(kernel) not in self.found:
             self.found[id(kernel)] = NOTHING  # a stage that calls itself
             self.found[id(kernel)] = self._read(kernel)
         return self.found[id(kernel)]
 
     def called(self, kernel: Kernel) -> Effects:
-        """What a call of the kernel does."""
+        """Returns the effects of a call of the kernel."""
         return self.effects(kernel) if self.follow or not isinstance(kernel, Stage) else NOTHING
 
     def _read(self, kernel: Kernel) -> Effects:
         tree = ast.parse(textwrap.dedent(inspect.getsource(kernel.function))).body[0]
         names = {a.arg: frozenset({Place(i)}) for i, a in enumerate(tree.args.args)}
         known = None
-        while known != names:  # until no name stands for more
+        while known != names:  # until no name gets further places
             known = dict(names)
             reader = Reader(kernel, names, self.called)
             for statement in tree.body:
@@ -183,7 +183,7 @@ class Analysis:
         return Effects(frozenset(reader.reads), frozenset(reader.writes), frozenset(reader.result))
 
     def fields(self, stage: Stage) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-        """Names of fields that a stage reads and writes, by the parameter that is their record."""
+        """Returns names of fields that a stage reads and writes, by the parameter with their record."""
         e = self.effects(stage)
         return tuple(
             {name: {p.field for p in places if p.parameter == i and p.field} for i, name in enumerate(stage.parameters)}

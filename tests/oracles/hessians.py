@@ -1,4 +1,4 @@
-"""The Hessian of a workspace as a dense lower triangle, and the Hessian as its definition has it."""
+"""Computes the Hessian of a workspace as a dense lower triangle, and the Hessian by definition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scenes.coupled import truth
 
 
 def columns(w, i):
-    """Columns of row i of the pattern, ascending, the diagonal last."""
+    """Returns the columns of row i of the pattern, ascending, the diagonal last."""
     m, a = w.model, w.arrays
     if a["hessian.pattern"][0] == PATHS:
         return a["hessian.colind"][a["hessian.rowadr"][i] :][: a["hessian.rownnz"][i]]
@@ -23,7 +23,7 @@ def columns(w, i):
 
 
 def dense_hessian(w, lane=0):
-    """H (nv, nv) of one world, zero above the diagonal."""
+    """Returns H (nv, nv) of one world, zero above the diagonal."""
     a, nv = w.arrays, w.model.nv
     H = np.zeros((nv, nv))
     for i in range(nv):
@@ -32,7 +32,7 @@ def dense_hessian(w, lane=0):
 
 
 def cone_curvature(mu, friction, D, x):
-    """Second derivative of an elliptic contact's cost by its rows x.
+    """Returns the second derivative of an elliptic contact's cost by its rows x.
 
     Source: MuJoCo documentation, Computation, "Primal problem": with U = (mu x_0, friction_i x_i), T = |U_1..|, it is
     quadratic below, 0 above and D_0 (U_0 - mu T)^2 / (2 mu^2 (1 + mu^2)) between.
@@ -52,7 +52,7 @@ def cone_curvature(mu, friction, D, x):
 
 
 def curvature(model, w, rows):
-    """J^T (second derivative of the rows' cost) J, dense, from the definition."""
+    """Returns J^T (second derivative of the rows' cost) J, dense, from the definition."""
     d, nv = w.arrays, model.nv
     x = rows.J @ d["qacc"][:nv, 0] - rows.aref
     free = np.where(rows.type <= 2, np.abs(rows.D * x) < np.where(rows.type == 0, np.inf, rows.frictionloss), x < 0)
@@ -66,7 +66,7 @@ def curvature(model, w, rows):
 
 
 def basis_weights(s, k, lane):
-    """Second derivative of contact k's cost in its basis (n, mu_1 t_1, ..), at con_y, of a scene of scenes.touching."""
+    """Returns the Hessian of contact k's cost in its basis (n, mu_1 t_1, ..), at con_y, in a scenes.touching scene."""
     a, dim = s.a, s.a["con_dim"][k]
     turn = 3 * (s.d.nconmax + k)
     y = a["primal.con_y"][[3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][:dim], lane]

@@ -1,6 +1,6 @@
-"""Mechanics from the definitions, in NumPy, one world at a time, sharing no code with the package.
+"""Computes mechanics by definition, in NumPy, one world at a time, sharing no code with the package.
 
-Homogeneous transforms, velocities and accelerations of points, and sums over bodies; angular quantities in world axes.
+Uses homogeneous transforms, velocities and accelerations of points, and sums over bodies; rotation in world axes.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
 
 
 def skew(v):
-    """[v]x."""
+    """Returns [v]x."""
     return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
 
 
 def rotation(axis, angle):
-    """Rodrigues' formula."""
+    """Returns a rotation matrix by Rodrigues' formula."""
     K = skew(axis)
     return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * K @ K
 
 
 def matrix(quat):
-    """Rotation matrix of a quaternion of any length but 0."""
+    """Returns the rotation matrix of a quaternion of any length but 0."""
     w, v = quat[0], np.asarray(quat[1:])
     return ((w * w - v @ v) * np.eye(3) + 2 * np.outer(v, v) + 2 * w * skew(v)) / (w * w + v @ v)
 
 
 def transform(R, p):
-    """4 x 4 matrix of a rotation followed by a translation."""
+    """Returns the 4 x 4 matrix of a rotation followed by a translation."""
     T = np.eye(4)
     T[:3, :3], T[:3, 3] = R, p
     return T
 
 
 class Naive:
-    """Frames, Jacobians, inertia and forces of one world.
+    """Computes frames, Jacobians, inertia and forces of one world.
 
     Attributes:
         T: body frames (nbody, 4, 4).
         com: centres of mass (nbody, 3).
         inertia: rotational inertia about them in world axes (nbody, 3, 3).
-        axis, anchor, turns: of each dof, the anchor counts where it turns.
+        axis, anchor, turns: of each dof; the anchor is used if it rotates.
         jacp, jacr: Jacobians of the centres of mass and of the bodies' rotation (nbody, 3, nv).
-        acc, alpha: acceleration of the centres of mass and angular acceleration where qacc = 0 (nbody, 3).
+        acc, alpha: acceleration of the centres of mass and angular acceleration at qacc = 0 (nbody, 3).
     """
 
     def __init__(self, model, qpos, qvel):
@@ -100,7 +100,7 @@ class Naive:
         return T @ anchor @ transform(rotation(axis, x), np.zeros(3)) @ back
 
     def jac(self, point, body):
-        """(jacp, jacr) of a point that moves with a body, dof by dof."""
+        """Returns (jacp, jacr) of a point that moves with a body, dof by dof."""
         p, r = np.zeros((3, self.model.nv)), np.zeros((3, self.model.nv))
         for k in self.dofs[body]:
             if self.turns[k]:
@@ -110,7 +110,7 @@ class Naive:
         return p, r
 
     def _accelerate(self, i):
-        """Acceleration of body i at qacc = 0, by moving a point along the chain of its joints."""
+        """Computes the acceleration of body i at qacc = 0, by moving a point along the chain of its joints."""
         m = self.model
         point, acc, omega, alpha = self._at[m.body_parentid[i]]
         for j in range(m.body_jntadr[i], m.body_jntadr[i] + m.body_jntnum[i]):
@@ -127,7 +127,7 @@ class Naive:
         self.acc[i], self.alpha[i] = acc + _carry(omega, alpha, self.com[i] - point), alpha
 
     def M(self):
-        """Sum over bodies of m Jp^T Jp + Jr^T I Jr, and armature."""
+        """Returns the sum over bodies of m Jp^T Jp + Jr^T I Jr, and armature."""
         m = self.model
         M = np.diag(m.dof_armature.copy())
         for i in range(1, m.nbody):
@@ -135,7 +135,7 @@ class Naive:
         return M
 
     def bias(self):
-        """Newton's and Euler's equations of each body at qacc = 0, projected on the dofs."""
+        """Returns Newton's and Euler's equations of each body at qacc = 0, projected on the dofs."""
         m, total = self.model, np.zeros(self.model.nv)
         for i in range(1, m.nbody):
             moment = self.inertia[i] @ self.alpha[i] + np.cross(self.omega[i], self.inertia[i] @ self.omega[i])
@@ -143,7 +143,7 @@ class Naive:
         return total
 
     def force_rates(self, qacc):
-        """Rates of linear momentum (nbody, 3) and of angular momentum about each com, of bodies that accelerate."""
+        """Returns rates of linear momentum (nbody, 3) and of angular momentum about each com, of moving bodies."""
         acc, alpha = self.acc + self.jacp @ qacc, self.alpha + self.jacr @ qacc
         spin = np.einsum("bij,bj->bi", self.inertia, self.omega)
         moment = np.einsum("bij,bj->bi", self.inertia, alpha) + np.cross(self.omega, spin)
@@ -151,5 +151,5 @@ class Naive:
 
 
 def _carry(omega, alpha, r):
-    """Acceleration of a point r away, relative to where it is seen from, on a turning body."""
+    """Returns the acceleration of a point at r on a rotating body, relative to the origin of r."""
     return np.cross(alpha, r) + np.cross(omega, np.cross(omega, r))

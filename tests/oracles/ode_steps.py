@@ -1,7 +1,7 @@
-"""Steps that ODE took, and the same scenes here: one free body for each of its bodies, its joints as links.
+"""Repeats steps recorded from ODE: one free body for each of ODE's bodies, its joints as links.
 
-A record's states are set one after the other in the worlds of a batch, with the contacts that ODE was given, in the
-order in which its rows stand: the contacts of one body come in reverse.
+A record's states are set one after the other in the worlds of a batch, with the contacts given to ODE,
+sorted as its rows: the contacts of one body come in reverse.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ FOLDER = Path(__file__).parents[1] / "data" / "ode"
 BOUNCE, SOFT_ERP, SOFT_CFM, FDIR1 = 4, 8, 0x10, 2
 MOTION1, MOTION2, MOTION_N, SLIP1, SLIP2 = 0x20, 0x40, 0x80, 0x100, 0x200
 LOW, HIGH, VELOCITY, FORCE = 0, 1, 2, 5  # dParam
-ENDLESS = 1e9  # in place of an infinite coefficient of friction
+ENDLESS = 1e9  # replaces an infinite coefficient of friction
 OPTIONS = {"misc_maxvel_mindepth": {"contact_max_vel": 0.1, "contact_min_depth": 0.01}}
 
 
 def load(name: str) -> dict[str, np.ndarray]:
-    """One record."""
+    """Loads one record."""
     return dict(np.load(FOLDER / f"{name}.npz"))
 
 
 def scene(record, name: str = "") -> fl.Model:
-    """The model of a record, with ODE's ways of stepping."""
+    """Returns the model of a record, with ODE's step settings."""
     bodies = "".join(
         f'<body pos="{_text(pos)}" quat="{_text(quat)}"><freejoint/>'
         f'<inertial pos="0 0 0" mass="{float(mass)!r}" diaginertia="{_text(inertia)}"/></body>'
@@ -50,7 +50,7 @@ def _text(numbers) -> str:
 
 
 def _links(record) -> list[fl.Link]:
-    """The joints of a record."""
+    """Returns the joints of a record."""
     if "joint_type" not in record:
         return []
     given = dict(zip(record.get("param_id", ()), record.get("param_val", ()), strict=True))
@@ -74,7 +74,7 @@ def _links(record) -> list[fl.Link]:
 
 
 def start(batch: fl.Batch, record) -> None:
-    """Every world of the batch at the start of one step of the record, with its contacts."""
+    """Sets every world of the batch to the start of one step of the record, with its contacts."""
     n, nbody = record["pos"].shape[:2]
     turned = np.array([[matrix(q).T @ w for q, w in zip(*both, strict=True)] for both in _pairs(record)])
     batch.qpos = np.concatenate([record["pos"], record["quat"]], axis=2).reshape(n, 7 * nbody)
@@ -88,12 +88,12 @@ def _pairs(record):
 
 
 def room(record) -> int:
-    """Most contacts of a step."""
+    """Returns the largest number of contacts in a step."""
     return int(np.diff(record["contact_ptr"]).max()) if "contacts" in record else 0
 
 
 def give_contacts(batch: fl.Batch, record) -> None:
-    """The recorded contacts of each step, in the order of ODE's rows."""
+    """Gives the batch the recorded contacts of each step, sorted as ODE's rows."""
     first, count = record["contact_ptr"][:-1], np.diff(record["contact_ptr"])
     n, most = len(count), room(record)
     rows = (first + count)[:, None] - 1 - np.arange(most)  # reverse
@@ -115,7 +115,7 @@ def give_contacts(batch: fl.Batch, record) -> None:
 
 
 def surface(record) -> dict:
-    """The parameters of all contacts of a record."""
+    """Returns the parameters of all contacts of a record."""
     mode = int(record["surf_mode"])
 
     def number(name, bit, without=0.0):
@@ -135,7 +135,7 @@ def surface(record) -> dict:
 
 
 def plane_space(n: np.ndarray) -> np.ndarray:
-    """The first of two directions across unit vectors, as ODE chooses them."""
+    """Returns the first of two directions orthogonal to unit vectors, as ODE chooses them."""
     zero = np.zeros_like(n[..., 0])
     steep = np.stack([zero, -n[..., 2], n[..., 1]], axis=-1)
     flat = np.stack([-n[..., 1], n[..., 0], zero], axis=-1)
@@ -144,7 +144,7 @@ def plane_space(n: np.ndarray) -> np.ndarray:
 
 
 def errors(batch: fl.Batch, record) -> dict[str, np.ndarray]:
-    """How far each world is from ODE's next state: the largest difference of each kind, (worlds,)."""
+    """Returns each world's distance from ODE's next state: the largest difference of each kind, (worlds,)."""
     n, nbody = record["pos"].shape[:2]
     qpos, qvel = batch.qpos.reshape(n, nbody, 7), batch.qvel.reshape(n, nbody, 6)
     turning = [

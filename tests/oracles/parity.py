@@ -1,11 +1,11 @@
-"""The whole engine against MuJoCo, step by step from the same states along randomly controlled motion with contact.
+"""Compares the whole engine with MuJoCo, step by step from the same states of random motion with contact.
 
-Both sides solve by Newton to tolerance 0 with 100 iterations, in the model's own friction cone if no other is asked
-for.  The error of a quantity is the largest absolute difference over the larger of 1 and its largest magnitude in
+Both sides solve by Newton to tolerance 0 with 100 iterations, by default in the model's friction cone.
+The error of a quantity is the largest absolute difference over the larger of 1 and its largest magnitude in
 MuJoCo.
 
-Where the general method for convex shapes finds other contact points than MuJoCo's, their depth is compared (see
-contact_parity.py), and the rows and the motion under MuJoCo's own contacts.
+If the general method for convex shapes finds other contact points than MuJoCo's, their depth is compared (see
+contact_parity.py), and rows and motion are compared with MuJoCo's contacts.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ BUNDLED_MODELS = tuple(f"bundled/{name}" for name in fl.bundled_names())
 MODELS = wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS + BUNDLED_MODELS
 
 
-# bounds on the errors; what is behind each: roundings of sums, then of a solve with M, then of an optimum
+# bounds on the errors, from: rounding of sums, then of a solve with M, then of an optimum
 SMOOTH = ("M", "qfrc_bias", "qacc_smooth")
-# lengths are sums along paths, forces products of what came before
+# lengths are sums along paths, forces are products of the quantities above
 FORCES = tuple(
     "ten_length ten_J ten_velocity actuator_length actuator_moment actuator_velocity actuator_force qfrc_actuator "
     "qfrc_passive".split()
@@ -47,38 +47,38 @@ ROWS = ("efc_J", "efc_D", "efc_aref")
 MOTION = ("qacc", "next qpos", "next qvel")
 BOUNDS = dict.fromkeys(SMOOTH, 1e-12) | dict.fromkeys(CONTACT, 1e-10) | dict.fromkeys(ROWS, 1e-9)
 BOUNDS |= dict.fromkeys(FORCES, 1e-11) | dict.fromkeys(ACTIVATION, 1e-12) | dict.fromkeys(SENSORS, 1e-9)
-BOUNDS |= dict.fromkeys(MOTION, 1e-8) | {DEPTH: 1e-6}  # [m] where contact points differ: MuJoCo's own ccd_tolerance
+BOUNDS |= dict.fromkeys(MOTION, 1e-8) | {DEPTH: 1e-6}  # [m] if contact points differ: MuJoCo's ccd_tolerance
 # M of the rope has a condition number of 2e6, that of the chain 7e6: each engine is 5e-11 and more from the exact
 # solution with its own M
 EXCEPTIONS = {(f"bundled/{name}", "qacc_smooth"): 1e-9 for name in ("rope", "chain")}
-# the three hinges of its bodies nearly line up: M's condition number is up to 1e10
+# the three hinges of its bodies are nearly parallel: M's condition number is up to 1e10
 EXCEPTIONS |= {("mjx/sensor/model", "qacc_smooth"): 1e-9}
 # of the stacker 1e6: in long doubles MuJoCo's is up to 1.3e-12 from the solution, ours 4e-16
 EXCEPTIONS |= {("dm_control/stacker", "qacc_smooth"): 1e-11}
 # of these arms 2e5: in long doubles ours is 6e-13, MuJoCo's 2e-12 from the solution with its own M and forces
 ARMS = ("envs/myo/assets/arm/myoarm_relocate", "simhive/myo_sim/arm/myoarm")
 EXCEPTIONS |= {(f"myosuite/{name}", "qacc_smooth"): 1e-11 for name in ARMS}
-# antagonists of 600 N hold each other, and a tendon's length moves such a force by 2e4 N/m: four roundings of lengths
-# (2e-16 m) and of forces are 5e-13 N m of the sum, which an inertia of 0.08 kg m^2 divides
+# antagonists of 600 N oppose each other, and a tendon's length changes such a force by 2e4 N/m: four rounding errors
+# of lengths (2e-16 m) and of forces are 5e-13 N m of the sum, which is divided by an inertia of 0.08 kg m^2
 ELBOWS = ("envs/myo/assets/elbow/myoelbow_1dof6muscles",)
 ELBOWS += tuple(f"simhive/myo_sim/elbow/myoelbow_{n}dof6muscles" for n in (1, 2))
 EXCEPTIONS |= {(f"myosuite/{name}", "qacc_smooth"): 1e-11 for name in ELBOWS}
-# faces lie flat on faces: which points stand for them goes by rounding, in closed forms too
+# coplanar faces: rounding decides which points represent them, in closed forms too
 TIES = {"bundled/hand", "bundled/pyramid", "dm_control/stacker"}
-# cylinders that stand upright: where the lowest point of the rim is goes by rounding, for what is left of the plane's
-# normal across the axis cancels; at tilts of 1e-5 MuJoCo's distances are up to 1.4e-11 m, ours 2e-12 m from the truth
+# upright cylinders: rounding decides the lowest point of the rim, because the part of the plane's normal
+# across the axis cancels; at tilts of 1e-5 MuJoCo's distances are up to 1.4e-11 m, ours 2e-12 m from the exact ones
 TIES |= {"myosuite/simhive/YCB_sim/ycb_objects"}
 # palm and fingers without inverse weight touch: rows of D = 5e14, with which MuJoCo does not converge in 100 iterations
 SINGULAR = NO_TRUTH | {"robosuite/grippers/jaco_three_finger_gripper"}
-SAME = 1e-12  # contacts of the general method that differ by more are others
-SAME_TIED = 1e-13  # the same in TIES, where differences come in all sizes: at 3e3 /s^2 below the bound of rows
-# that part of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle
+SAME = 1e-12  # contacts of the general method that differ by more are different contacts
+SAME_TIED = 1e-13  # the same in TIES, where all sizes of differences occur: at 3e3 /s^2 below the bound of rows
+# that fraction of the states: nv 300 to 384 and up to 400 contacts, dense in the oracle
 COSTLY = {"bundled/pyramid": 3} | dict.fromkeys(("bundled/chain", "bundled/stacks", "bundled/pile"), 20)
 INPUTS = ("time", "qpos", "qvel", "act", "history", "plastic", "ctrl", "qacc_warmstart")
 
 
 def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco.MjModel:
-    """MuJoCo's model, set to Newton and the tightest solution.
+    """Returns MuJoCo's model, set to Newton with tolerance 0.
 
     Args:
         name: `bundled/...` or a model of a wheel.
@@ -91,21 +91,21 @@ def oracle(name: str, path=wheels.model_path, cone: int | None = None) -> mujoco
     if cone is not None:
         mj.opt.cone = cone
     if name in ("gymnasium/point", "gymnasium_robotics/mujoco/assets/point"):
-        # the sphere touches the floor at distance zero, where rounding decides whether there is a contact
+        # the sphere touches the floor at distance zero: rounding decides whether the contact exists
         mj.geom_pos[1, 2] -= 0.001
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, ITERATIONS, ITERATIONS
-    mj.opt.noslip_tolerance = 0.0  # else rounding decides which sweep of the pass against slip is the last
+    mj.opt.noslip_tolerance = 0.0  # else rounding decides which sweep of the no-slip solver is the last
     if mj.opt.cone == mujoco.mjtCone.mjCONE_ELLIPTIC and (mj.geom_condim == 6).any():
-        # there MuJoCo takes 20 steps for a contact's friction, and where they are too few keeps the friction it had
+        # there MuJoCo takes 20 steps for a contact's friction, and if they are too few keeps the previous friction
         mj.opt.noslip_iterations = 0
     mj.opt.ccd_tolerance, mj.opt.ccd_iterations = CCD
-    # else MuJoCo takes the frame of inertia for that of a geom that is within 1e-6 of it (dm_control/dog: 3e-7 m, 2e-6)
+    # else MuJoCo uses the inertial frame as a geom's frame if they differ by up to 1e-6 (dm_control/dog: 3e-7 m, 2e-6)
     mj.geom_sameframe[:] = mj.site_sameframe[:] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
     return mj
 
 
 def reasons(error: fl.UnsupportedFeatureError) -> set[str]:
-    """The kinds of features that an error names, without their elements."""
+    """Returns the kinds of features that an error names, without their elements."""
     kinds = set()
     for line in error.features:
         head, tail = line.split(": ", 1)
@@ -120,9 +120,9 @@ def reasons(error: fl.UnsupportedFeatureError) -> set[str]:
 
 
 def states(mj: mujoco.MjModel, count: int, rng: np.random.Generator) -> list[dict[str, np.ndarray]]:
-    """States every 40 ms of a motion under random controls, which change with each step; bad ones end in a reset."""
+    """Returns states every 40 ms of a motion under random controls, which change each step; non-finite ones reset."""
     mj, found = copy.copy(mj), []
-    mj.opt.tolerance, mj.opt.jacobian = 1e-8, mujoco.mjtJacobian.mjJAC_AUTO  # the way there need not be that exact
+    mj.opt.tolerance, mj.opt.jacobian = 1e-8, mujoco.mjtJacobian.mjJAC_AUTO  # accuracy in between is not needed
     data = mujoco.MjData(mj)
     limited = np.asarray(mj.actuator_ctrllimited, bool)
     low, high = (np.where(limited, mj.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
@@ -135,7 +135,7 @@ def states(mj: mujoco.MjModel, count: int, rng: np.random.Generator) -> list[dic
 
 
 def relative(given, expected) -> float:
-    """max |given - expected| / max(1, max |expected|); infinite where the shapes differ."""
+    """Returns max |given - expected| / max(1, max |expected|); infinite if the shapes differ."""
     given, expected = np.ravel(given), np.ravel(expected)
     if given.shape != expected.shape:
         return np.inf
@@ -146,12 +146,12 @@ def relative(given, expected) -> float:
 
 
 class Worst(dict):
-    """The worst error of each quantity, and what it was met at.
+    """Holds the worst error of each quantity, and the state where it occurred.
 
     Attributes:
         nstate, apart: states, and those in which contact points differ.
-        ncon, nefc: contacts and rows met.
-        where: quantity -> state, or model where several are taken together.
+        ncon, nefc: numbers of contacts and rows.
+        where: quantity -> state, or model if several are combined.
     """
 
     def __init__(self, model: str):
@@ -167,23 +167,23 @@ class Worst(dict):
         self.meet(quantity, state, relative(ours, theirs))
 
     def beyond(self) -> dict[str, str]:
-        """The quantities beyond their bound."""
+        """Returns the quantities beyond their bound."""
         return {q: f"{e:.1e} at state {self.where[q]}" for q, e in self.items() if not e <= self.bounds[q]}
 
 
 def compare(name: str, count: int, path=wheels.model_path, cone: int | None = None) -> Worst:
-    """Worst errors over a model's states: of motion in tiles of 8 worlds, of contacts and rows in one world.
+    """Returns worst errors over a model's states: of motion in tiles of 8 worlds, of contacts and rows in one world.
 
     Args:
         name: the model, as for `oracle`.
-        count: states, a multiple of 8; fewer of what is COSTLY.
+        count: states, a multiple of 8; fewer for COSTLY models.
         path, cone: as for `oracle`.
     """
     return compare_model(oracle(name, path, cone), name, count)
 
 
 def compare_model(mj: mujoco.MjModel, name: str, count: int) -> Worst:
-    """The same for a model that `oracle` has set."""
+    """Returns the same for a model that `oracle` has set."""
     model, worst, count = fl.load(mj), Worst(name), max(WIDTH, count // COSTLY.get(name, 1) // WIDTH * WIDTH)
     met = states(mj, count, np.random.default_rng(0))
     tile, alone, expected = Workspace(model, WIDTH), fl.Data(model), mujoco.MjData(mj)
@@ -195,7 +195,7 @@ def compare_model(mj: mujoco.MjModel, name: str, count: int) -> Worst:
 
 
 def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda name: None):
-    """Every model of a wheel that MuJoCo loads by itself and that has degrees of freedom.
+    """Compares every model of a wheel that MuJoCo loads by itself and that has dofs.
 
     Returns:
         results: name -> Worst.
@@ -205,7 +205,7 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
     for name in wheels.models_in(wheel):
         try:
             mj = oracle(name, cone=cone)
-        except ValueError:  # a part of other models
+        except ValueError:  # part of other models
             continue
         report(name)
         try:
@@ -217,7 +217,7 @@ def compare_wheel(wheel: str, count: int, cone: int | None = None, report=lambda
 
 
 def forward_both(mj, data, expected, state):
-    """Both engines' forward dynamics of one world from a state."""
+    """Runs both engines' forward dynamics of one world from a state."""
     for one in (expected, data):
         _enter(one, state)
     mujoco.mj_forward(mj, expected)
@@ -225,7 +225,7 @@ def forward_both(mj, data, expected, state):
 
 
 def under_given(model, state, expected) -> fl.Data:
-    """One world's forward dynamics from a state under MuJoCo's contacts."""
+    """Returns one world's forward dynamics from a state with MuJoCo's contacts."""
     data = fl.Data(model, given_contacts=max(expected.ncon, 1))
     _enter(data, state)
     data.give_contacts(**given(expected), replace=True)
@@ -234,7 +234,7 @@ def under_given(model, state, expected) -> fl.Data:
 
 
 def _compare_world(mj, data, worst, expected, k, state) -> fl.Data:
-    """One world alone: contacts, rows and motion, under MuJoCo's contacts where they differ from ours."""
+    """Compares one world alone: contacts, rows and motion, with MuJoCo's contacts if they differ from ours."""
     model = data.model
     forward_both(mj, data, expected, state)
     if not _same_contacts(mj, worst, data, expected, k):
@@ -251,7 +251,7 @@ def _compare_world(mj, data, worst, expected, k, state) -> fl.Data:
 
 
 def _dense(model, data, field: str) -> np.ndarray:
-    """A field; of sparse rows, whose patterns the engines choose for themselves, the whole matrix."""
+    """Returns a field; for sparse rows, whose patterns differ between the engines, the whole matrix."""
     if field == "actuator_moment":
         owner = data if isinstance(data, mujoco.MjData) else model
         nnz, adr, dof = (getattr(owner, f"moment_{name}") for name in ("rownnz", "rowadr", "colind"))
@@ -264,13 +264,13 @@ def _dense(model, data, field: str) -> np.ndarray:
 
 
 def same_contacts(mj, name: str, data, expected) -> bool:
-    """Whether a model's contacts are the same in both engines, one by one, and none is at the edge of its margin."""
+    """Returns whether a model's contacts are the same in both engines, one by one, and none is at its margin's edge."""
     apart, grazing = _differences(mj, name, data, expected)[:2]
     return not (apart or grazing)
 
 
 def _same_contacts(mj, worst, data, expected, k) -> bool:
-    """Compare contacts; whether they are the same, as `same_contacts` defines it."""
+    """Compares contacts; returns whether they are the same, as `same_contacts` defines it."""
     apart, grazing, every, closed, general = _differences(mj, worst.model, data, expected)
     for quantity, error in _contact_errors(*(closed if apart else every)).items():
         worst.meet(quantity, k, error)
@@ -281,7 +281,7 @@ def _same_contacts(mj, worst, data, expected, k) -> bool:
 
 
 def _differences(mj, name: str, data, expected):
-    """(contact points differ?, is one at the edge of its margin?, all contacts, of closed forms, of general pairs).
+    """Returns (contact points differ?, one at its margin's edge?, all contacts, of closed forms, of general pairs).
 
     Contacts are pairs: ours, MuJoCo's.
     """
@@ -298,7 +298,7 @@ def _contact_errors(ours, theirs) -> dict[str, float]:
 
 
 def with_given(model, tile, worlds):
-    """The tile, or one that holds the contacts that were given to its worlds."""
+    """Returns the tile, or one that holds the contacts given to its worlds."""
     room = max(data.ngiven for data in worlds)
     if not room:
         return tile
@@ -312,7 +312,7 @@ def with_given(model, tile, worlds):
 
 
 def _compare_motion(mj, worst, tile, expected, first, met):
-    """Eight worlds side by side: the smooth dynamics, the acceleration, the next state."""
+    """Compares eight worlds in a tile: the smooth dynamics, the acceleration, the next state."""
     for lane, state in enumerate(met):
         for field, value in state.items():
             tile.arrays[field][: value.size, lane] = value
@@ -352,7 +352,7 @@ COLUMNS = {
 
 
 def table(results: dict[str, Worst]) -> str:
-    """Worst errors as a Markdown table, a line for each model, or for several together."""
+    """Returns worst errors as a Markdown table, a line for each model, or for several together."""
     head = ["model", "states", "contacts met", "other points", *COLUMNS]
     lines = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     for name, worst in results.items():
@@ -363,14 +363,14 @@ def table(results: dict[str, Worst]) -> str:
 
 
 def _cell(worst: Worst, quantities) -> str:
-    """The largest error, and of several models the one that it was met in."""
+    """Returns the largest error, and for several models the name of the worst."""
     quantity = max(quantities, key=worst.get)
     text, place = f"{worst[quantity]:.0e}" if worst[quantity] else "0", worst.where.get(quantity)
     return f"{text}<br>{'/'.join(place.split('/')[-2:])}" if isinstance(place, str) else text
 
 
 def together(results: dict[str, Worst], wheel: str) -> Worst:
-    """The models of a wheel as one: the worst of each quantity, and the sums of what was met."""
+    """Combines the models of a wheel: the worst of each quantity, and total counts."""
     worst = Worst(wheel)
     for name, result in results.items():
         for quantity, error in result.items():

@@ -1,6 +1,6 @@
-"""The minimum of a step's convex problem in extended precision, from its rows, and what their rounding makes of it.
+"""Minimizes a step's convex problem in extended precision, from its rows, and bounds their rounding.
 
-Of rows that push against each other by 1e16 N float64 leaves nothing in their sum; the 64 bits of a long double do.
+If rows push against each other by 1e16 N, float64 loses their sum; the 64 bits of a long double do not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LONG = np.longdouble
 
 
 def solve(H, b):
-    """H^-1 b of a positive definite H, b a vector or columns, by L^T D L: for long doubles, which LAPACK lacks."""
+    """Returns H^-1 b of a positive definite H, b a vector or columns, by L^T D L: LAPACK has no long doubles."""
     scale = 1 / np.sqrt(np.diag(H))
     H, x = H * np.outer(scale, scale), (scale * np.transpose(b)).T
     for k in range(len(H) - 1, -1, -1):
@@ -31,7 +31,7 @@ def solve(H, b):
 
 
 def contact_sizes(model, d, k):
-    """(nv,) of the terms of a contact's entries of J, whose sum is the velocity of a point: |l| + |w| |r|."""
+    """Returns (nv,) of the terms of a contact's entries of J, whose sum is a point's velocity: |l| + |w| |r|."""
     out = np.zeros(model.nv)
     for body in d["con_carrier"][2 * k : 2 * k + 2]:
         i, com = model.body_lastdof[body], d["subtree_com"][3 * model.body_rootid[body] :][:3, 0]
@@ -44,10 +44,10 @@ def contact_sizes(model, d, k):
 
 
 class Precise(Convex):
-    """M, f0 and the rows of one world of a tile, in long doubles, after a solve."""
+    """Returns M, f0 and the rows of one world of a tile, in long doubles, after a solve."""
 
     def __init__(self, model, arrays, lane=0):
-        # numbers of float32 are widened, so that J is not rounded to it
+        # float32 values are widened, so that J is not rounded to it
         wide = {name: a[:, lane : lane + 1].astype(float) if a.ndim == 2 else a for name, a in arrays.items()}
         rows, self.nv = efc(model, wide), model.nv
         self.M = np.zeros((self.nv, self.nv), LONG)
@@ -90,12 +90,12 @@ class Precise(Convex):
         return self.M + self.J.T @ weighted
 
     def minimum(self, start=None, rounds=200):
-        """The acceleration of the least cost, from a point near it."""
+        """Returns the acceleration of minimum cost, from a point near it."""
         a = self.a0.copy() if start is None else np.array(start, LONG)
         for _ in range(rounds):
             g = self.gradient(a)
             p, step = -solve(self.hessian(a), g), LONG(1)
-            # the cost is too coarse to compare: the slope at the end tells whether the step is too long
+            # the cost is too coarse to compare: the slope at the end decides whether the step is too long
             while step > 1e-12 and abs(self.gradient(a + step * p) @ p) > abs(g @ p):
                 step *= 0.5
             a = a + step * p
@@ -104,10 +104,10 @@ class Precise(Convex):
         return a
 
     def net(self, a):
-        """(nv,): the force of all rows together, from the acceleration."""
+        """Returns (nv,): the force of all rows together, from the acceleration."""
         return self.M @ a - self.f0
 
     def rounding(self, a, eps):
-        """(nv,): by how much the force of all rows together changes, at most, where each term of a row rounds once."""
+        """Returns (nv,): the largest change of all rows' force if each term of a row rounds once."""
         H, x = self.hessian(a), self.sizes @ np.abs(a) + self.references
         return np.abs(self.M @ solve(H, self.weighted.T)) @ (eps * x)

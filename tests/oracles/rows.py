@@ -1,4 +1,4 @@
-"""Rows of a tile against MuJoCo's, and parameters that take every branch of their formulas."""
+"""Compares rows of a tile with MuJoCo's, for parameters that take every branch of their formulas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oracles.efc import efc
 from scenes.constraints import forward, tile
 from scenes.states import kicked
 
-# the same formulas in another order: a few roundings, times K = 1e4 and more in aref
+# the same formulas in a different order: a few rounding errors, times K = 1e4 and more in aref
 TOLERANCE = 1e-11
 COMPARED = "J D R pos margin frictionloss vel aref diagA KBIP force".split()
 
@@ -33,7 +33,7 @@ SOLIMPS = [
 
 
 def edited(xml, **fields):
-    """MuJoCo's model of a text, with some fields overwritten."""
+    """Returns MuJoCo's model of a text, with some fields overwritten."""
     mj = mujoco.MjModel.from_xml_string(xml)
     for name, value in fields.items():
         owner = mj.opt if hasattr(mj.opt, name) else mj
@@ -46,7 +46,7 @@ def random_states(mj, rng, n, position=0.3):
 
 
 def assert_rows_equal(workspace, states):
-    """Rows, and their forces at MuJoCo's acceleration."""
+    """Compares rows, and their forces at MuJoCo's acceleration."""
     workspace.run(constraint_forces, 1)
     for lane, data in enumerate(states):
         rows = efc(workspace.model, workspace.arrays, lane)
@@ -57,7 +57,7 @@ def assert_rows_equal(workspace, states):
         naive = [(name, getattr(rows, name)) for name in COMPARED]
         compiled = [(name, column(workspace, name)) for name in COMPARED] if workspace.width == 1 else []
         for name, given in naive + compiled:
-            # MuJoCo leaves room behind the last row for contacts that turned out to have none
+            # MuJoCo leaves unused memory after the last row for contacts that got none
             expected = np.ravel(getattr(data, f"efc_{name}"))[: given.size].reshape(given.shape)
             scale = max(np.abs(expected).max(initial=0.0), 1e-10) if name == "force" else np.abs(expected)
             error = np.abs(given - expected) - TOLERANCE * (scale + (name in ("J", "vel", "aref", "pos", "KBIP")))
@@ -65,7 +65,7 @@ def assert_rows_equal(workspace, states):
 
 
 def check(mj, rng, width, position=0.3):
-    """Rows of random states, all in one tile.  Returns how many rows there were."""
+    """Compares rows of random states, all in one tile.  Returns the number of rows."""
     states = random_states(mj, rng, width, position)
     assert_rows_equal(tile(mj, states, make_rows), states)
     return sum(data.nefc for data in states)

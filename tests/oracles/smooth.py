@@ -1,4 +1,4 @@
-"""Models without contact, states and stages for tests of the smooth dynamics."""
+"""Defines models without contact, states and stages for tests of the smooth dynamics."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ FORWARD = (
     energy,
 )
 
-# every joint type, joints that share a body, branches, bodies that are simple and bodies that stand alone, springs,
-# dampers and their polynomials, gravity compensation, and actuators that saturate
+# every joint type, joints that share a body, branches, simple and uncoupled bodies, springs,
+# dampers and their polynomials, gravity compensation, and saturating actuators
 XML = """
 <mujoco>
   <compiler autolimits="true"/>
@@ -92,12 +92,12 @@ JOINTS = (
 
 
 def random_tree(rng: np.random.Generator, nbody: int, floating: bool = False) -> str:
-    """MJCF of a random tree: all joint types, any branching, general inertias.
+    """Returns MJCF of a random tree: all joint types, any branching, general inertias.
 
     Args:
-        rng: source of the numbers.
+        rng: random generator.
         nbody: bodies.
-        floating: the root is a free joint, nothing holds the tree and no dof has armature.
+        floating: the root is a free joint, and no constraint or armature holds the tree.
     """
 
     def numbers(n, scale=1.0):
@@ -128,14 +128,14 @@ def random_tree(rng: np.random.Generator, nbody: int, floating: bool = False) ->
 
 
 def fill(ws: Workspace, lane: int, **state) -> None:
-    """Set fields of one world."""
+    """Sets fields of one world."""
     for name, value in state.items():
         value = np.ravel(value)
         ws.arrays[name][: value.size, lane] = value
 
 
 def random_state(model, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """A kicked state with controls and forces."""
+    """Returns a random state with controls and forces."""
     qpos, qvel = kicked(model, rng)
     return {
         "qpos": qpos,
@@ -147,20 +147,20 @@ def random_state(model, rng: np.random.Generator) -> dict[str, np.ndarray]:
 
 
 def forward(ws: Workspace) -> None:
-    """All smooth stages, and qacc = qacc_smooth."""
+    """Runs all smooth stages, and sets qacc = qacc_smooth."""
     for stage in FORWARD:
         ws.run(stage)
     ws.arrays["qacc"][...] = ws.arrays["qacc_smooth"]
 
 
 def relative(found, expected) -> float:
-    """Largest error over max(1, largest expected)."""
+    """Returns the largest error over max(1, largest expected)."""
     found, expected = np.ravel(found), np.ravel(expected)
     return float(np.abs(found - expected).max() / max(1.0, np.abs(expected).max())) if expected.size else 0.0
 
 
 def dense(model, rows: np.ndarray) -> np.ndarray:
-    """A symmetric matrix from its lower rows (CSR)."""
+    """Returns a symmetric matrix from its lower rows (CSR)."""
     M = np.zeros((model.nv, model.nv))
     for i in range(model.nv):
         at = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])
@@ -169,14 +169,14 @@ def dense(model, rows: np.ndarray) -> np.ndarray:
 
 
 def dense_rate(model, values):
-    """A matrix on the pattern of D, dense."""
+    """Returns a matrix on the pattern of D, dense."""
     A = np.zeros((model.nv, model.nv))
     A[np.repeat(np.arange(model.nv), model.D_rownnz), model.D_colind] = values
     return A
 
 
 def differences(model, data, force):
-    """d force() / d qvel by central differences; force computes from the data as it is."""
+    """Returns d force() / d qvel by central differences; force computes from the current data."""
     A, v = np.zeros((model.nv, model.nv)), data.qvel.copy()
     for k in range(model.nv):
         for sign in (1.0, -1.0):

@@ -1,4 +1,4 @@
-"""Kernels called from Python, uncompiled: on a record that a test makes up, or on that of a workspace."""
+"""Calls kernels from Python, uncompiled: on a record that a test makes, or on that of a workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featherlane.lanes.record import Rows, python_record
 
 
 def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
-    """A record of these fields alone: a whole number is a size, whole numbers are a table, others real rows.
+    """Returns a record of these fields only: an integer is a size, integers are a table, others real rows.
 
     A dict is a record within the record, of its fields.
     """
@@ -28,11 +28,11 @@ def record(width: int, dtype=np.float64, **fields) -> SimpleNamespace:
 
 
 def records(workspace) -> tuple[SimpleNamespace, SimpleNamespace]:
-    """(m, d) of a workspace, whose memory they share."""
+    """Returns (m, d) of a workspace, sharing its memory."""
     return python_record(workspace.rows.record), python_record(workspace.record)
 
 
 def call(kernel, *arguments):
-    """What a kernel returns; both sides of a `where` are computed."""
+    """Returns a kernel's result; both sides of a `where` are computed."""
     with np.errstate(all="ignore"):
         return kernel.function(*arguments)

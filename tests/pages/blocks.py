@@ -1,7 +1,7 @@
-"""The blocks of code in a page, and how they are run: in their order, in one namespace, each as a file of its own.
+"""Runs the blocks of code in a page: in their order, in one namespace, each as a separate file.
 
-What a reader has already, a model or a batch, stands in a comment before a block, which no page shows; what a block
-prints may stand right behind it, as a block of text, and is then compared:
+A model or batch that a reader already has is defined in a comment before a block, which no page shows.  The output
+of a block may follow it, as a block of text, and is then compared:
 
     <!-- before
     model = fl.load("humanoid")
@@ -15,7 +15,7 @@ prints may stand right behind it, as a block of text, and is then compared:
     27
     ```
 
-`PYTHONPATH=tests python -m pages.blocks PAGE...` writes what is printed into pages.
+`PYTHONPATH=tests python -m pages.blocks PAGE...` writes the output into pages.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def python(page: str) -> list[str]:
-    """The blocks in Python, those before them in comments, too."""
+    """Returns the Python blocks, including those before them in comments."""
     return [block["before"] or block["shown"] for block in PYTHON.finditer(page)]
 
 
 def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
-    """Run all blocks of a page; what they leave, and the page with what they print.
+    """Runs all blocks of a page; returns their namespace, and the page with their output.
 
-    Kernels are read from their source, so a block is a file.  With `compare` a block that does not print what stands
-    behind it is an AssertionError.
+    Kernels are read from their source, so a block is a file.  With `compare`, an output that differs from the block
+    after it is an AssertionError.
     """
     left: dict = {"__name__": "page"}
     parts, last = [], 0
@@ -64,7 +64,7 @@ def run(page: str, folder: Path, compare: bool = True) -> tuple[dict, str]:
 
 
 def commands(page: str) -> list[str]:
-    """The lines that call `featherlane`, without comments."""
+    """Returns the lines that call `featherlane`, without comments."""
     lines = [line.split("  #")[0] for block in SHELL.findall(page) for line in block.splitlines()]
     parts = [part.strip() for line in lines for part in line.split("&&")]
     return [part for part in parts if part.startswith("featherlane ")]

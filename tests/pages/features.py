@@ -5,7 +5,7 @@ A mark declares which groups of kinds a test compares, and in which models:
     @pytest.mark.covers("activation, gain, bias", lambda: [scene(name) for name in BRANCHES])
 
 The kinds are read from the compiled models.  `python docs/features.py` writes the table, and raises an error for a kind
-of MuJoCo's that has no test and is not refused.
+of MuJoCo's that is supported but has no test.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _compiled(scene: str | mujoco.MjModel) -> mujoco.MjModel:
 
 
 class Marks:
-    """A pytest plugin that collects the kinds that tests cover: (group, kind) -> tests."""
+    """Collects the kinds that tests cover, as a pytest plugin: (group, kind) -> tests."""
 
     def __init__(self):
         self.tests: dict[tuple[str, str], list[str]] = {}
@@ -150,7 +150,7 @@ def table(tests: dict[tuple[str, str], list[str]], refused: dict[str, set[str]])
         refused: unsupported kinds by group, which raise an error.
 
     Raises:
-        ValueError: kinds with neither a test nor a refusal.
+        ValueError: kinds that are supported but have no test.
     """
     lines, bare = ["| group | kind | test |", "|---|---|---|"], []
     for group in GROUPS:

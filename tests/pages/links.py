@@ -1,4 +1,4 @@
-"""Pages in Markdown: their links, the anchors of their headings, their tables."""
+"""Reads pages in Markdown: their links, the anchors of their headings, their tables."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections import Counter
 
 
 def text(page: str) -> str:
-    """The page without blocks of code."""
+    """Returns the page without blocks of code."""
     return re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
 
 
 def links(page: str) -> list[str]:
-    """Targets inside the repository: files, anchors and images, but no addresses."""
+    """Returns targets inside the repository: files, anchors and images, but no addresses."""
     targets = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text(page)))
     return [target for target in targets if not re.match(r"[a-z]+:", target)]
 
 
 def anchors(page: str) -> set[str]:
-    """The anchors of the headings, as GitHub makes them: lower case, spaces to hyphens, without punctuation."""
+    """Returns the anchors of the headings, as GitHub forms them: lower case, spaces to hyphens, no punctuation."""
     found, seen = set(), Counter()
     for heading in re.findall(r"^#+ +(.+?) *$", text(page), re.MULTILINE):
         shown = re.sub(r"\]\([^)]*\)", "", heading)
@@ -29,6 +29,6 @@ def anchors(page: str) -> set[str]:
 
 
 def rows(section: str) -> list[list[str]]:
-    """The cells of the first table of a section, without its head."""
+    """Returns the cells of the first table of a section, without its head."""
     table = re.search(r"(?:^\|.*\n?)+", section, re.MULTILINE)[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]

@@ -18,8 +18,8 @@ from scenes.poses import aligned_poses, collide, frames, oracle, random_quat
 
 WIDTH = 8
 MARGIN = 0.04  # m
-SLACK = 1e-6  # m: so near to the limit, either answer will do
-APART = 1e-3  # m: nearer than this, the difference of MuJoCo's two points gives no exact normal
+SLACK = 1e-6  # m: so close to the limit, either answer is accepted
+APART = 1e-3  # m: below this, the difference of MuJoCo's two points gives no accurate normal
 TYPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
 HALF = {"sphere": 0.2, "capsule": 0.3, "ellipsoid": 0.25, "cylinder": 0.2, "box": 0.25, "mesh": 0.2}  # typical sizes
 GEOMS = {
@@ -32,7 +32,7 @@ GEOMS = {
     "box": 'type="box" size="0.12 0.2 0.25"',
     "mesh": 'type="mesh" mesh="rock"',
 }
-# offsets of centres at which aligned shapes are concentric, meet in faces, or in edges
+# offsets of centres at which aligned shapes are concentric, touch with faces, or with edges
 OFFSETS = (0.0, 0.05, 0.12, 0.2, 0.24, 0.3199, 0.35, 0.4, 0.45)
 FAMILIES = ("margin", "touching", "deep", "degenerate")
 CELLS = [(TYPES[int(a)], TYPES[int(b)], ident, most) for ident, a, b, most in PAIR_FUNCTIONS]
@@ -55,17 +55,17 @@ SCENE = """
 
 @dataclass
 class Agreement:
-    """What one pair agrees in, over the poses of one family.
+    """Records the agreement of one pair, over the poses of one family.
 
     Attributes:
-        poses: how many.
-        touching: in how many MuJoCo has a contact.
-        same: in how many of them the number of contacts is MuJoCo's.
+        poses: number of poses.
+        touching: number of those with a contact in MuJoCo.
+        same: number of those whose number of contacts is MuJoCo's.
         distance: largest difference of the least distance; from mj_geomDistance for convex pairs [m].
-        normal: largest difference of the deepest point's normal, where one normal is the answer.
-        points: largest difference of positions and distances, point by point, where their number is the same [m].
-        missed: poses without a contact of ours where there is one, or with one where there is none, with a distance
-            that is not at the limit; MuJoCo's contacts say so, or its distance for convex pairs (it misses some, too).
+        normal: largest difference of the deepest point's normal, if the normal is unique.
+        points: largest difference of positions and distances, point by point, if their number is the same [m].
+        missed: poses with a missing or a false contact of ours, with a distance that is not at the limit;
+            decided by MuJoCo's contacts, or its distance for convex pairs (it misses some, too).
     """
 
     poses: int = 0
@@ -84,7 +84,7 @@ class Agreement:
 
 
 def model_of(first: str, second: str):
-    """The two shapes, the first on a mocap body, the second free."""
+    """Returns the two shapes, the first on a mocap body, the second free."""
     rng = np.random.default_rng(5)
     rock = rng.normal(size=(16, 3))
     rock *= 0.2 / np.linalg.norm(rock, axis=1, keepdims=True)
@@ -96,17 +96,17 @@ def model_of(first: str, second: str):
 
 
 def is_closed(ident: int) -> bool:
-    """Does MuJoCo have a closed form for the pair, whose points ours are?"""
+    """Returns whether MuJoCo has a closed form for the pair, with the same points as ours."""
     return ident not in (CONVEX, HEIGHTS)
 
 
 def where(ident: int) -> str:
-    """Lanes, or one world at a time."""
+    """Returns whether the pair is tested in lanes, or one world at a time."""
     return "per world" if ident >= FIRST_SCALAR else "vectorized"
 
 
 def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n, 2, 3) and quaternions (n, 2, 4) of a family."""
+    """Returns positions (n, 2, 3) and quaternions (n, 2, 4) of a family."""
     if family == "degenerate":
         heights = OFFSETS if first != "plane" else (0.0, 0.12, 0.15, 0.2, 0.25, 0.32)
         return aligned_poses(rng, (OFFSETS, OFFSETS, heights), n)
@@ -140,13 +140,13 @@ def poses(model, first: str, second: str, family: str, n: int, rng) -> tuple[np.
 
 
 def deepest(contact) -> tuple[float, np.ndarray]:
-    """Least distance, and the normal there."""
+    """Returns the least distance, and the normal there."""
     k = int(np.argmin(contact["dist"]))
     return float(contact["dist"][k]), np.reshape(contact["frame"], (-1, 9))[k, :3]
 
 
 def truth(model, xpos, xmat) -> tuple[np.ndarray, np.ndarray]:
-    """MuJoCo's signed distance of the two geoms in each pose, and the normal: NaN where they all but touch."""
+    """Returns MuJoCo's signed distance of the two geoms in each pose, and the normal: NaN if they almost touch."""
     mj = model.to_mujoco()
     data, distance, normal = mujoco.MjData(mj), np.zeros(len(xpos)), np.full((len(xpos), 3), np.nan)
     mujoco.mj_kinematics(mj, data)
@@ -160,7 +160,7 @@ def truth(model, xpos, xmat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def compare(first: str, second: str, ident: int, family: str, n: int, seed: int = 0) -> Agreement:
-    """One pair and family, ours in tiles of eight worlds."""
+    """Compares one pair and family, ours in tiles of eight worlds."""
     model, rng = model_of(first, second), np.random.default_rng(seed)
     xpos, xmat = frames(model, *poses(model, first, second, family, n, rng))
     distance, normal = truth(model, xpos, xmat) if ident == CONVEX else (None, None)
@@ -188,17 +188,17 @@ def compare(first: str, second: str, ident: int, family: str, n: int, seed: int 
     return out
 
 
-# ---- what has to hold, and the page that says it -----------------------------------------------------------------
-CLOSED, EXACT, CURVED = 1e-8, 1e-6, 1e-4  # MuJoCo's own normals of curved shapes stop at about 1e-5
+# ---- requirements, and their page --------------------------------------------------------------------------------
+CLOSED, EXACT, CURVED = 1e-8, 1e-6, 1e-4  # MuJoCo's normals of curved shapes stop at about 1e-5
 ROUND = {"ellipsoid", "cylinder"}
-COAXIAL = 2e-5  # m: what MuJoCo is off for a capsule along a cylinder's axis, whose depth is exactly the sum of radii
+COAXIAL = 2e-5  # m: MuJoCo's error for a capsule along a cylinder's axis, whose depth is exactly the sum of radii
 ON_SURFACE = (
-    1e-3  # m: what MuJoCo is off where the centre of a sphere or the axis of a capsule lies on a prism's surface
+    1e-3  # m: MuJoCo's error where the centre of a sphere or the axis of a capsule lies on the surface of a prism
 )
 
 
 def bounds(first: str, second: str, ident: int, family: str) -> dict[str, float]:
-    """The largest differences allowed; in degenerate poses rounding decides which points stand for a contact."""
+    """Returns the largest differences allowed; in degenerate poses rounding decides the points of a contact."""
     if is_closed(ident):
         names = ("distance",) if family == "degenerate" else ("distance", "normal", "points")
         allowed = dict.fromkeys(names, CLOSED)
@@ -210,7 +210,7 @@ def bounds(first: str, second: str, ident: int, family: str) -> dict[str, float]
 
 
 def failures(first: str, second: str, ident: int, family: str, found: Agreement) -> dict[str, str]:
-    """What is beyond its bound, and at which pose."""
+    """Returns the quantities beyond their bound, and the pose."""
     wrong = {
         name: f"{getattr(found, name):.1e} at pose {found.worst.get(name)}"
         for name, most in bounds(first, second, ident, family).items()
@@ -244,7 +244,7 @@ def kind(ident: int) -> str:
 
 
 def matrix() -> str:
-    """The pairs by their two shapes."""
+    """Returns the pairs by their two shapes."""
     cells = {(a, b): f"{kind(ident)}, {where(ident)}, {most}" for a, b, ident, most in CELLS}
     lines = ["| | " + " | ".join(TYPES) + " |", "|---|" + "---|" * len(TYPES)]
     for a in TYPES:
@@ -253,10 +253,10 @@ def matrix() -> str:
 
 
 def page(n: int, progress=lambda label: None) -> str:
-    """The page, after every cell has been run on n poses.
+    """Returns the page, after running every cell on n poses.
 
     Raises:
-        AssertionError: with what is beyond its bound.
+        AssertionError: lists the quantities beyond their bound.
     """
     lines = [
         "| pair | poses in contact | least distance | normal | all points | same number of points "

@@ -1,4 +1,4 @@
-"""The site that `mkdocs build` writes: what its pages link to, which anchors they have, what they load."""
+"""Reads the site that `mkdocs build` writes: its links, anchors and loaded resources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PASSIVE = {"canonical", "next", "prev"}  # links of a head that load nothing
 
 
 class Page(HTMLParser):
-    """Anchors, links and what is loaded of one page, and the text that is no code."""
+    """Collects anchors, links and loaded resources of one page, and the text outside of code."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -41,13 +41,13 @@ class Page(HTMLParser):
 
 
 def pages(folder: Path) -> dict[str, Page]:
-    """All pages of a site by their path in it; the page of errors, whose links begin at the root, is left out."""
+    """Returns all pages of a site by their path in it, except the error page, whose links start at the root."""
     paths = sorted(path for path in folder.rglob("*.html") if path.name != "404.html")
     return {path.relative_to(folder).as_posix(): Page(path.read_text()) for path in paths}
 
 
 def broken(folder: Path, site: dict[str, Page]) -> list[str]:
-    """Links and things loaded that are not there, and anchors that no heading has."""
+    """Returns links and resources that do not exist, and anchors without a heading."""
     wrong = []
     for name, page in site.items():
         for target in dict.fromkeys(page.links + page.loads):
@@ -65,12 +65,12 @@ def broken(folder: Path, site: dict[str, Page]) -> list[str]:
 
 
 def foreign(site: dict[str, Page]) -> list[str]:
-    """What pages load from elsewhere when they are read."""
+    """Returns external resources that pages load."""
     return [f"{name}: {url}" for name, page in site.items() for url in page.loads if urlsplit(url).netloc]
 
 
 def unread(site: dict[str, Page]) -> list[str]:
-    """Marks of Markdown that stand as text in a page: what was not read as a table, a list, a block or an equation."""
+    """Returns Markdown marks in a page's text: tables, lists, blocks or equations that were not recognized."""
     marks = ("| ---", "|---", "```", "](", "\\(", "$$")
     found = []
     for name, page in site.items():

@@ -1,4 +1,4 @@
-"""The table of our own tasks in docs/tasks.md, from the tasks themselves: `python docs/tasks.py` writes it."""
+"""Writes the table of our tasks in docs/tasks.md, from the tasks themselves: run `python docs/tasks.py`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = """| task | description | observation | reward | termination | episode |
 
 
 def table() -> str:
-    """A row for each task: its parts of the observation with their lengths, terms with weights, ends, time."""
+    """Returns a row per task: its observation parts with their lengths, terms with weights, terminations, time."""
     return "\n".join([HEAD, *(_row(task.name) for task in TASKS)])
 
 

@@ -1,1 +1,1 @@
-"""Real robots, out of wheels.  A package with this file, for `benchmarks/robots.py` has the same name."""
+"""Real robots, from wheels.  This file makes a package, because `benchmarks/robots.py` has the same name."""

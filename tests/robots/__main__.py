@@ -1,4 +1,4 @@
-"""`python tests/robots models [wheel ...]`: what becomes of the models of wheels."""
+"""`python tests/robots models [wheel ...]`: results for the models of wheels."""
 
 import sys
 from pathlib import Path

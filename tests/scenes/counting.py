@@ -1,4 +1,4 @@
-"""A task that anybody can count along with: worlds see how many steps they took, and are paid their action."""
+"""Defines a task with predictable results: worlds observe their step count, and the reward is their action."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLIDER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0
 
 
 class Count(Task):
-    """World i ends after `ends[i]` steps, if there are any."""
+    """Terminates world i after `ends[i]` steps, if given."""
 
     model = SLIDER
 

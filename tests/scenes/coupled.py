@@ -1,4 +1,4 @@
-"""Scenes whose rows couple branches: free bodies, arms and chains of balls that lie in each other."""
+"""Defines scenes whose rows couple branches: free bodies, arms and chains of balls that overlap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ARM = ("1 0 0", "0 1 0", "0 0 1")
 
 
 def arm(name, at, n, bend=0):
-    """n hinges in a row, three to a body; at body `bend` a second branch of two bodies starts."""
+    """Returns n hinges in a row, three per body; at body `bend` a second branch of two bodies starts."""
     text, end = "", ""
     for k in range(n):
         joints = "".join(f'<joint axis="{ARM[(k + i) % 3]}" limited="true" range="-9 9"/>' for i in range(1 + k % 3))
@@ -20,7 +20,7 @@ def arm(name, at, n, bend=0):
 
 
 def balls(at, n):
-    """n limited ball joints in a row."""
+    """Returns n limited ball joints in a row."""
     text = ""
     for k in range(n):
         text += f'<body pos="{at if k == 0 else "0.12 0 0"}"><joint type="ball" limited="true" range="0 20"/>'
@@ -29,7 +29,7 @@ def balls(at, n):
 
 
 def mixed(cone="pyramidal", condim=3, impratio=1.0, tolerance=0):
-    """Three free bodies, one with a leg, an arm of 11 dofs, one of 3, a chain of 4 balls, all about one place."""
+    """Returns three free bodies, one with a leg, an arm of 11 dofs, one of 3, a chain of 4 balls, all at one place."""
     free = "".join(f'<body pos="0.1 {0.05 * i} 0.1"><freejoint/><geom size="0.06"/></body>' for i in range(2))
     leg = '<body pos="0.15 0 0.05"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.1"/></body>'
     text = f"""<mujoco><option cone="{cone}" impratio="{impratio}" tolerance="{tolerance}" iterations="100"
@@ -44,7 +44,7 @@ def mixed(cone="pyramidal", condim=3, impratio=1.0, tolerance=0):
 
 
 def states(mj, n, rng, spread=None):
-    """n states (qpos, qvel) about qpos0, so far from it [m, rad] or, in turn, from near to far."""
+    """Returns n states (qpos, qvel) about qpos0, at this distance [m, rad] or, in turn, from near to far."""
     found = []
     for k in range(n):
         data = mujoco.MjData(mj)
@@ -56,7 +56,7 @@ def states(mj, n, rng, spread=None):
 
 
 def truth(mj, state):
-    """MuJoCo's data of a state."""
+    """Returns MuJoCo's data of a state."""
     data = mujoco.MjData(mj)
     data.qpos[:], data.qvel[:] = state
     mujoco.mj_forward(mj, data)
@@ -64,14 +64,14 @@ def truth(mj, state):
 
 
 def put(w, lane, state):
-    """A state into one world of a workspace."""
+    """Sets one world of a workspace to a state."""
     for name, value in zip(("qpos", "qvel"), state, strict=True):
         w.arrays[name][: len(value), lane] = value
     w.arrays["qacc_warmstart"][:, lane] = 0.0
 
 
 def ancestors(parents, i):
-    """Dof i and all above it."""
+    """Returns dof i and all above it."""
     found = []
     while i >= 0:
         found.append(int(i))

@@ -53,7 +53,7 @@ EQUALITIES = """
 </mujoco>
 """
 
-# two free trees on a mocap body's leash above a floor; one has a point for two places of the world
+# two free trees on a mocap body's leash above a floor; a point of one is tied to two places of the world
 WELDED = """
 <mujoco>
   <worldbody>

@@ -1,4 +1,4 @@
-"""A machine in which every real field of a model acts, and two values of each field that a world may have."""
+"""Defines a machine in which every real field of a model has an effect, and two values of each for worlds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ MACHINE = """
 </mujoco>
 """
 
-# nothing in it is adhesive, compensated, driven by surfaces, or damped
+# no adhesion, gravity compensation, surface velocity, or damping in it
 SIMPLE = """
 <mujoco><option timestep=".005" tolerance="0" iterations="50"/><worldbody>
 <geom name="floor" type="plane" size="9 9 1"/>
@@ -118,7 +118,7 @@ LINKS = (
 )
 PULL = '<tendon tendon1="wrap" tendon2="fixed" polycoef=".05 1 0 0 0"/>'
 OPTIONS = {"option": "", "flags": "", "pull": PULL}
-# what a field needs in place of these
+# values that a field needs in place of these
 NEEDS = {
     "opt_o_": {"flags": 'override="enable"'},
     "opt_noslip_tolerance": {"option": 'cone="elliptic" noslip_iterations="3" noslip_tolerance="1e-3"'},
@@ -128,7 +128,7 @@ NEEDS = {
     "stat_meaninertia": {"option": 'tolerance="0.1"'},
     "pair_solreffriction": {"option": 'cone="elliptic"'},
 }
-# fields of which one alone is to decide
+# groups of fields of which the others are set to 0
 TOGETHER = (
     ("geom_adhesion", "pair_adhesion"),
     ("actuator_damping", "actuator_dampingpoly", "actuator_armature"),
@@ -141,13 +141,13 @@ LCP = {
     "link_motor": {"link_motor_vel": 5.0, "link_motor_force": 500.0, "link_motor_fudge": 0.5},
     "link_stop": {"link_stop_bounce": 0.8},
 }
-# values that act where a field's own value times 1.2 does not
+# values with an effect, if 1.2 times the field's value has none
 SOME = {
     **{"opt_tolerance": 0.3, "opt_ls_tolerance": 0.9, "opt_sleep_tolerance": 10.0, "stat_meaninertia": 1e6},
     **{"opt_lcp_tolerance": 0.5, "opt_noslip_tolerance": 0.5, "jnt_motor_cfm": 0.1, "link_motor_cfm": 0.1},
     **{"geom_restitution_vel": 10.0},
 }
-# fields that act where there is memory for them, and the numbers that are positive there
+# fields that act only where memory is allocated, and the fields that are positive there
 MEMORY = {
     **{"actuator_delay": "actuator_history", "sensor_delay": "sensor_history"},
     **{"jnt_springyield": "jnt_springyield", "tendon_springyield": "tendon_springyield"},
@@ -156,7 +156,7 @@ UNIT = ("quat", "axis")
 
 
 def load(name: str, contact_model: str) -> fl.Model:
-    """The model in which a field acts under a contact model, if it does under that one."""
+    """Returns the model in which a field has an effect under a contact model, if it has any."""
     linked, options = name.startswith("link_"), OPTIONS
     for start, needs in NEEDS.items():
         if name.startswith(start) and contact_model == "convex":
@@ -175,7 +175,7 @@ def load(name: str, contact_model: str) -> fl.Model:
 
 
 def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """A field's value with zeros, where it may be zero, and one without."""
+    """Returns a field's value with zeros, if zero is allowed, and one without."""
     value, rng = getattr(model, name).copy(), np.random.default_rng(1)
     some = np.where(np.isfinite(value) & (value != 0.0), 1.2 * value, 0.05 + 0.1 * rng.random(value.shape))
     some = np.full_like(value, SOME[name]) if name in SOME else some
@@ -183,7 +183,7 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
         some = value + 0.1 * rng.normal(size=value.shape)
         some /= np.linalg.norm(some, axis=-1, keepdims=True)
     if name in ("body_ipos", "body_iquat"):
-        some = np.where((model.body_simple == 0)[:, None], some, value)  # which bodies are simple is compiled
+        some = np.where((model.body_simple == 0)[:, None], some, value)  # the compiler decides which bodies are simple
     if name in MEMORY:
         some = np.where(getattr(model, MEMORY[name]).reshape(len(value), -1)[:, 0] > 0, some, value)
     if name == "wrap_prm":
@@ -192,6 +192,6 @@ def two_values(model: fl.Model, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def is_positive(name: str) -> bool:
-    """Whether a field cannot be zero."""
+    """Returns whether a field cannot be zero."""
     fields = "timestep impratio relaxation meaninertia mass inertia M0 size cranklength dynprm lengthrange wrap_prm"
     return name.endswith((*UNIT, *fields.split()))

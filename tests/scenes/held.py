@@ -1,6 +1,6 @@
-"""Rows that push against each other by far more than they leave: a finger jammed in a palm, a puck between walls."""
+"""Defines rows whose opposing forces are far larger than their sum: a finger jammed in a palm, a puck between walls."""
 
-# the finger's centre of mass is on its hinge, so that no push there moves it: contacts with the palm, deep on both
+# the finger's centre of mass is on its hinge, so forces there do not move it: contacts with the palm, deep on both
 # sides of it, have D = 5e14; a second hinge carries its tip
 FINGERS = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
   <geom name="left" type="box" size=".02 .02 .02" pos="-.031 .002 .02"/>
@@ -13,7 +13,7 @@ FINGERS = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
     <geom size=".03" mass=".05"/></body>
 </worldbody><actuator><motor joint="root" gear="2"/><motor joint="tip"/></actuator></mujoco>"""
 
-# the same, where the palm turns, too: contacts between two bodies of one tree, whose common joint they leave alone
+# the same with a rotating palm: contacts between two bodies of one tree, without effect on their common joint
 CARRIED = """<mujoco><option timestep="0.002" cone="{cone}"/><worldbody>
   <body><joint name="base" axis="0 0 1" damping=".2"/><inertial pos="0 0 0" mass=".5" diaginertia="1e-3 1e-3 1e-3"/>
     <geom type="box" size=".02 .02 .02" pos="-.031 .002 .02"/>
@@ -33,8 +33,8 @@ PUCK = """<mujoco><option timestep="0.002" cone="{cone}" gravity="0 0 0"/><world
   <body><joint type="slide" axis="1 0 0" damping="1"/><joint type="slide" axis="0 1 0" damping="1"/>
     <geom type="box" size=".04 .04 .02" mass=".05"/></body></worldbody></mujoco>"""
 
-# a light box on a hinge of its own, pressed from both sides: what presses it is millions of times as stiff as it is
-# heavy, and hundreds of times as stiff as the arm that carries it
+# a light box on a separate hinge, pressed from both sides: the pressing contacts are millions of times as stiff as it
+# is heavy, and hundreds of times as stiff as the arm that carries it
 JAMMED = """<mujoco><option cone="{cone}"/><worldbody>
   <geom type="box" size=".1 .1 .1" pos=".149 0 .3" contype="2" conaffinity="2"/>
   <geom type="box" size=".1 .1 .1" pos="-.149 0 .3" contype="2" conaffinity="2"/>
@@ -53,8 +53,8 @@ _SWINGING = """
     </body>
   </body>"""
 
-# two that swing in parallel planes, tied by a rope: as they are built it is square to what they may do, and so its
-# row has the largest stiffness that there is
+# two pendulums in parallel planes, tied by a rope: in the initial pose it is orthogonal to their motions, and so its
+# row has the largest possible stiffness
 TIED = f"""
 <mujoco>
   <worldbody>{_SWINGING.format(name="a", y=-0.3)}{_SWINGING.format(name="b", y=0.3)}

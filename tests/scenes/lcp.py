@@ -1,4 +1,4 @@
-"""Scenes with every kind of row that the contact model lcp knows, and models under it."""
+"""Defines scenes with every kind of row of the contact model lcp, and models under it."""
 
 import mujoco
 
@@ -37,7 +37,7 @@ SCENE = """
 
 
 def lcp_model(xml=SCENE, solver="dantzig", **options):
-    """The model with the contact model lcp."""
+    """Returns the model with the contact model lcp."""
     model = load(mujoco.MjModel.from_xml_string(xml))
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_friction = "lcp", solver, "consistent"
     for name, value in options.items():

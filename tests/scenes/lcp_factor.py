@@ -1,4 +1,4 @@
-"""A problem of rows whose diagonal is 1, so that places hold it unscaled, and its factor as rows come and go."""
+"""Defines a problem of rows with diagonal 1, so that places hold it unscaled, and its factor as rows change."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ N = 21
 
 
 def correlations(rng, n=N):
-    """A random A with the diagonal 1."""
+    """Returns a random A with the diagonal 1."""
     M = rng.standard_normal((n, n + 10))
     A = M @ M.T
     A /= np.sqrt(np.outer(A.diagonal(), A.diagonal()))
@@ -20,7 +20,7 @@ def correlations(rng, n=N):
 
 
 def start(problem):
-    """The record of a problem, its places loaded, no row in the factor."""
+    """Returns the record of a problem, its places loaded, no row in the factor."""
     r1 = one_record(problem)
     for prepare in (places.order_rows, places.load_places, factor.clear_matrix, places.solve_nothing):
         prepare(r1)
@@ -28,13 +28,13 @@ def start(problem):
 
 
 def free_rows(rng):
-    """(record, A) of N rows without bounds."""
+    """Returns (record, A) of N rows without bounds."""
     A = correlations(rng)
     return start(Problem(A, np.zeros(N), -np.inf, np.inf)), A
 
 
 def add(r1, p):
-    """Place p goes into the factor."""
+    """Inserts place p into the factor."""
     if r1.one.count[0] == factor.eights_of_row(r1) * 8:
         factor.refactor(r1)
     factor.gather_row(r1, p, r1.one.turn)
@@ -44,7 +44,7 @@ def add(r1, p):
 
 
 def fill(r1):
-    """All places but 8 go into the factor, which has no room for a row more until it loses its gaps."""
+    """Inserts all places but 8 into the factor, which is then full until it loses its gaps."""
     for p in (*range(N), 2, 4, 6):
         if r1.one.slot[p] >= 0:
             factor.remove_row(r1, p)
@@ -54,7 +54,7 @@ def fill(r1):
 
 
 def solution(r1, b):
-    """x of the factor's rows for w = -b, by place."""
+    """Returns x of the factor's rows for w = -b, by place."""
     r1.place.w.array[:N] = -b
     factor.gather_error(r1)
     factor.reduce_forward(r1, r1.one.turn)
@@ -65,7 +65,7 @@ def solution(r1, b):
 
 
 def solved(A, inside, b):
-    """The same from the definition."""
+    """Returns the same by definition."""
     x = np.zeros(N)
     x[inside] = np.linalg.solve(A[np.ix_(inside, inside)], b[inside])
     return x

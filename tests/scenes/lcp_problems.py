@@ -1,4 +1,4 @@
-"""Boxed LCPs for the tests: with known answers, of every degeneracy, of contacts, and a naive solver."""
+"""Defines boxed LCPs for the tests: with known solutions, of every degeneracy, of contacts, and a naive solver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from featherlane.lcp import Problem
 
 
 def random_bounds(rng, n):
-    """Bounds of all kinds: none, one-sided, boxes, lo or hi 0, both 0."""
+    """Returns bounds of all kinds: none, one-sided, boxes, lo or hi 0, both 0."""
     lo = -rng.random(n) * (rng.random(n) < 0.7)
     hi = rng.random(n) * (rng.random(n) < 0.8)
     lo[rng.random(n) < 0.2] = -np.inf
@@ -19,7 +19,7 @@ def random_bounds(rng, n):
 
 
 def known_problem(rng, n):
-    """(problem, its solution): A = M^T M + n I, a complementary pair x, w, and b = A x - w."""
+    """Returns (problem, its solution): A = M^T M + n I, a complementary pair x, w, and b = A x - w."""
     M = rng.standard_normal((n, n))
     A = M.T @ M + n * np.eye(n)
     lo, hi = random_bounds(rng, n)
@@ -31,7 +31,7 @@ def known_problem(rng, n):
 
 
 def degenerate_problem(rng, n):
-    """A of small whole numbers and low rank, b in its range: ties, redundant rows, zero rows; it has a solution."""
+    """Returns A of small integers and low rank, b in its range: ties, redundant rows, zero rows; it has a solution."""
     rank = int(rng.integers(1, n + 1))
     J = rng.integers(-1, 2, (n, rank)).astype(float)
     lo = np.where(rng.random(n) < 0.5, 0.0, -1.0)
@@ -41,13 +41,13 @@ def degenerate_problem(rng, n):
 
 
 def stack_problem(boxes, cfm, mu=0.5, push=None, h=1 / 60):
-    """A tower of unit cubes that touch exactly, 4 contacts each: normal, then two friction rows.
+    """Returns a tower of unit cubes that touch exactly, 4 contacts each: normal, then two friction rows.
 
     Args:
-        boxes: how many.
+        boxes: number of cubes.
         cfm: constraint force mixing, [1/(kg s)] in the rows' units.
         mu: friction.
-        push: (6 boxes,) accelerations beside gravity, None for none.
+        push: (6 boxes,) accelerations in addition to gravity, None for none.
         h: time step.
     """
     J, findex, hi = [], [], []
@@ -67,7 +67,7 @@ def stack_problem(boxes, cfm, mu=0.5, push=None, h=1 / 60):
 
 
 def exponential_problem(n):
-    """A positive definite LCP on which Dantzig's pivots grow with a power of n above 4: A = L^T L, L of ones and twos.
+    """Returns a positive definite LCP on which Dantzig's pivots grow faster than n^4: A = L^T L, L of ones and twos.
 
     Source: K. G. Murty, "Computational complexity of complementary pivot methods" (1978); Y. Fathi, "Computational
     complexity of LCPs associated with positive definite symmetric matrices" (1979), on which least-index methods take
@@ -78,7 +78,7 @@ def exponential_problem(n):
 
 
 def enumerate_solutions(problem):
-    """All solutions of a problem with a positive definite A and fixed bounds: every row at either bound or between."""
+    """Returns all solutions of a problem with positive definite A and fixed bounds: each row at a bound or between."""
     A, b, lo, hi = problem.matrix, problem.b, problem.lo, problem.hi
     found = []
     for sides in itertools.product((-1, 0, 1), repeat=problem.n):
@@ -95,7 +95,7 @@ def enumerate_solutions(problem):
 
 
 def friction_problem(rng, contacts, mu=0.5):
-    """Contacts of many bodies, normal and two friction rows each, with more freedom than rows: x is unique."""
+    """Returns contacts of many bodies, normal and two friction rows each, with more dofs than rows: x is unique."""
     n = 3 * contacts
     J = rng.standard_normal((n, 2 * n))
     findex = np.where(np.arange(n) % 3 == 0, -1, np.arange(n) // 3 * 3)

@@ -1,4 +1,4 @@
-"""Records of LCPs for kernels that run uncompiled: one dense problem, problems side by side, the rows of a step."""
+"""Builds records of LCPs for uncompiled kernels: one dense problem, problems in lanes, the rows of a step."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ NONE = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}
 
 
 def empty(width: int = 1, **sizes: int):
-    """A record of problems that stand alone, all zeros."""
+    """Returns a record of standalone problems, all zeros."""
     sizes = NONE | sizes
     return python_record(Record(PROBLEM, sizes, allocate(PROBLEM, sizes, width, np.float64), width, np.float64))
 
 
 def one_record(problem: Problem, left: float = np.nan):
-    """The record of one dense problem, in one_*, with room for a row more, as Lemke's method has it.
+    """Returns the record of one dense problem, in one_*, with capacity for one more row, as Lemke's method needs.
 
-    All other numbers are `left`, as if by another problem.
+    All other values are `left`, as if by another problem.
     """
     n = problem.n
     width, room = -(-n // 8) * 8, -(-(n + 1) // 8) * 8
@@ -47,7 +47,7 @@ def one_record(problem: Problem, left: float = np.nan):
 
 
 def lane_record(*problems: Problem):
-    """The record of problems with the same rows, one in each lane, dense; with room to take each alone, too."""
+    """Returns the record of problems with the same rows, one per lane, dense; with memory to solve each alone, too."""
     n, width = problems[0].n, -(-problems[0].n // 8) * 8
     p = empty(len(problems), nlcp=n, nlcpA=n * n, nlcpone=width, nlcppair=width * width)
     p.lcp.n[0], p.lcp.dense[0], p.lcp.findex.array[:n] = n, 1, problems[0].findex
@@ -60,12 +60,12 @@ def lane_record(*problems: Problem):
 
 
 def factored_record(rng, n: int, columns: int, width: int, each: int = 0):
-    """A record of sparse rows, A = Y Y^T + diag(cfm); rows stand in pairs that share their columns.
+    """Returns a record of sparse rows, A = Y Y^T + diag(cfm); pairs of rows share their columns.
 
     Args:
         n: rows.
-        columns: of Y.
-        width: problems side by side.
+        columns: columns of Y.
+        width: number of lanes.
         each: columns of a row, 0: any number.
 
     Returns:
@@ -92,12 +92,12 @@ def factored_record(rng, n: int, columns: int, width: int, each: int = 0):
 
 
 class Rows:
-    """A tile of a model whose constraint rows are made, and what its LCP has in dense numbers.
+    """Returns a tile of a model whose constraint rows are made, and its LCP as dense matrices.
 
     Args:
         model: the model; its contact model becomes lcp.
         qpos, qvel: of each world, (W, nq) and (W, nv).
-        make: kernels of (m, d) to run before rows are looked at.
+        make: kernels of (m, d) to run before the rows are read.
     """
 
     def __init__(self, model, qpos, qvel):
@@ -110,21 +110,21 @@ class Rows:
             self.run(stage)
 
     def run(self, kernel, *numbers):
-        """A kernel or stage of (m, d), uncompiled."""
+        """Calls a kernel or stage of (m, d), uncompiled."""
         with np.errstate(all="ignore"):
             return kernel.function(self.m, self.d, *numbers)
 
     def inertia(self, world: int = 0) -> np.ndarray:
-        """Mh = M + h B, dense."""
+        """Returns Mh = M + h B, dense."""
         damping = self.model.dof_damping.reshape(self.model.nv, -1)[:, 0]
         return dense(self.model, self.d.M.array[:, world]) + self.model.opt.timestep * np.diag(damping)
 
     def triangle(self, world: int = 0) -> np.ndarray:
-        """S, lower, with Mh = S^T S: whitened rows are J S^-1."""
+        """Returns S, lower, with Mh = S^T S: whitened rows are J S^-1."""
         return np.linalg.cholesky(self.inertia(world)[::-1, ::-1])[::-1, ::-1].T
 
     def lcp(self, world: int = 0) -> SimpleNamespace:
-        """The rows of the LCP of one world as they were meant: J, c, cfm, lo, hi, findex, add; A and b."""
+        """Returns the expected rows of the LCP of one world: J, c, cfm, lo, hi, findex, add; A and b."""
         d, n, h = self.d, self.d.lcp.n[0], self.model.opt.timestep
         Y = np.zeros((n, self.model.nv))
         for r in range(n):

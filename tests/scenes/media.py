@@ -1,8 +1,8 @@
-"""Bodies in a medium: every shape, both models, every way in which a body can be tied to others."""
+"""Defines bodies in a fluid: every shape, both models, and every connection of a body to others."""
 
 from __future__ import annotations
 
-# a chain of all joints under a free body, with geoms that count and geoms that do not; free bodies that stand alone,
+# a chain of all joints under a free body, with geoms that count and geoms that do not; uncoupled free bodies,
 # one of them simple, one of several parts; bodies with a diagonal M; a plate, and a body of some millimetres
 XML = """
 <mujoco><option density="{density}" viscosity="{viscosity}" wind="{wind}" timestep=".005" integrator="{integrator}"
@@ -41,6 +41,6 @@ INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 
 
 def scene(medium="water", integrator="Euler", shape=ELLIPSOIDS, wind=".3 .2 -.1", flags="") -> str:
-    """XML text of the bodies in a medium."""
+    """Returns the XML text of the bodies in a fluid."""
     density, viscosity = MEDIA[medium]
     return XML.format(density=density, viscosity=viscosity, integrator=integrator, shape=shape, wind=wind, flags=flags)

@@ -1,8 +1,8 @@
-"""Recorded boxed LCPs, and what ODE answered: tests/data/ode_lcp.npz.
+"""Reads recorded boxed LCPs, and ODE's solutions: tests/data/ode_lcp.npz.
 
-Made with Debian bookworm's libode8 0.16.2 in double precision, by its dSolveLCP and inside its dWorldStep; the numbers
-are what ODE returned.  Of A the lower triangles stand there, row by row; `lower` and `upper` are the bounds after
-friction was limited; `error` is 1 where ODE gave up ("LCP internal error, s <= 0") and its x is no answer.
+Recorded with Debian bookworm's libode8 0.16.2 in double precision, from its dSolveLCP and inside its dWorldStep; the
+values are ODE's.  A is stored as lower triangles, row by row; `lower` and `upper` are the bounds after
+friction was limited; `error` is 1 if ODE failed ("LCP internal error, s <= 0") and its x is invalid.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[1] / "data" / "ode_lcp.npz"
 
 @dataclass(frozen=True)
 class Recorded:
-    """One problem and ODE's answer."""
+    """Holds one problem and ODE's solution."""
 
     tag: str
     problem: Problem
@@ -29,7 +29,7 @@ class Recorded:
 
 
 def recorded_problems() -> list[Recorded]:
-    """All of them, in the order of the recording."""
+    """Returns all of them, as they were recorded."""
     out, entry, row = [], 0, 0
     with np.load(DATA) as file:
         data = dict(file)

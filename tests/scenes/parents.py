@@ -1,4 +1,4 @@
-"""Random trees, matrices with their pattern, and numbers that count the operations done with them."""
+"""Defines random trees, matrices with their pattern, and numbers that count the operations done with them."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,13 +23,13 @@ BRANCHED = """
 
 @st.composite
 def parent_arrays(draw, min_size=0, max_size=12):
-    """Any parent array: chains, stars, forests and what lies between."""
+    """Returns any parent array: chains, stars, forests and mixtures."""
     n = draw(st.integers(min_size, max_size))
     return np.array([draw(st.integers(-1, i - 1)) for i in range(n)], dtype=int)
 
 
 def paths_to_base(parents):
-    """For each freedom the set of its ancestors and itself, from the definition."""
+    """Returns for each dof the set of its ancestors and itself, from the definition."""
     paths = []
     for i in range(len(parents)):
         path = {i}
@@ -41,14 +41,14 @@ def paths_to_base(parents):
 
 
 def related(parents):
-    """Pattern (n, n) from the definition: one of the two freedoms is on the path of the other."""
+    """Returns the pattern (n, n) by definition: one of the two dofs is on the path of the other."""
     paths = paths_to_base(parents)
     n = len(paths)
     return np.array([[i in paths[j] or j in paths[i] for j in range(n)] for i in range(n)], dtype=bool).reshape(n, n)
 
 
 def random_inertia(parents, seed, leading=(), dtype=np.float64):
-    """A symmetric positive definite matrix (..., n, n) with the tree's pattern, well conditioned."""
+    """Returns a symmetric positive definite matrix (..., n, n) with the tree's pattern, well conditioned."""
     n = len(parents)
     H = np.random.default_rng(seed).normal(size=(*leading, n, n)) * related(parents)
     H = H + np.swapaxes(H, -1, -2)
@@ -59,7 +59,7 @@ def random_inertia(parents, seed, leading=(), dtype=np.float64):
 
 
 class Counted:
-    """A number that counts the operations done with it, in a tally its results share."""
+    """Counts the operations done with a number, in a tally that its results share."""
 
     def __init__(self, value, tally):
         self.value, self.tally = float(value), tally
@@ -94,7 +94,7 @@ class Counted:
 
 
 def counted(values, tally):
-    """An object array of counted numbers."""
+    """Returns an object array of counted numbers."""
     array = np.empty(values.shape, dtype=object)
     for index, value in np.ndenumerate(values):
         array[index] = Counted(value, tally)

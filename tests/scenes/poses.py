@@ -1,4 +1,4 @@
-"""Poses of geoms, MuJoCo's contacts in them, and the same poses as tiles."""
+"""Defines poses of geoms, MuJoCo's contacts in them, and the same poses as tiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from oracles.contacts import contacts
 
 COMPARED = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp", "dim", "geom")
 
-# a pair of shapes: what the first and the second geom are, and how far apart their centres are about to touch
+# a pair of shapes: the first and the second geom, and the distance of their centres at about contact
 PAIRS = {
     "plane-sphere": ('type="plane" size="1 1 1"', 'size="0.3"', 0.4),
     "plane-capsule": ('type="plane" size="1 1 1"', 'type="capsule" size="0.1 0.3"', 0.4),
@@ -45,7 +45,7 @@ SCENE = """
 
 
 def pair_model(first: str, second: str, margin: float = 0.0, gap: float = 0.0):
-    """A model of two geoms: the first on a mocap body, the second free."""
+    """Returns a model of two geoms: the first on a mocap body, the second free."""
     if margin or gap:
         first += f' margin="{margin}" gap="{gap}"'
     rock = " ".join(f"{x:.9g}" for x in np.ravel(ROCK))
@@ -53,13 +53,13 @@ def pair_model(first: str, second: str, margin: float = 0.0, gap: float = 0.0):
 
 
 def random_quat(rng: np.random.Generator, n: int) -> np.ndarray:
-    """Uniform orientations, (n, 4)."""
+    """Returns uniform orientations, (n, 4)."""
     q = rng.standard_normal((n, 4))
     return q / np.linalg.norm(q, axis=1, keepdims=True)
 
 
 def random_poses(rng, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions (n, 2, 3) and quaternions (n, 2, 4), from deep inside to out of reach."""
+    """Returns positions (n, 2, 3) and quaternions (n, 2, 4), from deep overlap to out of reach."""
     distance = 1.5 * PAIRS[name][2] * rng.uniform(size=(n, 1))
     direction = rng.standard_normal((n, 3))
     first = rng.standard_normal((n, 3))
@@ -69,17 +69,17 @@ def random_poses(rng, name: str, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def quat_mul(a, b) -> np.ndarray:
-    """Product of two quaternions."""
+    """Returns the product of two quaternions."""
     out = np.zeros(4)
     mujoco.mju_mulQuat(out, np.asarray(a, float), np.asarray(b, float))
     return out
 
 
 def aligned_poses(rng, offsets, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Degenerate poses: axes parallel, or almost, and the second geom where faces, edges and centres meet.
+    """Returns degenerate poses: axes parallel, or almost, the second geom where faces, edges and centres coincide.
 
-    A third is in the world's frame, the rest in frames of their own.  The second geom's axes are turned by quarters and
-    halves of a right angle, half of them off by a random power of ten from 1e-17 to 1e-2.  Its centre, in the first
+    A third is in the world's frame, the rest in random frames.  The second geom's axes are rotated by multiples of 45
+    degrees, half of them off by a random power of ten from 1e-17 to 1e-2.  Its centre, in the first
     geom's frame, takes each coordinate from the given values.
     """
     pos, quat = np.zeros((n, 2, 3)), np.zeros((n, 2, 4))
@@ -97,7 +97,7 @@ def aligned_poses(rng, offsets, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frames(model, pos, quat) -> tuple[np.ndarray, np.ndarray]:
-    """geom_xpos (n, ngeom, 3) and geom_xmat (n, ngeom, 9) of a pair model, from poses (n, 2, 3) and (n, 2, 4)."""
+    """Returns geom_xpos (n, ngeom, 3), geom_xmat (n, ngeom, 9) of a pair model, from poses (n, 2, 3) and (n, 2, 4)."""
     data = mujoco.MjData(model.mj_model)
     out = []
     for p, q in zip(np.asarray(pos, float), np.asarray(quat, float), strict=True):
@@ -110,12 +110,12 @@ def frames(model, pos, quat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def contacts_of(data) -> dict[str, np.ndarray]:
-    """MuJoCo's contacts, by field."""
+    """Returns MuJoCo's contacts, by field."""
     return {name: np.array(getattr(data.contact, name)) for name in (*COMPARED, "exclude")}
 
 
 def oracle(model, xpos, xmat) -> list[dict[str, np.ndarray]]:
-    """MuJoCo's contacts in each pose of a pair model."""
+    """Returns MuJoCo's contacts in each pose of a pair model."""
     mj, out = model.to_mujoco(), []
     data = mujoco.MjData(mj)
     mujoco.mj_kinematics(mj, data)
@@ -127,7 +127,7 @@ def oracle(model, xpos, xmat) -> list[dict[str, np.ndarray]]:
 
 
 def fill(ws: Workspace, xpos, xmat) -> None:
-    """Write the poses of up to W worlds into a tile; the other worlds repeat the last one."""
+    """Writes the poses of up to W worlds into a tile; the other worlds repeat the last one."""
     for w in range(ws.width):
         k = min(w, len(xpos) - 1)
         ws.arrays["geom_xpos"][:, w] = np.ravel(xpos[k])
@@ -135,7 +135,7 @@ def fill(ws: Workspace, xpos, xmat) -> None:
 
 
 def collide(model, xpos, xmat, width: int, ws: Workspace | None = None) -> list[np.recarray]:
-    """Contacts in each pose, computed in tiles."""
+    """Returns contacts in each pose, computed in tiles."""
     ws, out = ws or Workspace(model, width), []
     for start in range(0, len(xpos), width):
         fill(ws, xpos[start : start + width], xmat[start : start + width])
@@ -145,21 +145,21 @@ def collide(model, xpos, xmat, width: int, ws: Workspace | None = None) -> list[
 
 
 def same_contacts(ours: np.recarray, theirs: dict[str, np.ndarray], tolerance: float) -> None:
-    """Assert that one world has MuJoCo's contacts, in its order."""
+    """Asserts that one world has MuJoCo's contacts, in its order."""
     assert len(ours) == len(theirs["dist"])
     for name in (*COMPARED, "exclude"):
         np.testing.assert_allclose(ours[name], theirs[name], rtol=0, atol=tolerance, err_msg=name)
 
 
 def equal_in(model, poses, width: int, tolerance: float = 1e-10) -> list[int]:
-    """Assert MuJoCo's contacts in poses (position of the second geom, both quaternions); returns how many in each."""
+    """Asserts MuJoCo's contacts in poses (position of the second geom, both quaternions); returns their numbers."""
     pos = [((0, 0, 0), p) for p, _, _ in poses]
     quat = [(a, b) for _, a, b in poses]
     return equal_at(model, pos, quat, width, tolerance)
 
 
 def equal_at(model, pos, quat, width: int, tolerance: float = 1e-10) -> list[int]:
-    """Assert MuJoCo's contacts in poses of both geoms; returns how many in each."""
+    """Asserts MuJoCo's contacts in poses of both geoms; returns the number in each."""
     xpos, xmat = frames(model, pos, quat)
     found = collide(model, xpos, xmat, width)
     for ours, theirs in zip(found, oracle(model, xpos, xmat), strict=True):

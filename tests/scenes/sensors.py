@@ -1,8 +1,8 @@
-"""Models whose sensors are of every kind, on every kind of object: for parity with MuJoCo, group by group.
+"""Defines models with sensors of every kind, on every kind of object: for parity with MuJoCo, group by group.
 
-A scene has a floor, a body that floats, a limb of it with hinges, a ball and a slide whose limits act at once, bodies
-that are welded, static and moved by hand, cameras of every mode, tendons, actuators and sites of every shape.  Curved
-shapes touch nothing but the floor: the general method for convex shapes may choose other contact points than MuJoCo's.
+A scene has a floor, a floating body, a limb of it with hinges, a ball and a slide whose limits are active, bodies
+that are welded, static and mocap, cameras of every mode, tendons, actuators and sites of every shape.  Curved
+shapes touch only the floor: the general method for convex shapes may choose other contact points than MuJoCo's.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ CONTACT_OBJECTS = {
 
 
 def frames(kind: str) -> str:
-    """A sensor of a kind for each pair of object and reference."""
+    """Returns a sensor of a kind for each pair of object and reference."""
     lines = []
     for on, name in OBJECTS.values():
         for reference in REFERENCES.values():
@@ -113,7 +113,7 @@ def frames(kind: str) -> str:
 
 
 def _groups() -> dict[str, str]:
-    """Elements of `sensor`, by the name of what they test."""
+    """Returns elements of `sensor`, by the name of their test."""
     everything = [*OBJECTS.values(), ("site", "post"), ("site", "hand"), ("body", "world")]
     out = {kind: frames(kind) for kind in FRAMES}
     for kind in ACCELERATIONS:
@@ -188,13 +188,13 @@ GROUPS = _groups()
 
 
 def scene(sensors: str, shape: str = "sphere", options: str = "") -> str:
-    """The model with these sensors; `shape` is that of the site `pad`."""
+    """Returns the model with these sensors; `shape` is that of the site `pad`."""
     body = BODY.format(site=SITES[shape])
     option = OPTION.format(options)
     return f"<mujoco>{option}<worldbody>{body}</worldbody>{TAIL}<sensor>{sensors}</sensor></mujoco>"
 
 
 def group_scene(group: str, options: str = "") -> str:
-    """The model of a group."""
+    """Returns the model of a group."""
     shape = group.split()[-1]
     return scene(GROUPS[group], shape if shape in SITES else "sphere", options)

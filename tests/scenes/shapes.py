@@ -1,4 +1,4 @@
-"""Pairs of convex shapes outside of any scene, and what there is to compare them with."""
+"""Defines pairs of convex shapes without a scene, and their references."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BOX = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], f
 
 
 def ball(n: int, seed: int = 5) -> np.ndarray:
-    """n points of an ellipsoid's surface."""
+    """Returns n points of an ellipsoid's surface."""
     v = np.random.default_rng(seed).standard_normal((n, 3))
     return v / np.linalg.norm(v, axis=1, keepdims=True) * (0.1, 0.12, 0.15)
 
 
-# vertices of the meshes of the tests; MuJoCo moves and turns them into their frame of inertia
+# vertices of the meshes of the tests; MuJoCo transforms them into their inertial frame
 MESHES = {
     "cube": 0.1 * BOX,
     "tetrahedron": np.array([[0.1, 0, 0], [-0.05, 0.1, 0], [-0.05, -0.1, 0], [0, 0, 0.15]]),
@@ -65,13 +65,13 @@ PAIRS = [
 
 
 def assets() -> str:
-    """The meshes as MJCF."""
+    """Returns the meshes as MJCF."""
     rows = (f'<mesh name="{k}" vertex="{" ".join(map(repr, v.ravel().tolist()))}"/>' for k, v in MESHES.items())
     return f"<asset>{''.join(rows)}</asset>"
 
 
 def geom(kind: str) -> str:
-    """A shape as attributes of a geom."""
+    """Returns a shape as attributes of a geom."""
     if kind in MESHES:
         return f'type="mesh" mesh="{kind}"'
     count = {"sphere": 1, "capsule": 2, "cylinder": 2}.get(kind, 3)
@@ -80,12 +80,12 @@ def geom(kind: str) -> str:
 
 
 def few(n: int) -> int:
-    """How many poses to take of n: a tenth where kernels run uncompiled, some milliseconds for each pair."""
+    """Returns how many of n poses to use: a tenth for uncompiled kernels, which take some milliseconds per pair."""
     return n if COMPILED else max(n // 10, 3)
 
 
 def turn(axis, angle: float) -> np.ndarray:
-    """Rotation by an angle about an axis, (3, 3)."""
+    """Returns the rotation by an angle about an axis, (3, 3)."""
     quat, out = np.zeros(4), np.zeros(9)
     mujoco.mju_axisAngle2Quat(quat, np.asarray(axis, float) / np.linalg.norm(axis), angle)
     mujoco.mju_quat2Mat(out, quat)
@@ -93,14 +93,14 @@ def turn(axis, angle: float) -> np.ndarray:
 
 
 def random_turn(rng) -> np.ndarray:
-    """A uniform rotation, (3, 3)."""
+    """Returns a uniform rotation, (3, 3)."""
     q, out = rng.standard_normal(4), np.zeros(9)
     mujoco.mju_quat2Mat(out, q / np.linalg.norm(q))
     return out.reshape(3, 3)
 
 
 def direction(rng) -> np.ndarray:
-    """A uniform unit vector."""
+    """Returns a uniform unit vector."""
     v = rng.standard_normal(3)
     return v / np.linalg.norm(v)
 
@@ -112,7 +112,7 @@ def _model():
 
 
 class Pair:
-    """Two shapes in a workspace: `put` each, then ask for `distance` or `points`."""
+    """Holds two shapes in a workspace: `put` each, then call `distance` or `points`."""
 
     def __init__(self):
         self.model = _model()
@@ -120,7 +120,7 @@ class Pair:
         self.arrays = self.workspace.arrays
 
     def put(self, side: int, kind: str, pos=(0, 0, 0), mat=None, size=None) -> None:
-        """Set one shape: a kind of `SIZES`, a mesh of `MESHES`, or prism."""
+        """Sets one shape: a kind of `SIZES`, a mesh of `MESHES`, or prism."""
         a, mesh = self.arrays, kind in MESHES
         a["shapes.type"][side] = KINDS["mesh" if mesh else kind]
         a["shapes.data"][side] = list(MESHES).index(kind) if mesh else -1
@@ -128,7 +128,7 @@ class Pair:
         self.move(side, pos, mat)
 
     def move(self, side: int, pos, mat=None) -> None:
-        """Set one shape's pose."""
+        """Sets one shape's pose."""
         self.arrays["shapes.pos"][3 * side : 3 * side + 3] = pos
         self.arrays["shapes.mat"][9 * side : 9 * side + 9] = np.ravel(np.eye(3) if mat is None else mat)
 
@@ -137,13 +137,13 @@ class Pair:
         self.workspace.bound(stage)()
 
     def distance(self, limit: float = 10.0):
-        """(signed distance, normal, nearest points (2, 3))."""
+        """Returns (signed distance, normal, nearest points (2, 3))."""
         self.run(closest, limit)
         a = self.arrays
         return float(a["convex.dist"][0]), a["convex.normal"].copy(), a["convex.witness"].reshape(2, 3).copy()
 
     def points(self, limit: float = 0.0):
-        """(distances (n,), positions (n, 3), normals (n, 3)) of the contact points."""
+        """Returns (distances (n,), positions (n, 3), normals (n, 3)) of the contact points."""
         self.run(convex, limit)
         a = self.arrays
         n = int(a["manifold.count"][0])
@@ -151,7 +151,7 @@ class Pair:
         return dist[:n], pos.reshape(-1, 3)[:n], normal.reshape(-1, 3)[:n]
 
     def vertices(self, side: int) -> np.ndarray:
-        """A polytope's vertices in world axes, (n, 3)."""
+        """Returns a polytope's vertices in world axes, (n, 3)."""
         a, m = self.arrays, self.model
         kind, mesh = int(a["shapes.type"][side]), int(a["shapes.data"][side])
         if kind == KINDS["mesh"]:
@@ -166,7 +166,7 @@ class Pair:
 
 
 class Oracle:
-    """MuJoCo on two geoms in given poses, its search as exact as it can be."""
+    """Runs MuJoCo on two geoms in given poses, with its search at the highest accuracy."""
 
     def __init__(self, first: str, second: str):
         option = '<option ccd_iterations="500" ccd_tolerance="1e-12"/>'
@@ -177,16 +177,16 @@ class Oracle:
         mujoco.mj_kinematics(self.model, self.data)
 
     def place(self, pos, mat) -> None:
-        """Both geoms' positions (2, 3) and orientations (2, 3, 3)."""
+        """Sets both geoms' positions (2, 3) and orientations (2, 3, 3)."""
         self.data.geom_xpos[:], self.data.geom_xmat[:] = pos, np.reshape(mat, (2, 9))
 
     def distance(self, limit: float = 10.0):
-        """(signed distance, fromto (2, 3))."""
+        """Returns (signed distance, fromto (2, 3))."""
         fromto = np.zeros(6)
         return mujoco.mj_geomDistance(self.model, self.data, 0, 1, limit, fromto), fromto.reshape(2, 3)
 
     def points(self):
-        """(distances, positions, normals) of its contacts."""
+        """Returns (distances, positions, normals) of its contacts."""
         mujoco.mj_collision(self.model, self.data)
         c = self.data.contact
         return c.dist.copy(), c.pos.copy(), c.frame.reshape(-1, 9)[:, :3].copy()

@@ -1,4 +1,4 @@
-"""Small healthy models that tests of the doctor make ill."""
+"""Defines small valid models into which tests of the doctor insert faults."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ LINKS = 100
 
 
 def chain(*branches: int) -> str:
-    """Branches of so many balls on hinges, one in the other, from one body on a hinge."""
+    """Returns branches of so many balls on hinges, one inside the other, from one body on a hinge."""
     link = '<body pos=".1 0 0"><joint axis="0 1 0"/><geom size=".05" contype="0" conaffinity="0"/>'
     return (
         '<mujoco><worldbody><body name="root"><joint axis="0 0 1"/><geom size=".05" contype="0" conaffinity="0"/>'
@@ -45,7 +45,7 @@ def chain(*branches: int) -> str:
 
 
 def crowd(n: int, geom: str) -> str:
-    """n free bodies over a floor, and a height field far away."""
+    """Returns n free bodies over a floor, and a height field far away."""
     bodies = "".join(f'<body pos="{3 * k} 0 2"><freejoint/><geom {geom}/></body>' for k in range(n))
     return (
         '<mujoco><asset><hfield name="hill" nrow="4" ncol="4" size="1 1 .1 .1"/></asset><worldbody>'
@@ -55,7 +55,7 @@ def crowd(n: int, geom: str) -> str:
 
 
 def sphere_mesh(points: int) -> str:
-    """A ball whose hull has so many vertices, over a floor."""
+    """Returns a ball whose hull has so many vertices, over a floor."""
     at = np.random.default_rng(0).standard_normal((points, 3))
     text = " ".join(f"{x:.5f}" for x in (at / np.linalg.norm(at, axis=1, keepdims=True)).ravel())
     return (

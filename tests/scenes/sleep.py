@@ -1,4 +1,4 @@
-"""Scenes whose trees fall asleep and wake, each with what the user does in step i; and their comparison with MuJoCo."""
+"""Defines scenes whose trees fall asleep and wake, with the user's actions in step i; compares them with MuJoCo."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROD = '<geom type="capsule" fromto="0 0 0 0 0 -.3" size=".03"/>'
 
 
 def scene(bodies: str, extra: str = "", option: str = "", flags: str = "") -> str:
-    """XML of bodies on a floor, with the flag `sleep`; the solver converges to rounding, so that engines agree."""
+    """Returns XML of bodies on a floor, with the flag `sleep`; the solver converges to rounding, so engines agree."""
     return f"""
 <mujoco>
   <option tolerance="0" iterations="200" {option}><flag sleep="enable" {flags}/></option>
@@ -21,7 +21,7 @@ def scene(bodies: str, extra: str = "", option: str = "", flags: str = "") -> st
 </mujoco>"""
 
 
-# boxes start 0.2 mm deep, where they rest
+# boxes start at rest, 0.2 mm deep
 STACK = f'<body pos="0 0 .0998">{BOX}</body><body pos="0 0 .2996">{BOX}</body><body pos="1 0 .0998">{BOX}</body>'
 TWO = f'<body name="a" pos="0 0 .0998">{BOX}</body><body name="b" pos="1 0 .0998">{BOX}</body>'
 BALL = '<body pos="-.35 0 .1"><freejoint/><geom size=".1"/></body>'
@@ -29,13 +29,13 @@ WELD = '<equality><weld body1="a" body2="b" active="{}"/></equality>'
 
 
 def roll(i, world):
-    """The ball rolls into the sleeping stack."""
+    """Rolls the ball into the sleeping stack."""
     if i == 60:
         world.qvel[18:24] = 3, 0, 0, 0, 30, 0
 
 
 def touch(i, world):
-    """Forces, positions and velocities of the user."""
+    """Sets forces, positions and velocities."""
     if i in (60, 62):
         world.xfrc_applied[1, 2] = 3.0 if i == 60 else 0.0
     if i in (90, 92):
@@ -47,7 +47,7 @@ def touch(i, world):
 
 
 def fasten(i, world):
-    """Two sleeping boxes are welded, parted, and welded while one of them slides."""
+    """Welds two sleeping boxes, separates them, and welds them while one of them slides."""
     if i in (50, 120, 141):
         world.eq_active[0] = i != 120
     if i == 140:
@@ -55,19 +55,19 @@ def fasten(i, world):
 
 
 def leave(i, world):
-    """One of two sleeping boxes is pushed away, and drags the other by a string."""
+    """Pushes one of two sleeping boxes away, which drags the other by a string."""
     if i == 50:
         world.qvel[6] = 1.5
 
 
 def drag(i, world):
-    """A mocap sphere is pushed into a sleeping box, and carries a pendulum."""
+    """Pushes a mocap sphere, which carries a pendulum, into a sleeping box."""
     if i >= 50:
         world.mocap_pos[0, 0] = -1 + 0.02 * (i - 50)
 
 
 def drive(i, world):
-    """A control does not wake, a velocity does."""
+    """Sets a control, which does not wake, and a velocity, which does."""
     if i == 20:
         world.ctrl[0] = 0.5
     if i == 40:
@@ -90,7 +90,7 @@ MOTORS = f"""
 TIED = TWO.replace("/></body>", '/><site name="{}"/></body>').format("p", "q")
 STRING = """<tendon><spatial limited="true" range="0 1.05"><site site="p"/><site site="q"/></spatial></tendon>"""
 
-# xml, steps, what the user does
+# xml, steps, user's actions
 SCENES = {
     "stack": (scene(STACK), 60, None),
     "ball into a stack": (scene(STACK + BALL), 110, roll),
@@ -113,7 +113,7 @@ SCENES = {
 
 
 def worst_difference(name: str) -> tuple[float, int, int]:
-    """Both engines through a scene: largest difference of qpos, times that a tree fell asleep, times that one woke.
+    """Returns, for both engines in a scene: largest difference of qpos, counts of trees that fell asleep and woke.
 
     Every step's tree_asleep is asserted to be equal.
     """

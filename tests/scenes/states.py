@@ -1,4 +1,4 @@
-"""States of a model away from its reference configuration, where wrong terms show."""
+"""Samples states of a model away from its reference configuration, where wrong terms have an effect."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ FREE, BALL = 0, 1
 
 
 def kicked(model, rng: np.random.Generator, position: float = 0.3, velocity: float = 1.0):
-    """A random state near `qpos0`, with unit quaternions off the identity.
+    """Returns a random state near `qpos0`, with unit quaternions off the identity.
 
     Args:
-        model: anything with MuJoCo's `qpos0`, `nv`, `jnt_type` and `jnt_qposadr`.
-        rng: source of the numbers.
+        model: any object with MuJoCo's `qpos0`, `nv`, `jnt_type` and `jnt_qposadr`.
+        rng: random generator.
         position: standard deviation of each coordinate [m, rad], and of each component added to a quaternion.
         velocity: standard deviation of each velocity [m/s, rad/s].
 

@@ -1,4 +1,4 @@
-"""Tendons over four trees: fixed ones, straight and wrapping ones, pulleys, side sites outside and inside."""
+"""Defines tendons over four trees: fixed ones, straight and wrapping ones, pulleys, side sites outside and inside."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FIXED = {
 
 
 def scene(options: str = "", tail: str = "", **attributes: str) -> str:
-    """MJCF of the bodies with all tendons.
+    """Returns MJCF of the bodies with all tendons.
 
     Args:
         options: elements before the bodies.

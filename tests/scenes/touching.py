@@ -1,6 +1,6 @@
-"""A scene in which every kind of row acts, up to its rows: what a solver is given, and the problem that it solves.
+"""Defines a scene in which every kind of row acts, up to its rows: a solver's input, and its problem.
 
-A trunk with two branches that touch each other, a ball that lies on it, an arm beside; contacts of every dimension
+A trunk with two branches that touch each other, a ball that lies on it, a separate arm; contacts of every dimension
 with the ground, within a tree and between trees; limits of a hinge and a ball joint, friction loss of a dof and of a
 tendon, an equality of two hinges and a link of two trees.
 """
@@ -67,10 +67,10 @@ CHAIN = """<mujoco><option cone="{cone}" timestep="0.004" jacobian="dense" toler
 
 
 def touching(cone="pyramidal", width=None, xml=XML, spread=0.01, dtype=np.float64, **options) -> SimpleNamespace:
-    """A tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world
+    """Returns a tile whose rows are made: mj, model, w, (m, d) for uncompiled kernels, of each world
     MuJoCo's data and the convex problem.
 
-    In the last of several worlds nothing touches: its contact slots are those of its mates.
+    In the last of several worlds nothing touches: its contact slots are those of the other worlds.
     """
     mj, rng = mujoco.MjModel.from_xml_string(xml.format(cone=cone)), np.random.default_rng(7)
     model, width = load(mj), width or tile_width(dtype)
@@ -97,7 +97,7 @@ def touching(cone="pyramidal", width=None, xml=XML, spread=0.01, dtype=np.float6
 
 
 def go_to(s, a):
-    """The tile's point is a (nv, width): qacc, M qacc and the rows there."""
+    """Sets the tile's point to a (nv, width): qacc, M qacc and the rows there."""
     d = s.d
     s.a["qacc"][: s.nv] = a
     call(metric_times, s.m, d, d.qacc, d.primal.Ma)
@@ -106,7 +106,7 @@ def go_to(s, a):
 
 
 def go_along(s, p):
-    """The tile's search direction is p (nv, width), with its rows."""
+    """Sets the tile's search direction to p (nv, width), with its rows."""
     d = s.d
     s.a["primal.search"][: s.nv] = p
     call(metric_times, s.m, d, d.primal.search, d.primal.Mv)
@@ -114,22 +114,22 @@ def go_along(s, p):
 
 
 def near(s, rng, size=20.0):
-    """Accelerations about those without constraints."""
+    """Returns accelerations about those without constraints."""
     return s.a["qacc_smooth"][: s.nv] + vectors(s, rng, size)
 
 
 def each(s, a, function):
-    """function(problem, a) of each world, for s.problems."""
+    """Returns function(problem, a) of each world, for s.problems."""
     return np.array([function(p, x) for p, x in zip(s.problems, a.T, strict=True)])
 
 
 def vectors(s, rng, scale=1.0):
-    """A joint-space vector for each world, (nv, width)."""
+    """Returns a joint-space vector for each world, (nv, width)."""
     return scale * rng.normal(size=(s.nv, s.width))
 
 
 def contact_jacobian(s, lane, k):
-    """(dim, nv) rows of contact slot k, (n, mu_1 t_1, mu_2 t_2, mu_3 n, mu_4 t_1, mu_5 t_2), by MuJoCo's mj_jac."""
+    """Returns rows (dim, nv) of contact slot k, (n, mu_1 t_1, mu_2 t_2, mu_3 n, mu_4 t_1, mu_5 t_2), by mj_jac."""
     data, a, point, turn = s.data[lane], s.a, np.zeros((3, s.nv)), np.zeros((3, s.nv))
     for sign, geom in zip((-1, 1), a["con_geom"][2 * k : 2 * k + 2], strict=True):
         jacp, jacr = np.zeros((2, 3, s.nv))
@@ -141,7 +141,7 @@ def contact_jacobian(s, lane, k):
 
 
 def joint_jacobians(s):
-    """(rows of one dof (n, nv, width), general rows (n, nv, width))."""
+    """Returns (rows of one dof (n, nv, width), general rows (n, nv, width))."""
     a, dof = s.a, np.zeros((s.a["ndofrow"][0], s.nv, s.width))
     general = np.zeros((a["ngenrow"][0], s.nv, s.width))
     for k in range(len(dof)):
@@ -153,11 +153,11 @@ def joint_jacobians(s):
 
 
 def present(s):
-    """(slot, world) of each contact that acts."""
+    """Returns (slot, world) of each active contact."""
     return [tuple(at) for at in np.argwhere(s.a["con_D"][: s.a["ncon_slot"][0]] > 0)]
 
 
 def basis_rows(s, k):
-    """Where the dim values of contact slot k stand in con_y: normal and tangents, then turns behind all slots."""
+    """Returns the rows of contact slot k's dim values in con_y: normal and tangents, then rotations after all slots."""
     turn = 3 * (s.d.nconmax + k)
     return [3 * k, 3 * k + 1, 3 * k + 2, turn, turn + 1, turn + 2][: s.a["con_dim"][k]]

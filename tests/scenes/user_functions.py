@@ -1,4 +1,4 @@
-"""Functions of the user for activation, gain and bias, as kernels, and the same for MuJoCo's callbacks."""
+"""Defines user callbacks for activation, gain and bias, as kernels, and the same for MuJoCo's callbacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATES = 'dyntype="user" actdim="2" dynprm="0.04 0.07"'
 GAIN = 'gaintype="user" gainprm="2 0.6"'
 BIAS = 'biastype="user" biasprm="0.3 -0.7"'
 AFFINE = 'gaintype="affine" gainprm="2 -3 -1" biastype="affine" biasprm="0.3 -4 -0.7"'
-# every way in which an actuator calls a function; %s is a joint
+# every kind of call of a function by an actuator; %s is a joint
 USER = {
     "gain": f'<general {{j}} {GAIN} ctrlrange="-0.5 0.7"/>',
     "bias": f"<general {{j}} {BIAS}/>",
@@ -38,14 +38,14 @@ USER = {
 
 @fl.kernel
 def rate(m, d, i):
-    """A filter."""
+    """Computes a filter."""
     a, u = m.actuator_actadr[i], d.actuator_input[m.actuator_ctrladr[i]]
     return (u - d.act[a]) / m.actuator_dynprm[10 * i]
 
 
 @fl.kernel
 def rates(m, d, i):
-    """Two filters in a row."""
+    """Computes two filters in series."""
     a = m.actuator_actadr[i]
     return rate(m, d, i), (d.act[a] - d.act[a + 1]) / m.actuator_dynprm[10 * i + 1]
 
@@ -65,7 +65,7 @@ KERNELS = {"gain": gain, "bias": bias}
 
 
 def user_scene(name: str, integrator: str = "Euler") -> mujoco.MjModel:
-    """MuJoCo's model with two actuators of a branch: one on a hinge, one on a slide."""
+    """Returns MuJoCo's model with two actuators of a branch: one on a hinge, one on a slide."""
     actuators = USER[name].format(j='name="turn" joint="hinge" gear="0.7"')
     actuators += USER[name].format(j='name="push" joint="slide" gear="-1.3"')
     option = 'actuatorgroupdisable="3"' if name == "group" else ""
@@ -75,7 +75,7 @@ def user_scene(name: str, integrator: str = "Euler") -> mujoco.MjModel:
 
 
 def given(model, plain=False) -> dict:
-    """The functions that the model's actuators need, by kind."""
+    """Returns the functions that the model's actuators need, by kind."""
     out = {k: f for k, f in KERNELS.items() if (getattr(model, f"actuator_{k}type") == (6 if k == "gain" else 5)).any()}
     if (model.actuator_dyntype == 7).any():
         out["activation"] = rates if model.actuator_actnum.max() > 1 else rate
@@ -83,7 +83,7 @@ def given(model, plain=False) -> dict:
 
 
 def loaded(mj: mujoco.MjModel, plain: bool = False) -> fl.Model:
-    """The model with its functions registered."""
+    """Returns the model with its functions registered."""
     model = fl.load(mj)
     fl.set_user_actuator(model, **given(model, plain))
     return model
@@ -114,7 +114,7 @@ def act_bias(m, d, i):
 
 @contextlib.contextmanager
 def callbacks(**functions):
-    """MuJoCo's callbacks inside this block, those of actuators if none are named; no model can be loaded there."""
+    """Sets MuJoCo's callbacks inside this block, by default those of actuators; no model can be loaded there."""
     functions = functions or {"act_dyn": act_dyn, "act_gain": act_gain, "act_bias": act_bias}
     for name, function in functions.items():
         getattr(mujoco, f"set_mjcb_{name}")(function)

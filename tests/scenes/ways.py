@@ -1,4 +1,4 @@
-"""The touching scene before its Hessian is made, in each way that a tile may take."""
+"""Prepares the touching scene before its Hessian is computed, for each factorization that a tile may use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOLVED = 1e-12  # relative, times the condition of H: rounding in both
 
 
 def on(way, monkeypatch, rng, cone="elliptic", xml=None):
-    """The scene at a point where its rows push, slip and part, on the pattern of a way."""
+    """Returns the scene at a point where rows push, slip and separate, with the pattern of a factorization."""
     monkeypatch.setattr(capacity, "PATH_DOFS", 128 if way == "paths" else 0)
     if way == "ordered":
         monkeypatch.setattr(capacity, "MANY_TREES", 1)
@@ -32,7 +32,7 @@ def on(way, monkeypatch, rng, cone="elliptic", xml=None):
         monkeypatch.setattr(capacity, "HESSIAN_LIMIT", int(s.model.chain_rownnz.sum()))
         s = touching(cone, 1, XML, **options)
     s.point = near(s, rng)
-    for k in range(s.a["nfrictionrow"][0]):  # within its bounds in some worlds
+    for k in range(s.a["nfrictionrow"][0]):  # inside its bounds in some worlds
         s.point[s.a["dofrow_dof"][k], ::2] = (s.a["dofrow_aref"][k] / s.a["dofrow_J"][k])[::2]
     go_to(s, s.point)
     call(choose_way, s.m, s.d)
@@ -41,9 +41,9 @@ def on(way, monkeypatch, rng, cone="elliptic", xml=None):
 
 
 def dense(s, lane):
-    """H of one world from its definition, (nv, nv).
+    """Returns H of one world by definition, (nv, nv).
 
-    Where trees are taken apart it lacks what is between them, and between the two bodies of contacts within trees.
+    If trees are solved separately it lacks the entries between them, and between the two bodies of contacts in a tree.
     """
     H, tree = s.problems[lane].hessian(s.point[:, lane]), s.model.dof_treeid
     if s.a["hessian.pattern"][0] != APART:
@@ -59,7 +59,7 @@ def dense(s, lane):
 
 
 def one_body(s, lane, k, body):
-    """Rows of contact k as if the other body stood still."""
+    """Returns rows of contact k as if the other body were fixed."""
     a, jacp, jacr = s.a, np.zeros((3, s.nv)), np.zeros((3, s.nv))
     mujoco.mj_jac(s.mj, s.data[lane], jacp, jacr, a["con_pos"][3 * k : 3 * k + 3, lane].copy(), body)
     frame = a["con_frame"][9 * k : 9 * k + 9, lane].reshape(3, 3)
@@ -68,7 +68,7 @@ def one_body(s, lane, k, body):
 
 
 def solves(s, f):
-    """search is H^-1 f in every world that takes part."""
+    """Asserts that search is H^-1 f in every world that takes part."""
     for lane in np.flatnonzero(s.a["active"][0]):
         H = dense(s, lane)
         expected = np.linalg.solve(H, f[:, lane])

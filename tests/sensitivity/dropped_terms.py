@@ -1,7 +1,7 @@
-"""Derivatives with one term left out at a time, uncompiled: `FEATHERLANE_MODE=python python dropped_terms.py FILE`.
+"""Drops one term of the derivatives at a time, uncompiled: `FEATHERLANE_MODE=python python dropped_terms.py FILE`.
 
-FILE has the model's text, its state and A and B by differences of steps.  Prints, as JSON, how far the derivatives by
-formulas are from these, whole and without each term.
+FILE has the model's text, its state, and A and B by differences of steps.  Prints, as JSON, the error of the
+analytic derivatives relative to these, with all terms and without each term.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from featherlane.sensitivity.derivative import (
 
 
 def nothing(*arguments, **named) -> None:
-    """A term that is not there."""
+    """Contributes nothing, in place of a term."""
 
 
 def at_rest(whole: Callable) -> Callable:
-    """Motions as if nothing accelerated: the mass matrix does not change."""
+    """Changes motions as if all accelerations were 0: the mass matrix is constant."""
 
     def outwards(m, d, t, x):
         kept = [d.qacc[i].copy() for i in range(m.nv)]
@@ -45,7 +45,7 @@ def at_rest(whole: Callable) -> Callable:
 
 
 def without(part: int) -> Callable[[Callable], Callable]:
-    """How a contact moves, without its distance (0), its point (1) or the turn of its frame (2)."""
+    """Returns a contact's motion without its distance (0), its point (1) or the rotation of its frame (2)."""
 
     def change(whole: Callable) -> Callable:
         def moved_by(*arguments, **named):
@@ -60,7 +60,7 @@ def without(part: int) -> Callable[[Callable], Callable]:
 
 
 def stiff(whole: Callable) -> Callable:
-    """An impedance that does not change with the distance."""
+    """Returns an impedance that does not depend on the distance."""
 
     def impedance_slopes(*arguments, **named):
         stiffer, pull, B = whole(*arguments, **named)
@@ -70,7 +70,7 @@ def stiff(whole: Callable) -> Callable:
 
 
 def uncoupled(whole: Callable) -> Callable:
-    """Friction whose limit does not follow the normal force."""
+    """Returns friction whose limit does not depend on the normal force."""
 
     def cone_weights(d, k):
         (w, e, q, b), inverse = whole(d, k)
@@ -80,7 +80,7 @@ def uncoupled(whole: Callable) -> Callable:
 
 
 def flat(whole: Callable) -> Callable:
-    """Positions that move as numbers do."""
+    """Integrates positions as plain vectors, ignoring quaternions."""
 
     def quaternion_tangent(m, d, r):
         one, zero = real(d, 1.0), real(d, 0.0)
@@ -91,11 +91,11 @@ def flat(whole: Callable) -> Callable:
 
 
 def kept(whole: Callable) -> Callable:
-    """All is taken to be carried along: no dof turns another one's axis."""
+    """Treats every axis as fixed: no dof rotates another one's axis."""
     return lambda m, j, k: 0
 
 
-# name of the term -> module, name of the kernel in it, how it changes
+# name of the term -> module, name of the kernel in it, its replacement
 TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
     "mass matrix": (formulas, "outwards", at_rest),
     "Coriolis": (formulas, "velocity_column", lambda whole: nothing),
@@ -123,7 +123,7 @@ TERMS: dict[str, tuple[object, str, Callable[[Callable], Callable]]] = {
 
 @contextlib.contextmanager
 def left_out(term: str) -> Iterator[None]:
-    """Without that term."""
+    """Removes that term."""
     module, name, change = TERMS[term]
     whole = getattr(module, name)
     setattr(module, name, change(whole))
@@ -134,7 +134,7 @@ def left_out(term: str) -> Iterator[None]:
 
 
 def errors(text: str, state: np.ndarray, A: np.ndarray, B: np.ndarray) -> dict[str, float]:
-    """Relative to the largest entries of A, B; with each term that the model has, and with none."""
+    """Returns errors relative to the largest entries of A, B, without each term of the model, and with all."""
 
     def error() -> float:
         model = fl.load(text)

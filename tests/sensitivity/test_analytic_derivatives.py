@@ -1,4 +1,4 @@
-"""Derivatives of what is analytic, by differences over long ways: their accuracy, and when they are taken."""
+"""Derivatives of analytic functions by long-range differences: accuracy, and when they are used."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_bends_goes_short_ways():
     assert analytic(model)
     model.opt.disableflags = 0
     assert not analytic(model) and analytic(model, Disable.CONSTRAINT)
-    assert not analytic(fl.load("hand"), Disable.CONSTRAINT)  # which has tendons
+    assert not analytic(fl.load("hand"), Disable.CONSTRAINT)  # a model with tendons
 
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])

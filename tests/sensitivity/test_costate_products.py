@@ -1,4 +1,4 @@
-"""Costates through steps without their derivatives: those with the derivatives, to rounding."""
+"""Costates through steps without step matrices equal those through the derivatives, up to rounding."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from sampling import pairwise
 from sensitivity.test_rollout_gradient import SLIDING, numbers
 from sensitivity.test_transition import carts
 
-PRODUCT = 1e-12  # rounding of sums in another order, of the largest entry
+PRODUCT = 1e-12  # rounding of sums in another order, relative to the largest entry
 MUSCLES = """<mujoco><option timestep="0.004"/><worldbody><geom type="plane" size="5 5 1"/>
   <body pos="0 0 0.5"><joint name="a" axis="0 1 0" range="-60 60" limited="true" frictionloss="0.02" damping="0.1"/>
     <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
@@ -64,7 +64,7 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
 
 
 def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypatch):
-    """A ball rests, two fall: contact is within 2e-7 m of its end at some steps, and those are mended alone."""
+    """A ball rests, two fall: a contact is within 2e-7 m of its end at some steps, and only those are corrected."""
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
         {ball.format(0)}{ball.format(1)}{ball.format(2)}</worldbody></mujoco>""")
@@ -73,7 +73,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
     batch.qpos[:, 2], batch.qpos[:, [9, 16]], batch.qvel[:, [8, 14]] = 0.099, 0.1205, -0.5
     for world, one, step in ((1, 1, 4), (3, 1, 4), (3, 2, 7), (4, 2, 11)):
         batch.qpos[world, 7 * one + 2] = 0.1 - 1e-7 + 0.5 * 0.002 * step
-    found = ProductSteps._derivatives  # which steps use it changes results only by rounding
+    found = ProductSteps._derivatives  # the choice of steps that use it changes results only by rounding
 
     def derivatives(self, pairs):
         mended.extend((int(w), nstep - 1 - int(k)) for w, k in pairs)

@@ -1,4 +1,4 @@
-"""Rates by formulas against differences of the residual: they share no line but those of the residual itself."""
+"""Analytic derivatives against differences of the residual; they share only the residual's code."""
 
 import copy
 
@@ -13,9 +13,9 @@ from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from scenes.states import kicked
 from sensitivity.test_transition import exact, relative
 
-SMOOTH = 1e-8  # what differences over 2e-7 leave of smooth forces
+SMOOTH = 1e-8  # error of differences over 2e-7 of smooth forces
 CONTACT = 1e-6
-ONE_SIDED = 1e-3  # of a difference over STEP to one side
+ONE_SIDED = 1e-3  # error of a one-sided difference over STEP
 # all joints, limits, dry friction, gravity compensation, springs, dampers with polynomials, motors with rates and
 # activations
 JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><default>
@@ -37,7 +37,7 @@ JOINTS = """<mujoco><option timestep="0.004"/><compiler autolimits="true"/><defa
 
 
 def rates(model, data, by_formulas):
-    """(dg, dp, dx') by all coordinates, and whether formulas served."""
+    """Returns (dg, dp, dx') by all coordinates, and whether the formulas applied."""
     worlds = ImplicitWorlds(model, data, False, 1, 0, by_formulas)
     worlds.load(data)
     passes = worlds.passes(worlds.width, leaves_rest(model, {}))
@@ -63,7 +63,7 @@ def compare(model, data, tolerance):
 def test_smooth_forces(integrator, rng):
     model = exact(fl.load(JOINTS.format(contact=0, condim=3, height=1.0, over=2.0).replace("ellipsoid", "sphere")))
     model.opt.integrator = integrator
-    if integrator == "implicitfast":  # free bodies that stand alone have a metric of their own
+    if integrator == "implicitfast":  # free bodies that are not coupled have a separate metric
         text = JOINTS.format(contact=0, condim=3, height=1.0, over=2.0)
         start, end = text.index('<body pos="0.1 0 2.0">'), text.index("</worldbody>")
         model = exact(fl.load(text[:start] + text[end:]))
@@ -78,7 +78,7 @@ def test_smooth_forces(integrator, rng):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 def test_contacts(condim, cone):
-    """On the ground and between moving bodies of two trees and of one."""
+    """Covers contacts with the ground, and between moving bodies of two trees and of one tree."""
     model = exact(fl.load(JOINTS.format(contact=1, condim=condim, height=0.25, over=0.6)))
     model.opt.cone = cone
     data, seen = fl.Data(model), 0
@@ -109,7 +109,7 @@ def test_bundled_models(name, cone):
 
 
 def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
-    """A world that is pushed, one in a medium, one whose ball has a spring: the others keep their bits."""
+    """One world is pushed, one in a fluid, one has a ball with a spring: the others' results stay bitwise identical."""
     model = fl.load("humanoid")
     batch = fl.Batch(model, 6, nthread=1)
     batch.step(60)
@@ -130,13 +130,13 @@ BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("gap", [-1e-7, 1e-7])
 def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
-    """At a displaced pose: its mates go by formulas all the same, and keep their bits; one that comes is near."""
+    """In a displaced pose the other worlds use formulas and keep their bits; a world with a new contact is close."""
     balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
     model = exact(fl.load(BALLS.format(balls=balls)))
     model.opt.cone = cone
     batch = fl.Batch(model, 8, nthread=1)
     batch.qvel[:] = 0.1
-    batch.qpos[:, 16] = np.resize([0.2, 0.1 + gap], 8)  # the last ball is free, or near touching
+    batch.qpos[:, 16] = np.resize([0.2, 0.1 + gap], 8)  # the last ball is free, or nearly in contact
     batch.qpos[4:, 7] = 0.5  # two balls apart
     worlds = ImplicitWorlds(model, batch, False, 1)
     worlds.load(batch)
@@ -149,7 +149,7 @@ def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
 
 
 def after(model, data, dof, step):
-    """The next velocity and the contacts' points, with the position moved along a dof."""
+    """Returns the next velocity and the contact points, with the position moved along a dof."""
     moved, start = copy.copy(data), np.zeros(model.nv)
     start[dof] = step
     moved.qpos = fl.integrate_pos(model, data.qpos, start, 1.0)
@@ -160,7 +160,7 @@ def after(model, data, dof, step):
 
 
 def test_corners_between_flat_faces_are_followed(rng):
-    """Corners of a box between flat fingers: as many as before, each where it was, however the box turns."""
+    """Corners of a box between flat fingers: their number and places do not change when the box rotates."""
     model = exact(fl.load("hand"))
     data, seen = fl.Data(model), 0
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -180,7 +180,7 @@ def test_corners_between_flat_faces_are_followed(rng):
 
 
 def standing(geoms, **option):
-    """A pile of these shapes, at their heights, after some steps."""
+    """Returns a pile of these shapes, at their heights, after some steps."""
     bodies = "".join(f'<body pos="0 0 {z}"><freejoint/><geom {geom}/></body>' for z, geom in geoms)
     model = exact(fl.load(FACES.format(prism=PRISM, bodies=bodies)))
     for name, value in option.items():
@@ -199,7 +199,7 @@ FACES = """<mujoco><asset><mesh name="hull" vertex="{prism}"/></asset>
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_points_may_be_counted_anew(cone):
-    """Corners of two boxes' common face, which come in another order when one of them turns."""
+    """The order of the corners of two boxes' common face changes when one of them rotates."""
     model, data = standing([(0.1, BOX), (0.299, BOX + ' euler="0 0 20"')], cone=cone)
     _, own = after(model, data, 0, 0.0)
     points = [after(model, data, dof, step)[1] for dof in range(model.nv) for step in (STEP, -STEP)]
@@ -209,7 +209,7 @@ def test_points_may_be_counted_anew(cone):
 
 
 def test_other_points_of_a_face_are_near_and_make_no_slope():
-    """Of the seven corners of a prism that stands on a plane other four are taken as soon as it tilts."""
+    """As soon as a prism on a plane tilts, four other ones of its seven corners become contacts."""
     model, data = standing([(0.099, HULL)])
     data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright
     nv, sides, jumps = model.nv, 0, 0
@@ -224,13 +224,13 @@ def test_other_points_of_a_face_are_near_and_make_no_slope():
                 assert np.abs(slope - found.A[nv : 2 * nv, dof]).max() < ONE_SIDED * scale
                 sides += 1
             else:
-                # what whole steps show there is no slope
+                # differences of whole steps are not a slope there
                 jumps += np.abs(slope).max() > 10 * scale
     assert sides > 0 and jumps > 0
 
 
 def test_momentum_is_conserved_by_derivatives(rng):
-    """No inner force, and no change of the posture's, accelerates the whole: the rows of a free root's translation."""
+    """Internal forces and changes of posture do not accelerate the whole: tested on a free root's translation rows."""
     model = exact(fl.load("humanoid"))
     model.opt.gravity = [0.0, 0.0, 0.0]
     data = fl.Data(model)
@@ -238,7 +238,7 @@ def test_momentum_is_conserved_by_derivatives(rng):
     data.qpos[2] = 5.0
     found = acceleration_derivatives(model, data)
     fl.forward(model, data)
-    # of the com: M times the acceleration of the root's translation plus what the posture does, by the first rows of M
+    # of the com: M times the root's linear acceleration plus the posture's part, by the first rows of M
     M = fl.full_m(model, data)
     total = model.body_mass.sum()
     assert np.allclose(M[:3] @ found.DaDu, 0.0, atol=1e-9 * total)

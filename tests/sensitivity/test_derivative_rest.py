@@ -1,4 +1,4 @@
-"""Forces without formulas beside those that have them: both together are the residual's rates, and those of steps."""
+"""Forces with and without analytic derivatives: combined, they match the rates of the residual and of steps."""
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ from sensitivity.test_derivative_formulas import compare, rates
 from sensitivity.test_derivatives import CONTACT, close
 from sensitivity.test_transition import exact, relative
 
-SMOOTH = 1e-7  # two differences over 2e-7
+SMOOTH = 1e-7  # error of two differences over 2e-7
 STEPS = 3e-7  # rounding of steps with accelerations of some hundreds
-# tendons that wrap, springs of balls and limits of theirs, muscles, sites, cranks, all equalities, a medium, a push
+# wrapping tendons, springs and limits of ball joints, muscles, sites, cranks, all equalities, a fluid, a push
 REST = """<mujoco><option timestep="0.004" density="3" viscosity="0.05" wind="1 0 0.3"/><compiler autolimits="true"/>
   <default><geom contype="0" conaffinity="0"/></default><worldbody>
   <site name="hook" pos="0.5 0.3 1.2"/><geom name="wrap" type="cylinder" size="0.05 0.2" pos="0.4 0.1 1.1"/>
@@ -69,7 +69,7 @@ def test_both_together_are_the_rates_of_steps(integrator, rng):
 
 
 def test_an_equality_with_a_long_lever_keeps_its_digits():
-    """A switch that moves by 14 times what its lamp does: its impedance bends within 1e-3, a dof's 7e-5."""
+    """A switch moves 14 times as far as its lamp: its impedance changes within 1e-3, a dof's within 7e-5."""
     model = exact(
         fl.load("""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody>
         <body><joint name="switch" axis="0 1 0" damping="2"/><geom size="0.05" mass="0.1" pos="0.1 0 0"/></body>
@@ -83,7 +83,7 @@ def test_an_equality_with_a_long_lever_keeps_its_digits():
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_contacts_beside_them(cone):
-    """A chain of tendons that lies on the ground."""
+    """A chain of tendons lies on the ground."""
     ground = '<worldbody><geom type="plane" size="5 5 1" pos="0 0 0.8"/>'
     text = REST.replace('contype="0" conaffinity="0"', 'condim="4"').replace("<worldbody>", ground)
     model = exact(fl.load(text))
@@ -136,7 +136,7 @@ def test_forces_of_their_own_move_by_the_inverse_of_the_inertia(rng):
     assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(model.nv)) < 1e-10
 
 
-# ---- whose forces are without formulas is a matter of each world -------------------------------------------------
+# ---- the choice of forces without formulas is made per world -----------------------------------------------------
 BALL = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
   <body><joint name="ball" type="ball" damping="0.1"/><geom type="capsule" size=".02" fromto="0 0 0 .3 0 0"/>
     <body pos=".3 0 0"><joint axis="0 1 0"/><geom type="box" size=".05 .03 .02" pos=".1 .05 0"/></body></body>

@@ -1,4 +1,4 @@
-"""Derivatives of a step of Runge and Kutta's method, by the chain rule, against differences of whole steps."""
+"""Derivatives of a Runge-Kutta step, by the chain rule, against differences of whole steps."""
 
 import copy
 
@@ -25,7 +25,7 @@ def moving(text, **options):
 
 @pytest.mark.parametrize("speed", [1.0, 60.0])
 def test_all_joints(speed, rng):
-    """Slowly, and at a quarter of a turn in a step."""
+    """Covers slow motion, and a quarter turn per step."""
     model = moving(SMOOTH)
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -90,7 +90,7 @@ def test_activations_go_by_differences_of_steps(rng):
 
 @pytest.mark.parametrize("angle", [1e-3, 0.2, 0.5, 2.0, 3.0, 5.0, 7.5])
 def test_rates_of_rotations_move_with_angle_and_velocity(angle, rng):
-    """Angles from the series' to more than a whole turn, where what is over a turn does not count."""
+    """Covers angles from the range of the series to more than a full turn; full turns do not count."""
     model = fl.load("<mujoco><worldbody><body><joint type='ball'/><geom size='1'/></body></worldbody></mujoco>")
     axis = rng.normal(size=3)
     u, w, eps = angle * axis / np.linalg.norm(axis), rng.normal(size=3), 1e-5

@@ -1,7 +1,7 @@
-"""Derivatives of real robots' steps against Richardson's extrapolation of differences of steps, at tolerance 0.
+"""Derivatives of real robots' steps against Richardson extrapolation of differences of steps, at tolerance 0.
 
-Differences are the weaker side: where a contact's impedance bends within their reach, or an active set changes, two
-extrapolations of different reach are apart, and a state where they are tells nothing.
+Differences are less accurate: if a contact's impedance bends within their range, or an active set changes, two
+extrapolations of different range disagree, and such a state is not used.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from sensitivity.test_transition import exact, relative
 
 EXACT = 1e-6  # of derivatives with contacts
 SMOOTH = 1e-8  # without
-# under discrete the residual is differenced as a whole; rk4 divides what differences of forces leave by a short step
+# under discrete the whole residual is differenced; rk4 divides the error of force differences by a short step
 DIFFERENCED = {("discrete", EXACT): 2e-5, ("discrete", SMOOTH): 3e-8, ("rk4", SMOOTH): 3e-8}
-APART = 1e-7  # extrapolations that tell
-AWAY = 1e-3  # from switches
-STATES = 12  # looked at, until one tells
+APART = 1e-7  # largest disagreement of usable extrapolations
+AWAY = 1e-3  # distance from switches
+STATES = 12  # states tried until one is usable
 INTEGRATORS, CONES = ("euler", "implicit", "implicitfast", "discrete", "rk4"), ("pyramidal", "elliptic")
 BUNDLED = "humanoid quadruped quadruped_elliptic arm cartpole double_pendulum hand slider_crank rope".split()
 SAMPLE = "gymnasium/ant dm_control/walker dm_control/fish metaworld/sawyer_xyz/sawyer_dial".split()
@@ -49,7 +49,7 @@ def error(model, data, eps: float, reference=extrapolated) -> tuple[float, float
 
 
 def told(model: fl.Model, rng) -> float | None:
-    """The error at the first state of a motion that tells one."""
+    """Returns the error at the first usable state of a motion."""
     data = fl.Data(model)
     data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -62,7 +62,7 @@ def told(model: fl.Model, rng) -> float | None:
 
 
 def told_smooth(model: fl.Model, rng) -> tuple[float, float] | None:
-    """`told` of steps without rows, with what the references are apart: they go a long way, for less rounding."""
+    """Calls `told` for steps without rows, with the difference of the references: longer ranges reduce rounding."""
     data, best = fl.Data(model), None
     data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -78,7 +78,7 @@ def told_smooth(model: fl.Model, rng) -> tuple[float, float] | None:
 
 
 def hard(path: str, friction: str) -> fl.Model:
-    """The model under the contact model lcp, a little soft, so that what rests is not at a kink."""
+    """Returns the model under the contact model lcp, slightly soft, so that resting contacts are not at a kink."""
     model = served(path)
     model.opt.integrator, model.opt.contact_model, model.opt.lcp_friction = "euler", "lcp", friction
     model.opt.cfm = 1e-4
@@ -86,7 +86,7 @@ def hard(path: str, friction: str) -> fl.Model:
 
 
 def told_hard(model: fl.Model, rng) -> float | None:
-    """`told` of hard contacts: a gap that moves by e asks for e / h^2, so that differences have to be short."""
+    """Calls `told` for hard contacts: a gap change of e requires e / h^2, so differences must be short."""
     data = fl.Data(model)
     data.ctrl = 0.1 * rng.uniform(-1, 1, model.nu)
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -100,19 +100,19 @@ def told_hard(model: fl.Model, rng) -> float | None:
 
 
 def allowed(model: fl.Model, tolerance: float) -> float:
-    """The tolerance of a model's derivatives."""
+    """Returns the tolerance of a model's derivatives."""
     return DIFFERENCED.get((model.opt.integrator.name.lower(), tolerance), tolerance)
 
 
 def served(path: str) -> fl.Model:
-    """The model without the pass against slip, under which derivatives are differences of steps."""
+    """Returns the model without the no-slip solver, with which derivatives are differences of steps."""
     model = exact(fl.load(path))
     model.opt.noslip_iterations = 0
     return model
 
 
 def check(path: str, names: list[str], rng) -> None:
-    """All integrators and cones of a model."""
+    """Checks all integrators and cones of a model."""
     model = served(path)
     if model.nv == 0:
         names.append("nothing moves")
@@ -142,7 +142,7 @@ def test_a_sample_of_robots(name, real_model, rng):
 def test_models_of_gymnasium_and_dm_control(name, real_model, rng):
     seen: list[str] = []
     check(str(real_model(name)) if "/" in name else name, seen, rng)
-    assert seen or name == "gymnasium/point"  # whose ball just touches the ground, all the time
+    assert seen or name == "gymnasium/point"  # its ball touches the ground permanently, at depth 0
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_hard_contacts_of_gymnasium_and_dm_control(name, friction, real_model, r
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", ROBOTS)
 def test_robots_of_all_wheels(wheel, real_model, rng):
-    """One integrator and one cone each, by turns."""
+    """Uses one integrator and one cone per model, in turn."""
     real_model(f"{wheel}/")
     told_of, bad = 0, {}
     for k, name in enumerate(wheels.models_in(wheel)):

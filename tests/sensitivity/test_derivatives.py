@@ -1,4 +1,4 @@
-"""Derivatives by the implicit function theorem: exact where the system is linear, those of whole steps elsewhere."""
+"""Implicit differentiation: exact for linear systems, equal to differences of whole steps otherwise."""
 
 import pickle
 
@@ -16,7 +16,7 @@ from sensitivity.test_transition import carts, exact, relative
 LINEAR = 1e-8  # rounding of forces of order 30 over 2e-7
 SMOOTH = 1e-8
 CONTACT = 1e-6
-ROUNDING = 5e-8  # of the differences of steps that they are compared with
+ROUNDING = 5e-8  # error of the differences of steps used as reference
 INTEGRATORS = ["euler", "implicitfast", "implicit", "discrete"]
 # every joint, a tendon, a spring, an actuator with a rate and one with an activation
 JOINTS = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffinity="0"/></default><worldbody>
@@ -65,7 +65,7 @@ def test_a_control_moves_within_its_range(u, moves):
 @pytest.mark.parametrize("rotation", ["finite", "infinitesimal"])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rng):
-    """Smooth, with springs, tendons and activations; free bodies that stand alone turn by themselves."""
+    """Covers smooth models with springs, tendons and activations; uncoupled free bodies rotate by themselves."""
     model = exact(fl.load(JOINTS))
     model.opt.integrator, model.opt.rotation = integrator, rotation
     data = fl.Data(model)
@@ -95,7 +95,7 @@ def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
 
 @pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
 def test_other_models_have_the_derivatives_of_their_steps(name, steps):
-    """Recursion in place of a matrix; contacts that couple branches; equality constraints."""
+    """Covers recursion instead of a matrix, contacts that couple branches, and equality constraints."""
     model = exact(fl.load(name))
     data = fl.Data(model)
     fl.step(model, data, steps)
@@ -112,7 +112,7 @@ def test_what_the_theorem_does_not_serve_goes_by_steps():
 
 
 def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
-    """Where nothing touches; and the step follows from the acceleration's derivatives by Euler's rule."""
+    """Tested without contacts; the step follows from the acceleration's derivatives by Euler's rule."""
     model = exact(fl.load(JOINTS))
     model.opt.disableflags = "eulerdamp"
     data = fl.Data(model)
@@ -134,7 +134,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
 
 
 def test_forces_that_contacts_take_up_move_nothing_much():
-    """A box at rest: pushed down it accelerates less by the stiffness of its contacts."""
+    """A box at rest that is pushed down accelerates less because of its contacts' stiffness."""
     model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
         <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
     data = fl.Data(model)
@@ -158,7 +158,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
 
 
 def test_switching_vanishes_where_a_contact_parts():
-    """A ball on the floor that is lifted: the force it takes to part it is its weight."""
+    """A ball is lifted from the floor: the force at separation is its weight."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
         <joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>""")
@@ -175,7 +175,7 @@ def test_switching_vanishes_where_a_contact_parts():
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_switching_falls_where_a_foot_begins_to_slip(cone):
-    """A box that is pushed along: from sticking to slipping the distance goes through 0."""
+    """A box is pushed along: at the change from sticking to slipping the distance passes through 0."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
         <joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/><geom size="0.1" mass="1" condim="3"
@@ -190,10 +190,10 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
     assert min(near[5:]) < 0.3 * near[0]
 
 
-# ---- company -------------------------------------------------------------------------------------------------------
+# ---- batches ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
 def test_a_worlds_derivatives_are_its_own(name, rng):
-    """Bit for bit alone, in a batch, in another order and with any number of threads."""
+    """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = fl.load(name)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
@@ -215,7 +215,7 @@ def test_a_worlds_derivatives_are_its_own(name, rng):
 
 
 def test_a_pile_does_not_fit_its_tile():
-    """Worlds that have no room together go one by one."""
+    """Worlds that exceed a tile's capacity together are processed one by one."""
     model = fl.load("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
@@ -319,7 +319,7 @@ NAMES = ("body_mass", "geom_friction", "dof_damping", "actuator_gainprm", "opt.g
 
 
 def steps_by(model, data, name, entry, eps):
-    """dx'/dp of velocities by central differences of whole steps."""
+    """Returns dx'/dp of velocities by central differences of whole steps."""
     ends = []
     for sign in (1.0, -1.0):
         batch = fl.Batch(model, 1, nthread=1)
@@ -333,7 +333,7 @@ def steps_by(model, data, name, entry, eps):
 
 @pytest.mark.parametrize("name", ["quadruped", "arm"])
 def test_parameters_move_the_next_state(name):
-    """Masses with all that follows from them; friction; gains; gravity."""
+    """Covers masses with all derived parameters, friction, gains and gravity."""
     model = exact(fl.load(name))
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.3, 0.3, model.nu)
@@ -357,7 +357,7 @@ def test_parameters_move_the_next_state(name):
     ids=("lcp", "rk4", "noslip"),
 )
 def test_parameters_move_steps_that_no_theorem_serves(option):
-    """By differences of steps; of several worlds at once those that each has alone, in a batch or as a data."""
+    """Uses differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
     model = exact(fl.load("quadruped"))
     for name, value in option.items():
         setattr(model.opt, name, value)
@@ -384,7 +384,7 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
 
 
 def test_parameters_by_steps_are_those_by_the_theorem():
-    """With dry friction and without, positions by dof, and for as many worlds as do not fit into one pass."""
+    """Covers motion with and without dry friction, positions by dof, and more worlds than fit into one pass."""
     model = exact(fl.load("humanoid"))
     model.dof_frictionloss[6:] = 0.05
     batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
@@ -412,7 +412,7 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
 
 
 def test_entries_of_parameters_are_columns_of_their_fields():
-    """By name, number and range; what is asked for twice in other words is given twice."""
+    """Selects by name, number and range; duplicate selections are returned twice."""
     model = fl.load("quadruped")
     batch = fl.Batch(model, 3, nthread=1)
     batch.step(40)

@@ -1,4 +1,4 @@
-"""Each term of the derivatives counts: without it they are not those of a step."""
+"""Each term of the derivatives matters: without it they differ from those of a step."""
 
 import json
 import os
@@ -13,8 +13,8 @@ import featherlane as fl
 from sensitivity.test_derivatives import CONTACT
 from sensitivity.test_transition import exact
 
-COUNTS = 30 * CONTACT  # what a term is worth, at least
-# a sledge that slides on its belly and on a rail, with a ball joint and an arm; a limit that is reached, a motor
+COUNTS = 30 * CONTACT  # smallest contribution of a term
+# a sledge that slides on its belly and on a rail, with a ball joint and an arm; an active limit, a motor
 SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implicitfast" tolerance="0" iterations="100"/>
   <compiler autolimits="true"/><default><geom friction="0.3" solimp="0.6 0.95 0.02"/></default><worldbody>
   <geom type="plane" size="9 9 1"/>
@@ -28,19 +28,19 @@ SLEDGE = """<mujoco><option timestep="0.004" cone="elliptic" integrator="implici
         <geom type="capsule" fromto="0 0 0 0 0.2 0" size="0.03" contype="0" conaffinity="0"/></body></body></body>
   </worldbody><actuator><position joint="arm" kp="4" kv="0.3"/></actuator>{more}</mujoco>"""
 TIED = '<equality><joint joint1="arm" polycoef="0.05 0 0 0 0" solref="0.1 1"/></equality>'
-REST = "equalities", "passive forces", "what the integrator takes off"  # of the model whose arm is tied
-# in the other model forces of joints and motors go by differences as a whole
+REST = "equalities", "passive forces", "what the integrator takes off"  # part of the model with the coupled arm
+# in the other model, forces of joints and motors are differenced as a whole
 FORMULAS = "gravity compensation", "springs", "dampers", "motors", "controls", "rate of that damping"
 
 
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory):
-    """Errors with and without each term: of the sledge, and of the one whose arm is tied."""
+    """Returns errors with and without each term: of the sledge, and of the one whose arm has an equality."""
     return {more: measured(SLEDGE.format(more=more), tmp_path_factory.mktemp("terms")) for more in ("", TIED)}
 
 
 def measured(text: str, folder: Path) -> dict[str, float]:
-    """What `dropped_terms.py` finds, at a state in which all slides."""
+    """Returns the results of `dropped_terms.py` at a state in which all contacts slide."""
     model = exact(fl.load(text))
     data = fl.Data(model)
     data.qvel[:3], data.qvel[3:] = [1.0, 0.5, 0.0], 0.4

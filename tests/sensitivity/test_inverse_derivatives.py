@@ -1,4 +1,4 @@
-"""Derivatives of inverse dynamics against differences of it, with contacts and everything that has no formula."""
+"""Derivatives of inverse dynamics against differences, with contacts and all forces without formulas."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from scenes.states import kicked
 from sensitivity.test_derivative_rest import REST, pushed
 from sensitivity.test_transition import carts, relative
 
-EXACT = 1e-6  # of the largest entry: what differences of forces with contacts leave
+EXACT = 1e-6  # of the largest entry: error of differences of forces with contacts
 SMOOTH = 1e-7
 
 
@@ -46,7 +46,7 @@ def test_all_kinds_of_forces(actuation, rng):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm"])
 def test_contacts(name, cone):
-    """At the acceleration of forward dynamics: DfDa is the Hessian there, the inverse of how forces accelerate."""
+    """At forward dynamics' acceleration DfDa equals the Hessian, the inverse of the acceleration's derivative."""
     model = fl.load(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     data = fl.Data(model)

@@ -8,8 +8,8 @@ from sampling import pairwise
 from sensitivity.test_transition import relative
 
 CONTACT = 1e-6
-AWAY = 1e-4  # from the next switch
-# a gap that moves by e asks for e / h^2 of acceleration: differences have to be short, or they pass a switch
+AWAY = 1e-4  # distance to the next switch
+# a gap change of e requires an acceleration of e / h^2: differences must be short, or they cross a switch
 SHORT = (1e-6, 1e-7, 2e-8)
 SLIDING = """<mujoco><option timestep="0.005"/><default><geom friction="0.5"/></default><worldbody>
   <geom type="plane" size="5 5 1"/>
@@ -33,7 +33,7 @@ SCENES = {"sliding": SLIDING, "boxes": BOXES, "round": ROUND, "arm": ARM}
 
 
 def hard(xml: str, solver="dantzig", friction="frozen", **options):
-    """The model under the LCP, a little soft, its iterative solvers as exact as they get."""
+    """Returns the model under the LCP, slightly soft, with its iterative solvers at their highest accuracy."""
     model = fl.load(xml)
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_friction = "lcp", solver, friction
     model.opt.cfm = 1e-4
@@ -52,7 +52,7 @@ def pushed(model, rng) -> fl.Data:
 
 
 def error(found, model, data) -> float:
-    """A and B against Richardson's extrapolation of differences of steps, the best of three lengths."""
+    """Returns A and B by Richardson extrapolation of differences of steps, the best of three lengths."""
     best = np.inf
     for eps in SHORT:
         coarse, fine = (fl.linearize(model, data, eps=e, method="finite_difference")[:2] for e in (2 * eps, eps))
@@ -67,7 +67,7 @@ def extrapolated(model, data, eps: float) -> np.ndarray:
 
 
 def follow(model, data, steps: int, enough: int) -> None:
-    """Along a motion, hold the derivatives of some states with contacts, away from switches, against differences."""
+    """Compares the derivatives of some states with contacts, away from switches, with differences, along a motion."""
     held = 0
     for _ in range(60):
         fl.step(model, data, steps)
@@ -85,7 +85,7 @@ def follow(model, data, steps: int, enough: int) -> None:
 @pytest.mark.parametrize("friction", ["frozen", "consistent"])
 @pytest.mark.parametrize("scene", SCENES)
 def test_steps_with_hard_contacts_have_their_derivatives(scene, friction, rng):
-    """Sticking, slipping and rolling, a limit, friction loss, torsion; limits of friction frozen or following."""
+    """Covers sticking, slipping and rolling, a limit, friction loss, torsion, constant and updated friction limits."""
     model = hard(SCENES[scene], friction=friction)
     follow(model, pushed(model, rng), 4, 4)
 
@@ -134,21 +134,21 @@ def test_what_rows_of_contacts_know_has_derivatives(feature, rng):
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
 def test_what_slides_is_slowed_whatever_its_speed():
-    """v' = v - mu g h, so that A has 1 there; pushed aside by the floor it is slowed by mu times as much."""
+    """v' = v - mu g h, so A has a 1 there; a sideways force from the floor slows it by mu times that force."""
     model = hard(SLIDING.replace("<freejoint/>", SLIDES))
     data, h, mu = fl.Data(model), model.opt.timestep, 0.5
     data.qvel[0] = 3.0
     fl.step(model, data, 100)
     A = fl.linearize(model, data).A
     assert A[2, 2] == pytest.approx(1.0, abs=1e-9)
-    assert A[2, 1] == pytest.approx(-mu * (A[3, 1]), rel=1e-6)  # slowed by mu times what it is pushed up
+    assert A[2, 1] == pytest.approx(-mu * (A[3, 1]), rel=1e-6)  # slowed by mu times the upward force
     assert A[3, 1] == pytest.approx(-model.opt.erp / h / (1.0 + 1e-4 / h), rel=1e-6)
 
 
 def test_what_rests_has_the_slope_of_the_side_where_it_is():
-    """A ball that touches the floor, depth 0 but for rounding: raised it falls, lowered a part of ERP of it comes back.
+    """A ball touches the floor, depth 0 up to rounding: raised it falls; lowered, a fraction ERP is corrected.
 
-    A difference of steps is between the two.
+    A difference of steps lies between the two.
     """
     model = hard(SLIDING, cfm=0.0)
     data = fl.Data(model)
@@ -161,7 +161,7 @@ def test_what_rests_has_the_slope_of_the_side_where_it_is():
 
 @pytest.mark.parametrize("friction", ["frozen", "consistent"])
 def test_a_grip_holds_with_what_it_has(friction):
-    """A cube pressed to a wall by a force hangs by friction; with less of the force it slips, as fast as that says."""
+    """A force presses a cube to a wall and friction holds it; with a smaller force it slips, at the predicted rate."""
     model = hard(
         """<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="1 1 1" zaxis="1 0 0" friction="0.5"/>
         <body pos="0.1 0 0"><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1"/>
@@ -173,7 +173,7 @@ def test_a_grip_holds_with_what_it_has(friction):
     data.qfrc_applied = [-10.0, 0.0]
     fl.step(model, data, 200)
     found = fl.acceleration_derivatives(model, data)
-    # pressed by one newton more, it is held back by mu newtons more
+    # pressed by one newton more, friction grows by mu newtons
     assert found.DaDtau[1, 0] == pytest.approx(-0.5, rel=1e-3)
     data.qfrc_applied[0], data.qvel[:] = -30.0, 0.0
     fl.step(model, data, 5)
@@ -182,7 +182,7 @@ def test_a_grip_holds_with_what_it_has(friction):
 
 
 def test_forces_move_accelerations_as_controls_do(rng):
-    """DaDtau against differences of forward dynamics by applied forces."""
+    """Compares DaDtau with differences of forward dynamics by applied forces."""
     model = hard(ARM)
     data = pushed(model, rng)
     fl.step(model, data, 40)
@@ -199,7 +199,7 @@ def test_forces_move_accelerations_as_controls_do(rng):
 
 
 def test_a_step_without_rows_is_that_of_the_convex_model():
-    """Without damping, which the two take differently."""
+    """Tested without damping, which the two methods treat differently."""
     xml = ARM.replace('pos="0 0 0.12"', 'pos="0 0 2"').replace('damping="0.1"', "").replace('damping="0.02"', "")
     xml = xml.replace('frictionloss="0.1"', "")
     model, data = hard(xml), None
@@ -213,7 +213,7 @@ def test_a_step_without_rows_is_that_of_the_convex_model():
 
 @pytest.mark.parametrize("offset", [(0.02, 0.01), (0.0, 0.0), (0.02, 0.0)])
 def test_a_box_on_a_box_has_the_derivatives_of_its_steps(offset):
-    """Askew, edge along edge, and corner on corner, whose points are one box's or the other's as they are shifted."""
+    """Covers oblique boxes, edge along edge, and corner on corner; shifts decide which box has the contact point."""
     stacked = BOXES.replace('<geom size="0.11" mass="0.7" friction="0.4"/>', '<geom type="box" size="0.1 0.08 0.05"/>')
     model = hard(stacked)
     data = fl.Data(model)
@@ -228,7 +228,7 @@ def test_a_box_on_a_box_has_the_derivatives_of_its_steps(offset):
 
 
 def test_a_cylinder_that_stands_has_the_derivatives_of_the_points_that_are_there():
-    """By what does not tilt it those of steps; tilted it stands on one point of its rim or another: a switch."""
+    """Without tilt the derivatives match steps; tilted, its contact jumps between points of the rim: a switch."""
     model = hard(SLIDING.replace('<geom size="0.1" mass="1"/>', '<geom type="cylinder" size="0.1 0.1" mass="1"/>'))
     data = fl.Data(model)
     fl.step(model, data, 100)
@@ -264,10 +264,10 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
     assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
 
 
-# ---- company ---------------------------------------------------------------------------------------------------------
+# ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name, options", [("humanoid", {}), ("arm", {"friction": "consistent"}), ("boxes", {})])
 def test_a_worlds_derivatives_are_its_own(name, options, rng):
-    """Bit for bit alone, in a batch, in another order and with any number of threads."""
+    """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = hard(SCENES.get(name, name), **options)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
@@ -291,7 +291,7 @@ def test_a_worlds_derivatives_are_its_own(name, options, rng):
 
 
 def test_a_batch_takes_its_worlds_own_gaps_and_models(rng):
-    """Kept memory of an earlier call knows of a model that changed, and of worlds with numbers of their own."""
+    """Memory kept from an earlier call detects a changed model, and worlds with per-world values."""
     model = hard(BOXES)
     batch = fl.Batch(model, 3)
     batch.expand("geom_friction")[:, :, 0] = [[0.2], [0.5], [0.8]]

@@ -1,4 +1,4 @@
-"""Derivatives of one world by formulas alone: what a call keeps for the next one shows in no result."""
+"""Derivatives of one world by formulas only: caches kept between calls do not change results."""
 
 import copy
 import threading
@@ -14,14 +14,14 @@ BALL = "<mujoco><worldbody><body><joint type='ball'/><geom size='0.1'/></body></
 
 
 def moving(model, rng):
-    """A world of the model in a random state."""
+    """Returns a world of the model in a random state."""
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     return data
 
 
 def in_a_batch(model, data, call, **how):
-    """What the call gives for a batch of this world alone, which goes another way through Python."""
+    """Returns the result for a batch of this world alone, which takes another path through Python."""
     batch = fl.Batch(model, 1)
     state = fl.get_state(model, data, fl.State.INTEGRATION)
     fl.set_state(model, batch, state, fl.State.INTEGRATION)
@@ -68,7 +68,7 @@ def test_edits_of_the_model_are_seen(rng):
 
 
 def test_springs_without_formulas_are_seen(rng):
-    """A number of the model alone makes formulas serve no more."""
+    """A change of the model alone makes the formulas inapplicable."""
     model = fl.load(BALL)
     data = moving(model, rng)
     assert_same(model, data)

@@ -1,4 +1,4 @@
-"""Derivatives of Newton-Euler's forces against differences of them, and against Pinocchio's where it is installed."""
+"""Derivatives of Newton-Euler forces against differences, and against Pinocchio's if it is installed."""
 
 import pickle
 from pathlib import Path
@@ -11,12 +11,12 @@ from scenes.joints import XML
 from scenes.states import kicked
 from sensitivity.test_transition import relative
 
-EXACT = 1e-8  # what differences over 1e-5, extrapolated, leave of forces of some tens
+EXACT = 1e-8  # error of extrapolated differences over 1e-5, for forces of some tens
 ROUNDING = 1e-12
 
 
 def forces(model, data, qpos, qvel, qacc):
-    """RNEA(q, v, a)."""
+    """Returns RNEA(q, v, a)."""
     data.qpos, data.qvel, data.qacc = qpos, qvel, qacc
     fl.stages.forward_position(model, data)
     fl.stages.com_vel(model, data)
@@ -24,7 +24,7 @@ def forces(model, data, qpos, qvel, qacc):
 
 
 def differenced(model, data):
-    """The three derivatives by Richardson's extrapolation of central differences of `rne`."""
+    """Returns the three derivatives by Richardson extrapolation of central differences of `rne`."""
     state, other, out = (data.qpos.copy(), data.qvel.copy(), data.qacc.copy()), fl.Data(model), []
     for kind in range(3):
         columns = []
@@ -64,7 +64,7 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
 
 
 def test_they_are_pinocchios(rng):
-    """Of the arm, and its accelerations' by position and velocity, where nothing but gravity acts."""
+    """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
     model = fl.load("arm")
     theirs = pin.buildModelFromMJCF(str(Path(fl.__file__).parent / "model" / "bundled" / "arm.xml"))
@@ -95,7 +95,7 @@ def test_a_batch_has_the_bits_of_its_worlds(rng):
         data = batch.get_data(w)
         for one, every, threaded in zip(fl.rnea_derivatives(data.model, data, qacc[w]), found, two, strict=True):
             assert one.tobytes() == every[w].tobytes() == threaded[w].tobytes()
-    assert np.isfinite(fl.rnea_derivatives(model, batch).DtauDq).all()  # at forward dynamics' accelerations
+    assert np.isfinite(fl.rnea_derivatives(model, batch).DtauDq).all()  # at the acceleration of forward dynamics
 
 
 def test_edges():

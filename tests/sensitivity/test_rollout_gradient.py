@@ -1,4 +1,4 @@
-"""The adjoint of a rollout: products with the Jacobians of its steps, and differences of whole rollouts."""
+"""The adjoint of a rollout: products with the Jacobians of its steps, against differences of whole rollouts."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from scenes.states import kicked
 from sensitivity.test_transition import carts, exact
 
 PRODUCT = 1e-12  # rounding of sums in another order
-ROLLOUT = 2e-6  # relative: differences of rollouts over 1e-6, whose contacts are stiff
-# a box that falls onto an edge and slides, beside a pendulum with a ball joint and a servo
+ROLLOUT = 2e-6  # relative: differences over 1e-6 of rollouts with stiff contacts
+# a box that falls onto an edge and slides, next to a pendulum with a ball joint and a servo
 SLIDING = """<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="5 5 1" friction="0.4"/>
   <body pos="0 0 0.13" euler="10 20 5"><freejoint/><geom type="box" size="0.1 0.08 0.06" mass="0.5"/></body>
   <body pos="2 0 1"><joint name="ball" type="ball" damping="0.02"/>
@@ -29,7 +29,7 @@ def sliding(contact_model="convex"):
 
 
 def started(model, rng, nworld=3, dtype="float64"):
-    """Worlds that touch the ground, each with speeds of its own."""
+    """Returns worlds that touch the ground, each with other velocities."""
     batch = fl.Batch(model, nworld, nthread=1, dtype=dtype)
     batch.qvel[:] += rng.normal(0.0, 0.1, batch.qvel.shape)
     batch.step(41)
@@ -37,7 +37,7 @@ def started(model, rng, nworld=3, dtype="float64"):
 
 
 def ends(model, batch, control, dx):
-    """(qpos, qvel, act) after a rollout from displaced states."""
+    """Returns (qpos, qvel, act) after a rollout from displaced states."""
     work = fl.Batch(model, batch.nworld, nthread=1)
     work.restore(batch.checkpoint())
     work.qpos = fl.integrate_pos(model, batch.qpos, dx[:, : model.nv], 1.0)
@@ -47,7 +47,7 @@ def ends(model, batch, control, dx):
 
 
 def quotient(function, step=1e-6):
-    """Richardson's extrapolation of central differences."""
+    """Returns Richardson's extrapolation of central differences."""
     coarse, fine = ((function(h) - function(-h)) / (2 * h) for h in (2 * step, step))
     return (4.0 * fine - coarse) / 3.0
 
@@ -58,7 +58,7 @@ def numbers(result):
 
 # ---- laws ------------------------------------------------------------------------------------------------------------
 def test_a_linear_system_has_the_powers_of_its_matrices():
-    """(A^T)^n l, B^T (A^T)^k l, of the matrices by hand."""
+    """Compares with (A^T)^n l, B^T (A^T)^k l, from explicit matrices."""
     model, A, B = carts()
     batch, nstep, weights = fl.Batch(model, 2, nthread=1), 7, np.array([1.0, -2.0, 0.5, 3.0])
     found = fl.rollout_gradient(model, batch, np.full((nstep, 2), 0.3), np.tile(weights, (2, 1)))
@@ -95,8 +95,8 @@ def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
-    """By all states and some controls, of a loss in qpos, qvel and act: a box slides on its edge."""
-    model, rng = sliding(contact_model), np.random.default_rng(4)  # no switch within 1e-5 of these
+    """Tests the gradient by all states and some controls, of a loss in qpos, qvel and act: a box slides on its edge."""
+    model, rng = sliding(contact_model), np.random.default_rng(4)  # no switch is within 1e-5 of these
     batch, nstep, nx = started(model, rng), 8, 2 * model.nv + model.na
     control = rng.uniform(-0.5, 0.5, (3, nstep, model.nu))
     weights = rng.standard_normal(model.nq + model.nv + model.na)
@@ -122,7 +122,7 @@ def test_it_is_the_slope_of_whole_rollouts_through_contact(contact_model):
 
 
 def test_numbers_of_all_worlds_are_those_of_each(rng):
-    """(nx,), (1, nx) and (1, nstep + 1, nx) in place of a row for each world; by coordinates, too."""
+    """Accepts shapes (nx,), (1, nx) and (1, nstep + 1, nx) in place of a row per world; also by coordinates."""
     model = sliding()
     batch, nstep = started(model, rng), 4
     control, nx, nc = np.zeros((nstep, model.nu)), 2 * model.nv + model.na, model.nq + model.nv + model.na
@@ -149,7 +149,7 @@ def test_entries_of_parameters_are_those_of_their_fields(rng):
 
 
 def test_parameters_move_the_end(rng):
-    """Friction and masses, by differences of rollouts of worlds whose model differs."""
+    """Compares friction and masses with differences of rollouts of worlds with different models."""
     model = sliding()
     batch, nstep = started(model, rng, 2), 6
     control, weights = np.zeros((nstep, model.nu)), rng.standard_normal((2, 2 * model.nv + model.na))
@@ -176,7 +176,7 @@ def test_parameters_move_the_end(rng):
 
 # ---- losses ----------------------------------------------------------------------------------------------------------
 def test_a_function_and_numbers_say_the_same(rng):
-    """By coordinates or by dof; at each state or at the last."""
+    """Covers losses by coordinates or by dof, at each state or at the last."""
     model = sliding()
     batch, nstep, control = started(model, rng), 4, rng.uniform(-1, 1, (4, model.nu))
     weights = rng.standard_normal((3, nstep + 1, model.nq + model.nv + model.na))
@@ -209,7 +209,7 @@ def test_a_function_and_numbers_say_the_same(rng):
 
 
 def test_a_loss_may_look_at_controls(rng):
-    """sum u^2 / 2 besides, has the gradient u besides."""
+    """An extra term sum u^2 / 2 adds u to the gradient."""
     model = carts()[0]
     batch, control = fl.Batch(model, 2, nthread=1), rng.uniform(-0.5, 0.5, (5, 2))
     plain = fl.rollout_gradient(model, batch, control, lambda k, state: state.qvel @ np.eye(2, 4, 2))
@@ -223,7 +223,7 @@ def test_a_loss_may_look_at_controls(rng):
 
 
 def test_gradients_of_quaternions_and_rotations_are_each_others(rng):
-    """Over the unit sphere one is the other's inverse; numbers of other length stand for their direction."""
+    """On the unit sphere one is the other's inverse; unnormalized values stand for their direction."""
     model = fl.load(SLIDING)
     coordinates = Coordinates(model)
     qpos, _ = kicked(model, rng)
@@ -250,7 +250,7 @@ def test_what_is_kept_changes_no_bit(interval, rng, monkeypatch):
     batch, control = started(model, rng), rng.uniform(-0.5, 0.5, (3, 11, model.nu))
     weights = rng.standard_normal((3, 12, 2 * model.nv + model.na))
     all_kept = fl.rollout_gradient(model, batch, control, weights)
-    monkeypatch.setattr(jacobians, "REALS", 2000 * interval)  # few steps at a time
+    monkeypatch.setattr(jacobians, "REALS", 2000 * interval)  # few steps at once
     monkeypatch.setattr(product_worlds, "EACH", 1 + interval)
     for one, other in zip(
         numbers(all_kept), numbers(fl.rollout_gradient(model, batch, control, weights, (), interval)), strict=True
@@ -258,7 +258,7 @@ def test_what_is_kept_changes_no_bit(interval, rng, monkeypatch):
         assert one.tobytes() == other.tobytes()
 
 
-# ---- company ---------------------------------------------------------------------------------------------------------
+# ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 def test_a_worlds_gradient_is_its_own(contact_model, rng):
     model = sliding(contact_model)
@@ -283,7 +283,7 @@ def test_a_worlds_gradient_is_its_own(contact_model, rng):
 
 
 def test_a_world_that_is_reset_has_no_gradient(rng):
-    """And spoils no other."""
+    """A non-finite world does not affect the others."""
     model = fl.load("cartpole")
     batch, control = fl.Batch(model, 3, nthread=1), np.zeros((4, model.nu))
     good = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))

@@ -1,4 +1,4 @@
-"""Gradients of a push that misses: zero, and what points the right way (docs/derivatives.md#smoothed-gradients)."""
+"""Gradients of a push that misses: zero, and useful when smoothed (docs/derivatives.md#smoothed-gradients)."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def crate(contact_model="convex", soft=False):
 
 
 def slope(model, forces):
-    """The loss of a constant force, and its slope, of a world for each force."""
+    """Returns the loss of a constant force, and its derivative, of a world for each force."""
     batch, control = fl.Batch(model, len(forces), nthread=1), np.tile(np.reshape(forces, (-1, 1, 1)), (1, NSTEP, 1))
 
     def loss_gradient(k, state):
@@ -48,10 +48,10 @@ def test_forces_before_touch_give_one_that_is_exact_and_points_to_the_crate():
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 def test_estimates_of_randomized_smoothing_are_its_slope(contact_model):
-    """Against the smoothed loss itself, a sum over a grid.
+    """Compares with the smoothed loss itself, a sum over a grid.
 
-    Slopes scatter less.  They miss how the loss jumps a little where contact begins a step of time earlier, and are not
-    looked at under hard contact, where that is all there is.
+    Averaged derivatives have less variance.  They omit the loss's small jumps where contact begins a step earlier, and
+    are not checked under hard contact, where the jumps are the whole effect.
     """
     model, grid = crate(contact_model), np.linspace(-5.0, 5.0, 401)
     weights = np.exp(-0.5 * grid**2) / np.exp(-0.5 * grid**2).sum()

@@ -1,4 +1,4 @@
-"""Derivatives of a step and of inverse dynamics: exact where the system is linear, MuJoCo's elsewhere."""
+"""Derivatives of a step and of inverse dynamics: exact for linear systems, MuJoCo's otherwise."""
 
 import copy
 import pickle
@@ -14,7 +14,7 @@ from scenes.states import kicked
 
 LINEAR = 1e-9  # rounding of a state of order 1 over eps = 1e-6
 FORCE = 1e-7  # rounding of forces of order 10 over eps = 1e-6
-PARITY = 1e-6  # relative: the same of a solve, in both engines
+PARITY = 1e-6  # relative: the same for a solve, in both engines
 # a cart on a spring and a damper that drags a second one
 CARTS = """<mujoco><option timestep="0.01" gravity="0 0 0"><flag eulerdamp="{damp}"/></option><worldbody>
   <body><joint name="a" type="slide" stiffness="30" damping="2"/><geom size="0.1" mass="2"/>
@@ -23,7 +23,7 @@ CARTS = """<mujoco><option timestep="0.01" gravity="0 0 0"><flag eulerdamp="{dam
 
 
 def carts(damp="enable", **options):
-    """The model and the exact (A, B) of its semi-implicit Euler step."""
+    """Returns the model and the exact (A, B) of its semi-implicit Euler step."""
     model = fl.load(CARTS.format(damp=damp))
     h, M = model.opt.timestep, np.array([[3.0, 1.0], [1.0, 1.0]])
     K, D, G = np.diag([30.0, 5.0]), np.diag([2.0, 0.0]), np.diag([3.0, 1.0])
@@ -57,7 +57,7 @@ def test_a_linear_system_has_its_matrices(damp, centered):
 
 @pytest.mark.parametrize("actuation", [False, True])
 def test_inverse_of_a_linear_system_has_its_matrices(actuation):
-    """Motors do not change with the state."""
+    """Motor forces do not depend on the state."""
     model, _, _ = carts()
     data = fl.Data(model)
     data.qpos, data.qvel, data.qacc = [0.2, -0.1], [0.3, 0.5], [1.0, 2.0]
@@ -70,7 +70,7 @@ def test_inverse_of_a_linear_system_has_its_matrices(actuation):
 @pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
 @pytest.mark.parametrize("centered", [True, False])
 def test_a_control_moves_within_its_range(u, moves, centered):
-    """At the border inwards; beyond it not at all."""
+    """At the border the derivative is one-sided inwards; beyond it, zero."""
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
@@ -83,7 +83,7 @@ def test_a_control_moves_within_its_range(u, moves, centered):
 
 
 def test_matrices_predict_the_next_state(rng):
-    """In the tangent space, off the identity, for a disturbance in every direction at once."""
+    """Tested in the tangent space, away from the identity, for disturbances in every direction at once."""
     model = exact(fl.load(XML))
     model.opt.disableflags |= 1  # constraints: smooth
     data, other = fl.Data(model), fl.Data(model)
@@ -135,7 +135,7 @@ def test_both_equal_mujocos(name, integrator, centered, rng):
 # ---- batches -------------------------------------------------------------------------------------------------------
 def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
     model = fl.load("quadruped")
-    monkeypatch.setattr(fl.sensitivity.derivative.moved, "POINTS", 150)  # some worlds at a time
+    monkeypatch.setattr(fl.sensitivity.derivative.moved, "POINTS", 150)  # some worlds at once
     batch = fl.Batch(model, 5, nthread=1)
     batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (5, 1))
@@ -182,7 +182,7 @@ def test_the_data_stay_as_they_are(rng):
 # ---- dry friction --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("batched", [False, True])
 def test_dry_friction_can_be_left_out(batched):
-    """At rest it is a damper so stiff that the cart does not move; without it A is that of the carts."""
+    """At rest friction acts as a damper so stiff that the cart stands still; without it A is the carts' matrix."""
     model, A, B = carts()
     model.dof_frictionloss[:] = 0.5
     world = fl.Batch(model, 3) if batched else fl.Data(model)
@@ -201,7 +201,7 @@ def test_dry_friction_can_be_left_out(batched):
 
 
 def test_the_bundled_cartpole_has_a_linearisation():
-    """Upright and at rest: cart and pole without friction, but for the viscous one, from the equations of motion."""
+    """The exact matrices follow from the equations of motion: upright, at rest, without dry friction, only viscous."""
     model = fl.load("cartpole")
     A, B = fl.linearize(model, fl.Data(model), method="finite_difference")[:2]
     M, h = fl.full_m(model, settled(model)), model.opt.timestep
@@ -218,9 +218,9 @@ def settled(model):
     return data
 
 
-# ---- calls again ---------------------------------------------------------------------------------------------------
+# ---- repeated calls ------------------------------------------------------------------------------------------------
 def test_what_a_call_needs_is_made_once(monkeypatch):
-    """A second call, of another data, makes no batch; models are copied and pickled without what was kept."""
+    """A second call, with another `Data`, creates no batch; copied and pickled models drop the cache."""
     model, A, _ = carts()
     made, init = [], fl.Batch.__init__
     monkeypatch.setattr(fl.Batch, "__init__", lambda self, *args, **more: made.append(init(self, *args, **more)))
@@ -285,7 +285,7 @@ def test_results_of_one_call_outlive_the_next():
 
 
 def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
-    """Its points go through tiles of one world once it was: see `Batch._parts`."""
+    """After a split, its points use tiles of one world: see `Batch._parts`."""
     model = fl.load("pile")
     data = fl.Data(model)
     data.qpos[2::7] *= 0.5

@@ -1,4 +1,4 @@
-"""Sensors with a delay, a period or a history: MuJoCo's values and samples, in every world by itself."""
+"""Sensors with a delay, a period or a history: MuJoCo's values and samples, independently in every world."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ STAIRS = """<mujoco><option timestep="{h}" gravity="0 0 0"/><worldbody><body><jo
 
 
 def stairs(h, dtype, start, steps=30):
-    """Time and sensor values after each step, under controls 0, 1, 2, ... that float32 holds exactly."""
+    """Returns time and sensor values after each step, under controls 0, 1, 2, ... that float32 holds exactly."""
     text = STAIRS.format(h=h, delay=4 * h)
     for name in ("a0", "a1"):
         text = text.replace("<motor joint", f'<motor name="{name}" joint', 1)

@@ -1,4 +1,4 @@
-"""What sensors must say whatever the model: weight, acceleration, momentum; and what a step asks of them."""
+"""Laws of sensors for any model: weight, acceleration, momentum; and the parts of a step that they need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from featherlane.simulation.tile import capacity
 from scenes.sensors import GROUPS, scene
 from scenes.states import kicked
 
-ROUNDING = 1e-12  # of the largest number in a sum of a few dozen
+ROUNDING = 1e-12  # of the largest value in a sum of a few dozen
 SETTLED = 1e-6  # [N] a scale at rest after some seconds of damping
 CONSERVED = 1e-9  # of the momentum over 0.2 s of a fourth-order step
 STILL = """<mujoco><worldbody><site name="post" pos=".1 .2 .3" euler="30 20 10"/>
@@ -75,7 +75,7 @@ def test_momentum_of_a_free_system_is_conserved(rng):
 
 
 def test_forces_of_parents_and_from_outside_make_the_motion(rng):
-    """Of the whole tree: what the world exerts on its root is what moves it, less what pushes it from outside."""
+    """For the whole tree: the world's force on its root is the rate of momentum less the external forces."""
     model = fl.load(scene(""))
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng, 0.08)
@@ -87,14 +87,14 @@ def test_forces_of_parents_and_from_outside_make_the_motion(rng):
 
 
 def all_kinds() -> str:
-    """One sensor of each group, some hundred values."""
+    """Returns one sensor of each group, some hundred values."""
     picked = (sensors.split("/>") for name, sensors in GROUPS.items() if "touch" not in name and "inside" not in name)
     return "".join(f"{s}/>" for group in picked for s in group[:3] if s) + '<touch site="pad"/>'
 
 
 @pytest.fixture(scope="module")
 def crowded():
-    """A model with sensors of all kinds, and states of 11 worlds in contact."""
+    """Returns a model with sensors of all kinds, and states of 11 worlds in contact."""
     model = fl.load(scene(all_kinds()))
     rng = np.random.default_rng(3)
     states = [kicked(model, rng, 0.08) for _ in range(11)]

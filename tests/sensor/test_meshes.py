@@ -1,4 +1,4 @@
-"""Sensors whose sites or geoms are meshes: by their hulls, and refused by name where a ray would have to meet one."""
+"""Sensors with meshes as sites or geoms: by their hulls; an error names those that need a ray to hit one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_hulls_of_meshes_are_entered_and_measured_as_mujoco_does(rng):
         assert data.sensordata[0] == shown[0, 0] == expected.sensordata[0]
         if data.ncon == expected.ncon and np.abs(data.contact.pos - expected.contact.pos).max(initial=0) < PARITY:
             np.testing.assert_allclose(data.sensordata[:6], expected.sensordata[:6], atol=PARITY)
-        if expected.sensordata[6] > 0.001:  # apart: two searches for the depth of shapes that overlap may differ
+        if expected.sensordata[6] > 0.001:  # separated: two searches for the depth of overlapping shapes may differ
             np.testing.assert_allclose(data.sensordata[6:], expected.sensordata[6:], atol=1e-6)
     assert 3 < inside < 37
 

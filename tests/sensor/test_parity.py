@@ -10,12 +10,12 @@ import featherlane as fl
 from scenes.sensors import GROUPS, group_scene
 from scenes.states import kicked
 
-PARITY = 1e-9  # of the larger of 1 and the largest value of the sensor: solvers end at rounding
+PARITY = 1e-9  # of the larger of 1 and the largest value of the sensor: solvers converge to rounding
 NSTATE, NSTEP = 8, 5
 
 
 def states(mj, rng):
-    """Rows of NSTATE random states: (qpos, qvel, ctrl, mocap_pos, xfrc_applied)."""
+    """Returns rows of NSTATE random states: (qpos, qvel, ctrl, mocap_pos, xfrc_applied)."""
     rows = {name: [] for name in ("qpos", "qvel", "ctrl", "mocap_pos", "xfrc_applied")}
     for _ in range(NSTATE):
         qpos, qvel = kicked(mj, rng, 0.08, 0.7)
@@ -28,7 +28,7 @@ def states(mj, rng):
 
 
 def oracle(mj, rows, k, nstep):
-    """MuJoCo's data of state k, after mj_forward or steps."""
+    """Returns MuJoCo's data of state k, after mj_forward or steps."""
     data = mujoco.MjData(mj)
     for name, value in rows.items():
         getattr(data, name)[...] = value[k]
@@ -40,7 +40,7 @@ def oracle(mj, rows, k, nstep):
 
 
 def worst(model, ours, theirs):
-    """The largest error of each sensor, of its scale: (nsensor,)."""
+    """Returns the largest error of each sensor, over its scale: (nsensor,)."""
     error = np.abs(ours - theirs) / np.maximum(1.0, np.abs(theirs))
     parts = [slice(a, a + n) for a, n in zip(model.sensor_adr, model.sensor_dim, strict=True)]
     return np.array([error[..., part].max() for part in parts])

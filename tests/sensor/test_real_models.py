@@ -1,4 +1,4 @@
-"""Sensors of real robots against MuJoCo's, in states that random controls have led to."""
+"""Sensors of real robots against MuJoCo's, in states after random controls."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ OTHERS = (
     *(f"robosuite/grippers/{name}_gripper" for name in "bd panda rethink null".split()),
     *("gymnasium_robotics/assets/hand/reach", "mjx/actuator/tendon_force_clamp"),
 )
-# (robosuite/grippers/jaco_three_finger_gripper rests in itself with 1e16 N, of which a sensor reads the rounding)
+# (robosuite/grippers/jaco_three_finger_gripper presses on itself with 1e16 N, whose rounding a sensor measures)
 NSTATE, NSTEP, SAME_PLACE, MANY = 4, 60, 1e-9, 200
 
 
 def loaded(name, real_model):
-    """The model, exact; skips where a feature is missing that is no sensor."""
+    """Returns the model with tolerance 0; skips if a feature other than a sensor is missing."""
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
     try:
@@ -38,7 +38,7 @@ def loaded(name, real_model):
 
 
 def visited(mj, rng):
-    """MuJoCo's data along a way of random controls, forward computed."""
+    """Yields MuJoCo's data during a motion under random controls, after forward."""
     data = mujoco.MjData(mj)
     data.qvel[:] = 0.1 * rng.standard_normal(mj.nv)
     for _ in range(NSTATE):
@@ -50,7 +50,7 @@ def visited(mj, rng):
 
 
 def touch_alike(model, ours, theirs):
-    """The same contacts: where the general method for convex shapes chose other points, MuJoCo's are given."""
+    """Gives MuJoCo's contacts if the general method for convex shapes chose other points."""
     ours.clear_given_contacts()
     fl.forward(model, ours)
     if ours.ncon != theirs.ncon or np.abs(ours.contact.pos - theirs.contact.pos).max(initial=0) > SAME_PLACE:

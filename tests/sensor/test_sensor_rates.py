@@ -1,4 +1,4 @@
-"""Derivatives of sensors by the theorem: what they measure while the acceleration goes along, against whole steps."""
+"""Sensor derivatives by implicit differentiation: values and accelerations together, against whole steps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scenes.sensors import GROUPS, scene
 from scenes.states import kicked
 from sensor.test_transition import CART, LINEAR
 
-CONTACT = 2e-6  # of the largest entry of a sensor: a force is stiff in the acceleration, which is known to 1e-10
-NOISE = 1e-6  # of sensors that do not move: forces over 2e-7
+CONTACT = 2e-6  # of the largest entry of a sensor: a force is stiff in the acceleration, which has an error of 1e-10
+NOISE = 1e-6  # of constant sensors: forces over 2e-7
 # contacts, limits, forces between bodies, accelerations, energies
 STANDING = """<mujoco><option timestep="0.005" tolerance="0" iterations="100" integrator="{integrator}"/>
 <worldbody><geom type="plane" size="3 3 1"/>
@@ -27,11 +27,11 @@ STANDING = """<mujoco><option timestep="0.005" tolerance="0" iterations="100" in
   <gyro site="tip"/><jointpos joint="arm"/><framequat objtype="body" objname="box"/><e_kinetic/>
   <jointactuatorfrc joint="arm"/></sensor></mujoco>"""
 SLOW = '<general name="slow" joint="arm" dyntype="filter" dynprm="0.1" gainprm="0.3"/>'
-ALLOWED = {"discrete": 2e-5}  # whose residual is differenced as a whole
+ALLOWED = {"discrete": 2e-5}  # whose whole residual is differenced
 
 
 def close(found, expected, tolerance) -> None:
-    """C and D, sensor by sensor."""
+    """Asserts small errors of C and D, sensor by sensor."""
     for ours, theirs in ((found.C, expected.C), (found.D, expected.D)):
         scale = np.abs(np.concatenate([expected.C, expected.D], -1)).max(-1, keepdims=True)
         assert (np.abs(ours - theirs) <= tolerance * scale + NOISE).all()
@@ -47,7 +47,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
 
 
 def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
-    """Without rows: C and D to the rounding of both differences."""
+    """Without rows, C and D agree to the rounding of both differences."""
     model = fl.load(scene("".join(GROUPS.values())))
     model.opt.disableflags = "constraint"
     data = fl.Data(model)
@@ -61,7 +61,7 @@ def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "discrete", "RK4"])
 def test_forces_and_accelerations_under_contact(integrator):
-    # steps of rk4 have no theorem with activations
+    # steps of rk4 with activations have no implicit differentiation
     model = fl.load(STANDING.format(integrator=integrator).replace(SLOW, "" if integrator == "RK4" else SLOW))
     data = fl.Data(model)
     data.ctrl, data.act, data.qvel[0] = 0.1, 0.2, 0.3
@@ -76,7 +76,7 @@ def test_forces_and_accelerations_under_contact(integrator):
 
 
 def test_no_solver_runs_at_moved_points():
-    """A few iterations leave differences of steps far off; here they are those of the acceleration that it has."""
+    """With few iterations differences of steps are inaccurate; these are the derivatives at the step's acceleration."""
     model = fl.load(STANDING.format(integrator="Euler"))
     data = fl.Data(model)
     data.ctrl = 0.8

@@ -1,4 +1,4 @@
-"""Forces of spatial tendons on the bodies along their paths, which force and torque sensors measure: MuJoCo's."""
+"""Forces of spatial tendons on the bodies along their paths, measured by force and torque sensors: MuJoCo's."""
 
 from __future__ import annotations
 

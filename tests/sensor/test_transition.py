@@ -1,4 +1,4 @@
-"""Derivatives of sensors by state and controls: exact where they are known, MuJoCo's elsewhere."""
+"""Derivatives of sensors by state and controls: exact if the exact values are known, MuJoCo's otherwise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CART = """<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody><body><joi
 <geom size=".1" mass="2"/><site name="s"/></body></worldbody><actuator><motor name="x" joint="x" gear="3"/></actuator>
 <sensor><jointpos joint="x"/><jointvel joint="x"/><accelerometer site="s"/><actuatorfrc actuator="x"/></sensor>
 </mujoco>"""
-# without kinetic energy, whose derivatives by velocities MuJoCo leaves out
+# without kinetic energy, whose velocity derivatives MuJoCo omits
 SMOOTH = "framepos framequat framelinvel framelinacc gyro force subtrees joints actuators".split()
 
 
@@ -34,7 +34,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
 @pytest.mark.parametrize("centered", [True, False])
 def test_derivatives_of_sensors_equal_mujocos(centered, rng):
     model = fl.load(scene("".join(GROUPS[name].split("/>")[k] + "/>" for name in SMOOTH for k in range(2))))
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # what it adds is stiff: rounding over eps
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT  # its contribution is stiff: rounding over eps
     mj = model.to_mujoco()
     expected, data = mujoco.MjData(mj), fl.Data(model)
     expected.qpos[:], expected.qvel[:] = kicked(mj, rng, 0.01, 0.3)

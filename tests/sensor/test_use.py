@@ -1,4 +1,4 @@
-"""Sensors as users meet them: by name, in batches and rollouts, with noise, and what is refused."""
+"""Use of sensors: by name, in batches and rollouts, with noise, and errors."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ def test_noise_on_anything_else_is_refused(wrong):
         fl.add_sensor_noise(fl.load(ARM), wrong)
 
 
-# ---- the user's sensors ----------------------------------------------------------------------------------------------
+# ---- user-defined sensors --------------------------------------------------------------------------------------------
 def tilt(model, xmat, sensordata):
-    """Height of the body's z axis, and twice the rate of the hinge."""
+    """Returns the height of the body's z axis, and twice the rate of the hinge."""
     return np.stack([xmat[..., 1, 8], 2.0 * sensordata[..., 0]], -1)
 
 
@@ -123,9 +123,9 @@ def test_a_users_sensor_is_computed_after_the_others():
 
 
 def check_alike(model):
-    """Three steps of eleven worlds by `step` and by `rollout`, and one of them as `Data`, give the same sensor values.
+    """Checks three steps of eleven worlds: `step`, `rollout`, and one world as `Data` give the same sensor values.
 
-    Returns the batch that stepped, what it shows, and what the other one recorded.
+    Returns the batch that stepped, its sensor values, and the recording of the other one.
     """
     qpos, qvel = swinging(11)
     bound, rolled, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)
@@ -188,7 +188,7 @@ KERNEL = """<mujoco><option timestep=".01"/><worldbody><body><joint name="hinge"
 
 @fl.kernel
 def three(m, d, i):
-    """An acceleration, a site that nothing else looks at, and an energy that is computed on request."""
+    """Uses an acceleration, a site that nothing else uses, and an energy that is computed on demand."""
     return d.qacc[0], d.site_xpos[3 * (m.nsite - 1)], d.energy[1]
 
 
@@ -229,7 +229,7 @@ def test_a_function_that_returns_something_else_later_is_named(given):
 
 @pytest.mark.covers("sensor", lambda: [KERNEL])
 def test_a_kernel_measures_what_mujocos_callback_does():
-    """Within each step, with all at hand; cut off."""
+    """The kernel runs within each step, with all fields available; with a cutoff."""
     mj, model = mujoco.MjModel.from_xml_string(KERNEL), with_kernels()
     reference, data = mujoco.MjData(mj), fl.Data(model)
     reference.qvel[:], data.qvel = 3.0, 3.0

@@ -1,4 +1,4 @@
-"""A batch: its arrays, its calls, what it refuses, and worlds that turn bad."""
+"""A batch: its arrays, its calls, the errors it raises, and worlds with a non-finite state."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def model():
 
 @pytest.fixture
 def batch(model, rng):
-    """Worlds in different states near the floor."""
+    """Returns worlds in different states near the floor."""
     made = fl.Batch(model, N)
     for w in range(N):
         made.qpos[w], made.qvel[w] = kicked(model, rng, 0.1)
@@ -77,7 +77,7 @@ def batch(model, rng):
 
 
 def oracle(batch, world, model=None):
-    """MuJoCo's model and data in the state of a world."""
+    """Returns MuJoCo's model and data in the state of a world."""
     mj = (model or batch.model).to_mujoco()
     data = mujoco.MjData(mj)
     for name in ("qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied", "mocap_pos", "mocap_quat"):
@@ -155,7 +155,7 @@ def test_unknown_and_computed_names_are_refused(batch):
 
 def test_bound_outputs_follow_each_call(batch):
     xpos, site = batch.bind("xpos"), batch.bind("site_xpos")
-    assert not batch.cvel.any()  # reading binds, too
+    assert not batch.cvel.any()  # reading also binds
     assert not xpos.any() and not xpos.flags.writeable
     batch.forward()
     for w in range(N):
@@ -401,7 +401,7 @@ def test_calls_that_name_all_worlds_may_name_them_in_any_order(batch, rng):
 
 
 def test_a_function_controls_each_step(batch):
-    """A servo in plain Python gives what the same controls give from an array."""
+    """A servo in plain Python gives the same result as its controls from an array."""
     model, kept = batch.model, []
 
     def servo(worlds, step):
@@ -541,7 +541,7 @@ def test_a_field_that_is_expanded_does_not_follow_the_model(model, batch):
     assert (batch.time == 0.005).all()
 
 
-# ---- worlds that turn bad --------------------------------------------------------------------------------------------
+# ---- non-finite states -----------------------------------------------------------------------------------------------
 
 
 def with_a_bad_world(batch, name, value, world=5):
@@ -851,7 +851,7 @@ def test_memory_grows_with_rows_alone(model):
 
 
 def test_rows_are_cleared_in_one_piece_where_they_are_one():
-    """And number by number in a part of wider rows, whose other numbers stay."""
+    """Rows are also cleared element by element as a slice of wider rows, whose other elements stay."""
     plain, wide = np.ones((4, 2, 3)), np.ones((4, 3, 5))
     for array, inner in ((plain, plain), (wide, wide[:, :2, :3]), (wide.reshape(4, 15), wide.reshape(4, 15)[:, :7])):
         array[:] = 1.0
@@ -874,12 +874,12 @@ def test_what_a_step_reads_is_not_replaced_while_another_thread_steps(model, cal
         except RuntimeError as error:
             errors.append(str(error))
 
-    def within():  # as a step of another thread does
+    def within():  # as during a step of another thread
         thread = threading.Thread(target=meanwhile)
         thread.start()
         thread.join()
 
-    hold((batch.runner.turn,), within)  # as a step holds it, but no world moves
+    hold((batch.runner.turn,), within)  # locked as during a step, but no world moves
     assert len(errors) == 1 and "another call of this batch" in errors[0]
     assert batch.expanded("geom_size") is None and (batch.qpos == kept["qpos"]).all()
     getattr(batch, call)(*given)

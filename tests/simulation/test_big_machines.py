@@ -1,4 +1,4 @@
-"""What threads share, and what a million worlds take: counted here, for nobody has a machine of 64 cores at hand."""
+"""Memory shared by threads, and memory of a million worlds: counted here, without a machine of 64 cores."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PATIENCE = 60.0  # [s]
 
 
 def plan_of(run):
-    """A plan whose threads all call `run(thread, first tile, last tile)`."""
+    """Returns a plan whose threads all call `run(thread, first tile, last tile)`."""
     calls = SimpleNamespace(calls_python=False, raise_errors=lambda: None)
     return SimpleNamespace(run=[functools.partial(run)] * THREADS, workspaces=[SimpleNamespace(calls=calls)])
 
 
 def test_no_lock_is_held_while_a_thread_runs_its_tiles():
-    """All threads are within a chunk at the same time, or none gets past the barrier."""
+    """All threads are inside a chunk at the same time, or none passes the barrier."""
     barrier, met = threading.Barrier(THREADS), []
 
     def run(thread, first, last):
@@ -45,7 +45,7 @@ def test_no_lock_is_held_while_a_thread_runs_its_tiles():
 
 @pytest.mark.parametrize("ntile", [1, THREADS - 1, 1000, 131_072])
 def test_threads_meet_at_the_queue_alone_and_seldom(ntile):
-    """Every tile is run once; a thread goes to the queue once for each chunk, however many tiles there are."""
+    """Every tile runs once; a thread accesses the queue once per chunk, for any number of tiles."""
     taken = []
 
     def run(thread, first, last):
@@ -61,7 +61,7 @@ def test_threads_write_to_no_cache_line_of_another():
     batch = fl.Batch(fl.load("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
-    for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # nothing public shows the addresses of tiles
+    for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # no public attribute has the tiles' addresses
         for array in workspace.arrays.values():
             start = array.__array_interface__["data"][0]
             if array.size:
@@ -72,7 +72,7 @@ def test_threads_write_to_no_cache_line_of_another():
 
 
 def test_each_thread_makes_what_it_works_on_and_has_it_again():
-    """The first to write to a page decides where it lies: it is the thread that steps there, call after call."""
+    """The first thread to write to a page decides its memory node: it is the thread that steps there in every call."""
     team = Team(THREADS)
     for _ in range(3):
         makers = team.build(threading.get_ident)
@@ -124,7 +124,7 @@ def test_an_error_in_a_thread_is_raised_once_all_have_ended():
 
 def test_threads_end_with_their_batch():
     def serving():
-        """Threads of batches, once no more of them end."""
+        """Returns the threads of batches, once their number no longer falls."""
         deadline, number = time.monotonic() + PATIENCE, -1
         while (now := sum(f.f_code.co_name == "_serve" for f in sys._current_frames().values())) != number:
             assert time.monotonic() < deadline
@@ -163,7 +163,7 @@ os._exit(0)
 
 
 def test_a_world_takes_its_rows_and_little_else():
-    """Memory grows with threads, not with worlds, but for the rows that last."""
+    """Memory grows with threads, not with worlds, except for persistent rows."""
     program = """
 import featherlane as fl
 def resident():

@@ -1,4 +1,4 @@
-"""Short motions of all kinds have the bits that were recorded; see tests/bits/hashes.py."""
+"""Short motions of all kinds are bitwise identical to the recorded ones; see tests/bits/hashes.py."""
 
 from __future__ import annotations
 

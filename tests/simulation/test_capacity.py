@@ -1,4 +1,4 @@
-"""Contacts beyond the capacity: a tile is split without a trace, a world loses its last contacts and says so."""
+"""Contacts beyond the capacity: splitting a tile changes no result; a world drops its last contacts and reports it."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ RECORDED = ("qpos", "qvel", "qacc", "qfrc_constraint", "ncon", "solver_niter", "
 
 
 def lying(model, n):
-    """Bodies thrown onto the floor, each in its own way."""
+    """Returns bodies thrown onto the floor, each with another velocity."""
     rng = np.random.default_rng(2)
     worlds = [kicked(model, rng, 0.3, 2.0) for _ in range(n)]
     qpos, qvel = (np.array(x) for x in zip(*worlds, strict=True))
@@ -23,7 +23,7 @@ def lying(model, n):
 
 
 def run(model, limit, monkeypatch, order=None, **settings):
-    """Records and status of worlds under a contact limit."""
+    """Returns records and status of worlds under a contact limit."""
     if limit:
         monkeypatch.setattr(capacity, "CONTACT_LIMIT", limit)
     order = np.arange(WORLDS) if order is None else order
@@ -34,7 +34,7 @@ def run(model, limit, monkeypatch, order=None, **settings):
 
 
 def union(model):
-    """Slots that the first eight worlds need together."""
+    """Returns the slots that the first eight worlds need together."""
     tile = Workspace(model, 8)
     for name, rows in zip(("qpos", "qvel"), lying(model, 8), strict=True):
         tile.view(name)[...] = rows.T

@@ -1,4 +1,4 @@
-"""A world has the bits that it has alone, reports included: a case of each rule, and cases drawn (company.py)."""
+"""A world's bits and reports do not depend on the batch: a case of each rule, and sampled cases (company.py)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECONDS, SEED = (
     float(os.environ.get("FEATHERLANE_FUZZ_SECONDS", "120")),
     int(os.environ.get("FEATHERLANE_FUZZ_SEED", "0")),
 )
-SAMPLE = (  # of what a drawn case may be: solvers, a split tile, models of each world's own
+SAMPLE = (  # possible properties of a sampled case: solvers, a split tile, per-world models
     ("humanoid", {"solver": "newton", "cone": "elliptic"}, "float64", (), 0),
     ("humanoid", {"solver": "cg"}, "float32", ("body_mass", "geom_friction"), 6),
     ("box_stack", {"solver": "pgs", "noslip_iterations": 3}, "float64", (), 6),
@@ -49,7 +49,7 @@ SAMPLE = (  # of what a drawn case may be: solvers, a split tile, models of each
 
 
 def beside(model, states, nstep: int, dtype: str = "float64", **changes) -> dict[str, np.ndarray]:
-    """World 0 after some steps of a batch whose worlds start in these states."""
+    """Returns world 0 after some steps of a batch whose worlds start in these states."""
     batch = fl.Batch(model, len(states), nthread=1, dtype=dtype)
     for name in FIELDS:
         batch.bind(name)
@@ -61,7 +61,7 @@ def beside(model, states, nstep: int, dtype: str = "float64", **changes) -> dict
 
 
 def assert_alone(model, state, mate, nstep: int, dtype: str = "float64") -> None:
-    """A world has the bits in a mate's company that it has alone."""
+    """A world next to another one is bitwise identical to simulating it alone."""
     alone, accompanied = (beside(model, worlds, nstep, dtype) for worlds in ([state], [state, mate]))
     for name, value in alone.items():
         assert np.asarray(value).tobytes() == np.asarray(accompanied[name]).tobytes(), name
@@ -106,7 +106,7 @@ def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
 
 
 def test_a_direction_of_friction_does_not_ask_for_frames_of_geoms():
-    """A ball that turns: a step without bound frames made the z axis of its geom alone."""
+    """A rotating ball: a step without bound frames once computed only the z axis of its geom."""
     ball = '<body pos="0 0 .1" euler="20 30 40"><freejoint/><geom size=".1"/></body>'
     model = fl.load(SCENE.format("", "", ball, ""))
     model.opt.contact_model = "lcp"
@@ -152,7 +152,7 @@ def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand,
 
 @pytest.mark.slow
 def test_no_world_shows_its_company():
-    """Cases drawn for FEATHERLANE_FUZZ_SECONDS from FEATHERLANE_FUZZ_SEED on, over all models of the wheels."""
+    """Samples cases for FEATHERLANE_FUZZ_SECONDS, seed FEATHERLANE_FUZZ_SEED and up, over all models of the wheels."""
     report = search(SECONDS, SEED, models(of_wheels()))
     print(report)
     assert not report.found, str(report)

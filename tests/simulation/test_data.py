@@ -14,7 +14,7 @@ from featherlane.simulation.tile.turn import hold
 from scenes.joints import XML
 from scenes.states import kicked
 
-# the states are equal; what is compared follows by different orders of operations, over badly scaled rows at worst
+# equal states; results differ by the order of operations, at worst over badly scaled rows
 ROUNDING = {"rtol": 1e-9, "atol": 1e-9}
 
 PILE = """
@@ -52,7 +52,7 @@ def data(model, rng):
 
 @pytest.fixture(scope="module")
 def pile():
-    """A model with every kind of row, our data and MuJoCo's in one state of it, both after forward."""
+    """Returns a model with every kind of row, and our and MuJoCo's data in one state of it, both after forward."""
     model = fl.load(PILE)
     data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
     reference.qpos[-4:] = np.cos(0.4), np.sin(0.4), 0.0, 0.0
@@ -339,7 +339,7 @@ def test_rows_are_mujocos(pile):
 def test_forces_of_rows_make_the_constraint_force(pile):
     _, data, reference = pile
     np.testing.assert_allclose(data.efc_J.T @ data.efc_force, data.qfrc_constraint, rtol=1e-7, atol=1e-7)
-    # MuJoCo stops at its tolerance, too
+    # MuJoCo also stops at its tolerance
     np.testing.assert_allclose(data.qacc, reference.qacc, rtol=1e-5, atol=1e-5)
 
 
@@ -385,7 +385,7 @@ def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
 
 
 HEAVY = """<mujoco><option gravity="0 0 0"><flag energy="{}"/></option><worldbody>
-<body><freejoint/><geom size=".1" mass="1e20"/></body></worldbody>{}</mujoco>"""  # float32 has numbers up to 3e38
+<body><freejoint/><geom size=".1" mass="1e20"/></body></worldbody>{}</mujoco>"""  # float32's range ends at 3e38
 KINETIC = "<sensor><e_kinetic/></sensor>"
 
 
@@ -413,7 +413,7 @@ def test_the_solver_tells_how_well_it_did(pile):
 
 def test_a_second_thread_on_one_data_is_told(model):
     data, errors, start = fl.Data(model), [], threading.Barrier(4)
-    nstep = 20_000  # longer than Python lets a thread run alone
+    nstep = 20_000  # longer than Python's interval of thread switches
 
     def work():
         start.wait()
@@ -457,7 +457,7 @@ def test_a_call_while_another_is_under_way_is_refused_and_changes_nothing(call):
         with pytest.raises(fl.errors.CallError):
             call(model, data)
 
-    hold(data._turns, within)  # as a step holds them, but the world does not move
+    hold(data._turns, within)  # locked as during a step, but the world does not move
     np.testing.assert_array_equal(data.qpos, before)
     call(model, data)
 

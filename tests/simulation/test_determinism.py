@@ -1,4 +1,4 @@
-"""A world's bits are its own: the same alone or in any company, on any number of threads, on any CPU level."""
+"""A world's bits are the same alone or in any batch, on any number of threads, and on any CPU level."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def model(request):
 
 
 def starts(model, n: int):
-    """Different states that soon meet contacts, and controls for them."""
+    """Returns different states that soon lead to contacts, and controls for them."""
     rng = np.random.default_rng(5)
     free = np.flatnonzero(model.jnt_type == 0)
     worlds = [kicked(model, rng, 0.2 if len(free) else 1.5, 2.0) for _ in range(n)]
@@ -44,7 +44,7 @@ def starts(model, n: int):
 
 
 def batch_of(model, worlds, n=WORLDS, **settings):
-    """A batch of the chosen ones of n worlds, in their order."""
+    """Returns a batch of the chosen ones of n worlds, in their order."""
     batch = fl.Batch(model, len(worlds), **settings)
     batch.qpos, batch.qvel, batch.ctrl = (x[worlds] for x in starts(model, n))
     return batch
@@ -63,7 +63,7 @@ def ran(batch, nstep=NSTEP):
 
 @pytest.fixture(scope="module")
 def truth(model):
-    """All worlds in one batch, on one thread."""
+    """Returns all worlds in one batch, on one thread."""
     return ran(batch_of(model, np.arange(WORLDS), nthread=1))
 
 
@@ -147,7 +147,7 @@ def test_copies_and_checkpoints_go_on_with_the_same_bits(model, truth):
 
 
 def digest(name, dtype, nstep) -> str:
-    """Bits of a few worlds after some steps, as text."""
+    """Returns the bits of a few worlds after some steps, as text."""
     import hashlib
 
     batch = ran(batch_of(loaded(name), np.arange(20), nthread=1, dtype=dtype), nstep)

@@ -12,11 +12,11 @@ from featherlane.simulation.tile import capacity
 from featherlane.simulation.tile.workspace import Workspace
 from oracles import smooth
 
-PARITY = 1e-10  # relative: rounding leaves 1e-12 here; MuJoCo finds qacc_smooth by iteration where servos couple dofs
+PARITY = 1e-10  # relative: rounding gives 1e-12 here; MuJoCo finds qacc_smooth by iteration if servos couple dofs
 UNDONE = 1e-9  # relative: inverse after forward, with the tightest solution
 EXACT = 1e-12
 EXACT_DIAGONAL = 1 << 5  # the flag diagexact
-# every kind of row; springs, dampers and servos on every kind of joint; free bodies that are touched, one that is not
+# every kind of row; springs, dampers and servos on every kind of joint; free bodies with and without contact
 SCENE = """
 <mujoco><option timestep=".005" cone="{cone}" solver="{solver}" tolerance="0" iterations="100" ls_iterations="100"
   jacobian="dense"/><worldbody><geom type="plane" size="5 5 1" friction=".8 .01 .01"/>
@@ -48,7 +48,7 @@ STIFF = """
   <geom type="sphere" size=".05" pos=".1 0 0" mass="1"/>
 </body></worldbody><actuator><position joint="a" kp="{servo}"/></actuator></mujoco>
 """
-# rates of every sign: what would not dissipate is left out, term by term
+# rates of both signs: terms that would not dissipate are dropped one by one
 SIGNS = """
 <mujoco><option timestep=".01"/><default><geom contype="0" conaffinity="0"/></default><worldbody><body>
   <joint name="a" axis="0 1 0" damping="-.4 .1 .2" stiffness="-3 30 2"/><geom size=".05" fromto="0 0 0 .3 0 0" type="capsule"/>
@@ -73,7 +73,7 @@ def scene(cone="pyramidal", condim=3, solver="Newton", active="true"):
 
 
 def states(mj, count, gap=20):
-    """States along a motion under random controls; every second one is turned and lifted a little."""
+    """Returns states along a motion under random controls; every second one is rotated and lifted a little."""
     data, rng, found = mujoco.MjData(mj), np.random.default_rng(0), []
     for k in range(count):
         for _ in range(gap):
@@ -100,7 +100,7 @@ def test_stiffness_beyond_every_explicit_step_is_stable(spring, servo):
         data.qpos = 0.3
         fl.step(model, data, 200)
         reached[integrator] = abs(data.qpos[0] - 9.81 * 0.1 / 1e5), data.status["bad_number"]
-    assert reached["discrete"][0] < 1e-9  # at rest where spring and weight balance
+    assert reached["discrete"][0] < 1e-9  # at rest in the balance of spring and weight
     assert reached["implicitfast"][0] > 1e-3 or reached["implicitfast"][1]
 
 
@@ -142,7 +142,7 @@ def test_inverse_undoes_the_step(cone):
 
 
 def test_what_is_shown_is_of_the_moment():
-    """M and the smooth force come out as they go in, though the solve sees others."""
+    """M and the smooth force are unchanged afterwards, though the solve modifies them."""
     model, shown = scene(), []
     (state,) = states(model.to_mujoco(), 1)
     for integrator in ("euler", "discrete"):
@@ -199,7 +199,7 @@ def test_rates_that_would_not_dissipate_are_left_out(rng, disabled):
 
 @pytest.mark.parametrize("refsafe", [True, False])
 def test_references_of_every_form_equal_mujocos(refsafe):
-    """Springs that the step resolves and that it does not, direct ones, and impedances near 1."""
+    """Covers springs that the step does and does not resolve, direct ones (negative solref), and impedances near 1."""
     forms = [(".02 1", ".9 .95 .001"), (".004 .5", ".9 .95 .001"), (".0102 1", ".5 .6 .01"), ("-9000 -10", ".5 .6 .01")]
     forms += [("-20000 0", ".9 .95 .001"), (".0004 1", ".99 .9999 .001"), (".02 -1", ".9 .95 .001")]
     forms += [(".002 2", ".9995 .9995 .001"), (".002 1", ".9997 .9997 .001")]
@@ -242,7 +242,7 @@ def test_a_world_has_the_same_bits_in_any_company():
 
 
 def together(model, qpos, qvel, nstep):
-    """Contact slots that eight worlds need together, step by step."""
+    """Returns the contact slots that eight worlds need together, step by step."""
     tile, found = Workspace(model, 8), []
     tile.view("qpos")[...], tile.view("qvel")[...] = qpos.T, qvel.T
     for _ in range(nstep):
@@ -252,7 +252,7 @@ def together(model, qpos, qvel, nstep):
 
 
 def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
-    """Free bodies in the air turn with their gyroscopic derivatives, those on the ground without, in every part."""
+    """Free bodies in the air rotate with gyroscopic derivatives, those on the ground without, in every sub-batch."""
     body = '<body pos="{} 0 .06"><freejoint/><geom type="box" size=".1 .05 .03"/></body>'
     bodies = "".join(body.format(k) for k in range(3))
     model = fl.load(f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>')
@@ -275,7 +275,7 @@ def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
 
 
 def test_the_metric_has_actuators_on_simple_bodies(rng):
-    """M stores a simple body as its diagonal: an actuator on several of its dofs couples them."""
+    """M stores a simple body as its diagonal; an actuator on several of its dofs couples them."""
     model = fl.load(smooth.XML)
     model.opt.integrator, model.opt.tolerance, model.opt.iterations = "discrete", 0.0, 200
     data, oracle = fl.Data(model), model.to_mujoco()

@@ -1,4 +1,4 @@
-"""What stages say that they read and write is what they read and write."""
+"""The fields that stages document as read and written are the fields they read and write."""
 
 import re
 
@@ -19,13 +19,13 @@ UNIT, QUOTED = re.compile(r" ?\[[^\]]*\]"), re.compile(r"`(\w+)`")
 
 
 def declared(stage) -> dict:
-    """The fields of a stage's records, by name."""
+    """Returns the fields of a stage's records, by name."""
     layouts = [record[0] for record in stage.layouts(RECORDS) if record]
     return {f.name: f for layout in layouts for f in layout.fields}
 
 
 def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
-    """Fields that a section names, those that its words with a star stand for, and what is wrong with it."""
+    """Returns the fields that a section names, those matched by its words with a star, and its errors."""
     fields, plain, starred, wrong = declared(stage), set(), set(), []
     text = sections(stage.function)[label]
     for name, _, unit in MEASURED.findall(text):
@@ -53,7 +53,7 @@ def named(stage, label: str) -> tuple[set[str], set[str], list[str]]:
 
 
 def touched(analysis: Analysis, stage, kind: int) -> set[str]:
-    """Fields that a stage reads (0) or writes (1), of all its records."""
+    """Returns the fields that a stage reads (0) or writes (1), of all its records."""
     return set().union(*analysis.fields(stage)[kind].values())
 
 
@@ -70,18 +70,18 @@ def test_a_stage_says_what_it_reads_and_writes(subtests):
 
 
 def test_a_stage_names_all_that_it_stores_itself(subtests):
-    """What the stages store that it calls stands in their docstrings."""
+    """Writes of the stages that it calls are documented in the docstrings of those stages."""
     for name in STAGES:
         with subtests.test(name=name):
             stage = STAGES[name]
             plain, starred, _ = named(stage, "Writes")
-            # the record of a stage is declared beside it
+            # the record of a stage is declared next to it
             own = {f.name for layout in stage.records.values() for f in layout.fields}
             assert touched(OWN, stage, 1) <= plain | starred | own | said_of_others(stage)
 
 
 def said_of_others(stage) -> set[str]:
-    """Fields that the stages write whose names stand in its `Writes`."""
+    """Returns the fields that the stages write and whose names occur in their `Writes`."""
     others = QUOTED.findall(sections(stage.function)["Writes"])
     return set().union(*(touched(ALL, STAGES[name], 1) for name in others if name in STAGES))
 
@@ -91,7 +91,7 @@ sensor_acc smooth_vel implicitfast aba inverse""".split()
 
 
 def test_what_a_run_changes_was_found_in_the_source():
-    """The effects themselves, against memory before and after."""
+    """Checks the effects themselves: memory before and after."""
     model = fl.load("humanoid")
     model.opt.enableflags, model.opt.cone = "energy", "elliptic"
     data, seen = fl.Data(model), set()

@@ -1,4 +1,4 @@
-"""Fields that differ by world act as in a separate model, whatever the shared model has there."""
+"""Per-world fields act as in a separate model, for any values in the shared model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONTACT_LCP = {"contact_model": "lcp"}
 EPS = 1e-7
 SMALL = 1e-4  # relative, of differences over EPS
 NSTEP = 3
-# fields that change no output of so few steps: of what is looked for, of sleep, of what a broad phase leaves out
+# fields that change no output of so few steps: search limits, sleep, bounds of the broad phase
 NOWHERE = r"opt_(ls|sleep)_tolerance|stat_meaninertia|dof_length|geom_aabb|pair_gap|actuator_length0|sensor_noise"
 WITHOUT_EFFECT = {
     "convex": rf"{NOWHERE}|opt_(lcp_\w+|erp|cfm|contact_\w+)|jnt_(motor|stop)_\w+|eq_(erp|cfm)"
@@ -31,19 +31,19 @@ WITHOUT_EFFECT = {
 
 
 def moved(batch) -> dict[str, np.ndarray]:
-    """State and outputs after some steps from the batch's default state."""
+    """Returns state and outputs after some steps from the batch's default state."""
     model = batch.model
     outputs = {name: getattr(batch, name) for name in OUTPUTS}
     batch.reset()
     batch.qvel, batch.ctrl = 2.0 * np.cos(np.arange(model.nv)), 0.4
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", fl.BadNumberWarning)  # these are to be equal, too
+        warnings.simplefilter("ignore", fl.BadNumberWarning)  # these must be equal, too
         batch.step(NSTEP)
     return outputs
 
 
 def edit(model, name, value) -> None:
-    """Set a field, and what follows from it."""
+    """Sets a field and recomputes the fields derived from it."""
     getattr(model, name)[...] = value
     if name not in DEPENDENT_REALS:
         fl.set_const(model)
@@ -74,9 +74,9 @@ def test_a_world_moves_as_a_model_with_its_field(name, contact_model):
                 np.testing.assert_array_equal(together[output][world], rows[0], err_msg=f"{output} of world {world}")
 
 
-# ---- fields whose zeros decide what is computed at all ---------------------------------------------------------------
+# ---- fields whose zeros decide which terms are computed --------------------------------------------------------------
 def simple(contact_model: str, **options) -> fl.Model:
-    """A model in which all these fields are 0."""
+    """Returns a model in which all these fields are 0."""
     model = fl.load(expandable.SIMPLE)
     model.opt.contact_model = contact_model
     for option, value in options.items():
@@ -85,7 +85,7 @@ def simple(contact_model: str, **options) -> fl.Model:
 
 
 def some(model, name: str) -> np.ndarray:
-    """Values of a field, half of them zero."""
+    """Returns values of a field, half of them zero."""
     rng = np.random.default_rng(3)
     values = rng.uniform(0.0, 0.1, getattr(model, name).shape)
     return values * (rng.random(values.shape) < 0.5)
@@ -116,7 +116,7 @@ def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
 def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
     model = simple(contact_model)
     batch, ends = fl.Batch(model, 1), []
-    rate = -0.1 if name == "geom_surfacevel" else 0.1  # a surface acts on what it carries, adhesion on what leaves it
+    rate = -0.1 if name == "geom_surfacevel" else 0.1  # surface velocity acts on carried bodies; adhesion on separation
     batch.qvel, batch.ctrl = (0.01, rate, 0.3, 0.01, rate, 0.4), 0.3
     entry = (0 if name.startswith("geom") else -1), *[0] * (getattr(model, name).ndim - 1)
     found = fl.linearize(model, batch, parameters=(name,)).P[name][(0, slice(model.nv, None), *entry)]
@@ -188,7 +188,7 @@ def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
 def test_controls_are_differentiated_within_the_range_of_their_world():
     model = fl.load("cartpole")
     batch = fl.Batch(model, 2)
-    batch.ctrl = 1.5  # beyond the range of the model
+    batch.ctrl = 1.5  # out of the model's range
     batch.expand("actuator_ctrlrange")[:] = np.reshape([[-1.0, 0.5], [-1.0, 2.0]], (2, 1, 2))
     for found in (fl.linearize(model, batch, method="finite_difference"), fl.linearize(model, batch)):
         assert not found.B[0].any() and found.B[1].any()

@@ -1,4 +1,4 @@
-"""Steps that went wrong: what a batch keeps of them, and that they replay to the bits that they had."""
+"""Failed steps: what a batch records of them, and that their replay is bitwise identical."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ HARD = [("lcp", solver, "pyramidal") for solver in ("dantzig", "pgs", "apgd")]
 
 
 def lasting(world, w=None):
-    """The bits of all that lasts of a world: of a data, or of row w of a batch."""
+    """Returns the bits of a world's persistent arrays: of a `Data`, or of row w of a batch."""
     if isinstance(world, fl.Data):
         return {n: np.ravel(getattr(world, n)).tobytes() for n in LASTING if np.size(getattr(world, n))}
     return {n: a[w].tobytes() for n, a in world.checkpoint().items() if n in LASTING and a[w].size}
 
 
 def assert_equal(found, expected):
-    """Equal bits of what lasts; a batch has no rows of what nobody asked for."""
+    """Compares the bits of persistent arrays; a batch has no rows of unbound fields."""
     for name in found.keys() & expected.keys():
         assert found[name] == expected[name], name
     for name in (found.keys() ^ expected.keys()) & set(ON_DEMAND):
@@ -57,7 +57,7 @@ def assert_equal(found, expected):
 
 
 def replayed(failure):
-    """The bits of what lasts after a replay."""
+    """Returns the bits of the persistent arrays after a replay."""
     found = lasting(failure.replay_batch(), 0)
     if failure.dtype == np.float64:
         assert_equal(lasting(failure.replay()), found)
@@ -65,7 +65,7 @@ def replayed(failure):
 
 
 def drawn(model, rng, away=0.05, **settings):
-    """Worlds in different states, some of which touch."""
+    """Returns worlds in different states, some of them in contact."""
     batch = fl.Batch(model, N, record_bad=KEPT, **settings)
     for w in range(N):
         batch.qpos[w], batch.qvel[w] = kicked(model, rng, away)
@@ -73,7 +73,7 @@ def drawn(model, rng, away=0.05, **settings):
 
 
 def run(batch, rng, nstep, spoil=None):
-    """Step by step with random controls; the bits after each step that failed, by world and step."""
+    """Steps with random controls; returns the bits after each failed step, by world and step."""
     after = {}
     for k in range(nstep):
         batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
@@ -96,7 +96,7 @@ def options(model, contact_model, solver, cone):
 
 
 def spoiled(name, value, at=9):
-    """Write a number into a field of one world, once."""
+    """Returns a function that writes a value into a field of one world, once."""
 
     def spoil(batch, k):
         if k == at:
@@ -199,9 +199,9 @@ def test_sleeping_worlds_replay(rng):
 
 
 def replay_of_twin(failure):
-    """The failure step by step from its last kept state alone."""
+    """Returns the failure, stepped alone from its last kept state."""
     alone = copy.deepcopy(failure)
-    # the recorded edits of the dropped steps go, too: no public attribute holds them
+    # also drops the recorded edits of the dropped steps: no public attribute holds them
     alone.states, alone._edits = {name: rows[-1:] for name, rows in failure.states.items()}, None
     return alone.replay_batch()
 
@@ -251,7 +251,7 @@ def test_failures_do_not_depend_on_how_many_steps_a_call_takes(nstep, rng, monke
 
 
 def test_a_second_failure_in_a_call_starts_at_the_reset(rng):
-    """The world is reset in the first step of the call, and controlled badly in a later one."""
+    """The world is reset in the first step of the call; a later step gets a non-finite control."""
     model = fl.load(SCENE)
     batch = drawn(model, rng)
     control = rng.uniform(-1, 1, (N, 12, 1))
@@ -308,7 +308,7 @@ def test_controls_of_rollouts_are_replayed(dtype, rng):
 
 @fl.kernel
 def push(m, d):
-    """A control kernel that depends on the state, and so on the stage of RK4."""
+    """Computes controls that depend on the state, and so on the stage of RK4."""
     d.ctrl[0] = -3.0 * d.qpos[7] - d.qvel[6]
     d.qfrc_applied[0] = 0.1 * d.qvel[0]
 
@@ -578,7 +578,7 @@ def test_tables_are_rebuilt_and_not_read_from_a_file(name, tmp_path):
 
 
 def failed(model):
-    """A failure of a world that got a NaN."""
+    """Returns a failure of a world that got a NaN."""
     batch = fl.Batch(model, 2, record_bad=3, given_contacts=1)
     batch.qvel[1] = np.nan
     batch.step()
@@ -586,7 +586,7 @@ def failed(model):
 
 
 CRAFTED = {
-    "state.warning": ("state.user_actuator", np.zeros((1, 3))),  # an address, which no state holds
+    "state.warning": ("state.user_actuator", np.zeros((1, 3))),  # an address, which is not part of any state
     "state.qpos": ("state.qpos", np.zeros((1, 999))),
     "options": ("options", np.full(30, 99)),
     "real_buffer": ("real_buffer", np.zeros(3)),

@@ -1,4 +1,4 @@
-"""What fields are declared to be, held against the kernels and against what a data and a batch do with them."""
+"""Declarations of fields, checked against the kernels and against their behaviour in `Data` and `Batch`."""
 
 import ast
 import copy
@@ -13,15 +13,15 @@ from featherlane.lanes.role import ROLES
 from featherlane.simulation.tile.fields import DATA, ROOMS, STATUS, WANTED
 
 SRC = Path(fl.__path__[0])
-ASKED_BY_USE = {"use", "sleep"}  # what has rows kept and is no size: the first look at them, the flag
-BY_CALLERS = ("drive", "input", "given", "address")  # no kernel computes them
-ZEROS = ("panel.zero",)  # read alone
+ASKED_BY_USE = {"use", "sleep"}  # conditions for kept rows that are not sizes: first use, the sleep flag
+BY_CALLERS = ("drive", "input", "given", "address")  # not computed by kernels
+ZEROS = ("panel.zero",)  # read-only
 ELSEWHERE = {
     "eq_active": "an input, beside the others; constraint reads it",
     "recall.memory": "kernels know its address alone, from recall_address",
     "signature": "a report of a step, beside the others; the loop over tiles writes it",
 }
-MUCH = 200_000  # bytes of one field that are too many for a reset to write; slots of a pile take up to 150,000
+MUCH = 200_000  # bytes of a field that are too many for a reset to write; slots of a pile take up to 150,000
 MODEL = fl.load(
     """<mujoco><option timestep=".004"><flag sleep="enable"/></option>
 <worldbody><geom type="plane" size="5 5 1"/>
@@ -34,12 +34,12 @@ MODEL = fl.load(
 
 @functools.cache
 def trees(folder: Path) -> list[ast.Module]:
-    """The sources below a folder."""
+    """Returns the sources below a folder."""
     return [ast.parse(path.read_text()) for path in sorted(folder.rglob("*.py"))]
 
 
 def named(folder: Path) -> set[str]:
-    """Fields of the data that code below a folder names, `d.qpos` or `d.primal.grad`."""
+    """Returns the fields of the data that code below a folder names, `d.qpos` or `d.primal.grad`."""
     nodes = [node for tree in trees(folder) for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     names = {f"{node.value.attr}.{node.attr}" for node in nodes if isinstance(node.value, ast.Attribute)}
     return {name for name in names | {node.attr for node in nodes} if name in DATA}
@@ -47,7 +47,7 @@ def named(folder: Path) -> set[str]:
 
 @functools.cache
 def kernels() -> set[str]:
-    """Names of all kernels and stages."""
+    """Returns the names of all kernels and stages."""
     nodes = (node for tree in trees(SRC) for node in tree.body if isinstance(node, ast.FunctionDef))
     return {node.name for node in nodes if any(ast.unparse(d) in ("kernel", "stage") for d in node.decorator_list)}
 
@@ -101,7 +101,7 @@ def test_no_reset_writes_much_memory():
     assert not large, "a role of table or room leaves memory untouched until somebody needs it"
 
 
-# ---- what follows from them ------------------------------------------------------------------------------------------
+# ---- consequences of the declarations --------------------------------------------------------------------------------
 def test_a_batch_keeps_what_lasts_and_reports():
     batch = fl.Batch(MODEL, 2, nthread=1, given_contacts=1)
     batch.qfrc_applied[:], batch.xfrc_applied[:] = 0.5, 0.25
@@ -109,7 +109,7 @@ def test_a_batch_keeps_what_lasts_and_reports():
 
 
 def test_what_lasts_decides_where_a_world_goes():
-    """A checkpoint in a new batch goes on to the same bits: nothing else is remembered."""
+    """A checkpoint loaded into a new batch continues bitwise identically: it has the whole state."""
     batch, other = (fl.Batch(MODEL, 2, nthread=1, given_contacts=1) for _ in range(2))
     batch.ctrl[:], batch.qfrc_applied[:] = 0.3, 0.01
     batch.step(5)

@@ -1,4 +1,4 @@
-"""Contacts that the caller gives: MuJoCo's lead to MuJoCo's acceleration, and they belong to their world alone."""
+"""Contacts given by the caller: MuJoCo's contacts give MuJoCo's acceleration, and each affects its world only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from featherlane.simulation.tile.fields import DATA
 from oracles.parity import BOUNDS, relative
 
 ROBOTS = ("mjx/barkour_v0/assets/barkour_v0_mjx", "mjx/convex", "mjx/shadow_hand/scene_right", "metaworld/objects/box")
-# out of a wheel of 200 MB
+# from a wheel of 200 MB
 HANDS = ("fourier_left_hand", "inspire_left_hand", "panda_gripper", "rethink_gripper")
 ARMS = ("baxter", "gr1", "sawyer", "spot", "tiago", "ur5e")
 MORE_ROBOTS = (
@@ -27,9 +27,9 @@ CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCon
 PARAMETERS = ("dim", "friction", "solref", "solreffriction", "solimp", "includemargin")
 ROOM = 400
 SLIDE = 2
-SAME_OPTIMUM = 1e-9  # [m/s^2] of one problem solved twice, its contacts in another order
+SAME_OPTIMUM = 1e-9  # [m/s^2] of one problem solved twice, with its contacts in another order
 
-# two sliders that hang together, a ball beside them, and a floor that nothing touches by itself
+# two coupled sliders, a ball next to them, and a floor that touches nothing by itself
 SCENE = """
 <mujoco>
   <option timestep="0.005"/>
@@ -47,13 +47,13 @@ N = 19
 
 
 def mujocos_contacts(reference) -> dict[str, np.ndarray]:
-    """What MuJoCo found, as `give_contacts` takes it."""
+    """Returns the contacts that MuJoCo found, as `give_contacts` takes them."""
     names = ("dist", "pos", "frame", "geom", *PARAMETERS)
     return {name: np.array(getattr(reference.contact, name)) for name in names}
 
 
 def poses(mj, count: int, rng):
-    """MuJoCo's data in random poses that touch: joints anywhere in their range."""
+    """Yields MuJoCo's data in random poses with contacts: joints anywhere in their range."""
     data = mujoco.MjData(mj)
     low, high = np.where(mj.jnt_limited[:, None] != 0, mj.jnt_range, [-1.0, 1.0]).T
     for _ in range(count):
@@ -72,7 +72,7 @@ def poses(mj, count: int, rng):
 
 
 def check_parity(path, cone: str, count: int, rng):
-    """MuJoCo's qacc in a robot's random poses, by our rows and solver and MuJoCo's contacts; returns how many."""
+    """Compares with MuJoCo's qacc in random poses: our rows and solver, MuJoCo's contacts; returns the pose count."""
     mj, met = mujoco.MjModel.from_xml_path(str(path)), 0
     mj.opt.cone, mj.opt.jacobian = CONES[cone], mujoco.mjtJacobian.mjJAC_DENSE
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0.0, 100, 100
@@ -115,7 +115,7 @@ def model():
 
 
 def touching(model):
-    """The ball in the floor and, of the caller, the bob on the ball; detected or not."""
+    """Returns two contacts as the caller gives them: the ball with the floor, and the bob with the ball."""
     geom = [[model.geom("floor").id, model.geom("ball").id], [model.geom("bob").id, model.geom("ball").id]]
     return {
         "dist": np.array([-0.01, -0.02]),
@@ -318,7 +318,7 @@ def test_garbage_written_into_the_fields_touches_no_memory_outside(model, garbag
 
 
 def differing(model, rng, n: int = N):
-    """Contacts of n worlds that join different geoms in different numbers, and their counts."""
+    """Returns contacts of n worlds that join different geoms in different numbers, and their counts."""
     what = {
         "dist": rng.uniform(-0.02, 0.01, (n, 3)),
         "pos": rng.uniform(-1, 1, (n, 3, 3)),

@@ -1,4 +1,4 @@
-"""Given contacts under the contact model lcp: their surfaces are mixed as those of contacts that are detected."""
+"""Given contacts under the contact model lcp: their surfaces are mixed like those of detected contacts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 
-SAME = 1e-12  # m/s^2: one problem, its numbers mixed by NumPy and by kernels
+SAME = 1e-12  # m/s^2: one problem, its parameters mixed by NumPy and by kernels
 XML = """
 <mujoco>
   <option timestep="0.01"/>

@@ -12,7 +12,7 @@ from featherlane.simulation.tile.workspace import Workspace
 from oracles import parity
 
 NEXT_VELOCITY = 1e-10  # relative; rounding of both engines stays below 3e-14 on all these models
-LEFT_OUT = 1 / 8  # Runge-Kutta's states with other contacts than MuJoCo's and a larger error: 5 of 48 for a dog
+LEFT_OUT = 1 / 8  # Runge-Kutta's states with contacts that differ from MuJoCo's and a larger error: 5 of 48 for a dog
 INTEGRATORS = ("rk4", "implicit", "implicitfast", "discrete")
 SAMPLE = ("bundled/humanoid", "bundled/quadruped", "bundled/arm", "bundled/double_pendulum")
 # dense in the oracle, or M is ill-conditioned
@@ -20,10 +20,10 @@ LARGE = ("bundled/pyramid", "bundled/rope", "bundled/chain", "bundled/stacks", "
 
 
 def next_velocity_errors(name, integrator, count):
-    """Relative errors of the next velocity at the model's states, and where both engines find the same contacts.
+    """Returns relative errors of the next velocity at the model's states, and whether the contacts are the same.
 
-    Eight worlds are stepped side by side.  If the engines find different contacts, as `parity.same_contacts` defines
-    it, the engine steps under MuJoCo's.  Runge-Kutta detects contacts in its stages, too, and steps under its own.
+    Eight worlds are stepped in a batch.  If the engines find different contacts, as `parity.same_contacts` defines
+    it, the engine steps with MuJoCo's.  Runge-Kutta also detects contacts in its stages, and steps with its own.
     """
     mj = parity.oracle(name)
     met = parity.states(mj, count, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Ctrl-C: whenever it comes, it leaves all worlds of a call at the same step, and the batch as good as before."""
+"""Ctrl-C at any time: it leaves all worlds of a call at the same step, and the batch stays usable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import featherlane as fl
 from featherlane.simulation.tile.turn import Turn, hold
 from sampling import in_ci
 
-# a process that tells when it computes, is interrupted, and compares what is left with steps of another batch
+# a process that reports when it computes, is interrupted, and compares the result with steps of another batch
 PROGRAM = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -96,7 +96,7 @@ def test_an_interrupt_leaves_all_worlds_at_the_same_step(how, nthread, recorded)
 
 
 def interrupted(call, k: int = 0) -> int:
-    """Call, and raise KeyboardInterrupt before bytecode k; returns how many bytecodes there were until then."""
+    """Raises KeyboardInterrupt before bytecode k of a call; returns the number of bytecodes until then."""
     count = 0
 
     def within(frame, event, arg):
@@ -152,7 +152,7 @@ def test_an_interrupt_before_any_bytecode_finds_a_call_done_or_not_begun(made, n
     batch, call = MADE[made](nthread), CALLS[what]
     batch.ctrl[:] = 0.1
     batch.step(5)
-    call(batch)  # plans and threads are made
+    call(batch)  # plans and threads are created
     start = batch.checkpoint()
 
     def end(*calls):
@@ -199,13 +199,13 @@ def test_an_interrupt_before_any_bytecode_leaves_a_data_free(what):
             getattr(data, name)[:] = value
         interrupted(lambda: function(model, data), k)
         found.add(state())
-        function(model, data)  # is not refused
+        function(model, data)  # no error
     assert found == {before, after}
 
 
 @pytest.mark.parametrize("made", ["batch", "mixed"])
 def test_controls_after_an_interrupted_rollout_are_the_last_applied(made, monkeypatch):
-    monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 0.0)  # a step at a time
+    monkeypatch.setattr("featherlane.simulation.batch.runner.PIECE_SECONDS", 0.0)  # one step at a time
     batch, nstep = MADE[made](2), 8
     control = np.linspace(0.1, 0.9, nstep)[:, None] * np.ones(batch.ctrl.shape[1])
     getattr(batch, "groups", [batch])[0].runner.at_once, reached = 1, set()
@@ -247,7 +247,7 @@ def test_a_call_that_ended_in_any_way_lets_the_next_one_in():
     def nested():
         with pytest.raises(fl.errors.CallError):
             hold([turn], inside.append, 1)
-        turn.token.clear()  # as if the call could not give it back
+        turn.token.clear()  # as if the call could not return it
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as kept:  # with its frames, as a console keeps them
@@ -271,7 +271,7 @@ def test_two_threads_are_never_in_a_call_together():
             except RuntimeError:
                 refused.append(1)
             if k % 10 == 0 and not inside:
-                turn.token[:1] = []  # as if a call could not give it back
+                turn.token[:1] = []  # as if a call could not return it
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)

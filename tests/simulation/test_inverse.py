@@ -1,4 +1,4 @@
-"""Inverse dynamics with constraints: it undoes forward dynamics and a step, and equals MuJoCo's."""
+"""Inverse dynamics with constraints: it inverts forward dynamics and a step, and equals MuJoCo's."""
 
 import mujoco
 import numpy as np
@@ -9,9 +9,9 @@ from featherlane.simulation.tile import capacity
 from scenes.joints import XML
 from scenes.states import kicked
 
-UNDONE = 1e-10  # relative: what a solver at tolerance 0 leaves
+UNDONE = 1e-10  # relative: a solver's error at tolerance 0
 PARITY = 1e-10  # relative: sums of some hundred products
-STEP = 1e-8  # relative: a difference of velocities over 1e-3 s is that much less exact than they are
+STEP = 1e-8  # relative: a velocity difference over 1e-3 s has 1e3 times the velocity's error
 DISCRETE = fl.model.option.Enable.INVDISCRETE
 FWDINV = fl.model.option.Enable.FWDINV
 INTEGRATORS = ("euler", "implicitfast", "implicit", "discrete")
@@ -27,7 +27,7 @@ TOUCHING = """<mujoco><option timestep="0.004" cone="{cone}" impratio="3"/><worl
 
 
 def exact(model):
-    """The model, solved as far as it goes."""
+    """Returns the model, solved to the smallest tolerance."""
     model.opt.tolerance, model.opt.iterations, model.opt.ls_iterations = 0.0, 100, 100
     return model
 
@@ -37,7 +37,7 @@ def relative(given, expected) -> float:
 
 
 def moving(model, rng, n=8, nstep=60):
-    """Worlds in motion under random controls, with forces applied."""
+    """Returns worlds in motion under random controls, with applied forces."""
     batch = fl.Batch(model, n, nthread=1)
     batch.qvel = rng.normal(0, 0.3, batch.qvel.shape)
     batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
@@ -48,7 +48,7 @@ def moving(model, rng, n=8, nstep=60):
 
 
 def external(model, data) -> np.ndarray:
-    """qfrc_applied + J^T xfrc_applied + qfrc_actuator of a world, after forward."""
+    """Returns qfrc_applied + J^T xfrc_applied + qfrc_actuator of a world, after forward."""
     total = data.qfrc_applied + data.qfrc_actuator
     for b in range(1, model.nbody):
         force, moment = data.xfrc_applied[b, :3], data.xfrc_applied[b, 3:]
@@ -57,7 +57,7 @@ def external(model, data) -> np.ndarray:
 
 
 def shared(model, data, mj) -> mujoco.MjData:
-    """MuJoCo's data in the state of ours."""
+    """Returns MuJoCo's data in the state of ours."""
     other = mujoco.MjData(mj)
     for name in ("qpos", "qvel", "ctrl", "qacc_warmstart", "qfrc_applied", "xfrc_applied"):
         getattr(other, name)[...] = getattr(data, name)
@@ -68,7 +68,7 @@ def shared(model, data, mj) -> mujoco.MjData:
 # ---- laws ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "hand", "box_stack", "touching"])
 def test_inverse_undoes_forward(name, rng):
-    """Contacts in both cones, limits and friction loss among the rows."""
+    """Covers both cones; the rows include limits and friction loss."""
     model = exact(fl.load(TOUCHING.format(cone="elliptic") if name == "touching" else name))
     if name == "quadruped":
         model.dof_frictionloss[6:] = 0.3
@@ -91,7 +91,7 @@ def test_inverse_undoes_forward(name, rng):
     "name", ["quadruped", XML, TOUCHING.format(cone="pyramidal")], ids=("quadruped", "all", "free")
 )
 def test_discrete_inverse_undoes_a_step(name, integrator, rng):
-    """The change of velocity over a step, over its length, is the acceleration that the flag is about."""
+    """With the flag, the input acceleration is the change of velocity over a step, divided by its length."""
     model = exact(fl.load(name))
     model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
     batch = moving(model, rng, n=3, nstep=30)
@@ -135,7 +135,7 @@ def test_without_constraints_it_is_the_smooth_inverse(rng):
 @pytest.mark.parametrize("integrator, flags", [("euler", 0), *((name, DISCRETE) for name in INTEGRATORS)])
 @pytest.mark.parametrize("cone, solver", [("pyramidal", "newton"), ("elliptic", "newton"), ("elliptic", "pgs")])
 def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, rng):
-    """Constraint forces follow from the acceleration, whatever solver would find it."""
+    """Constraint forces follow from the acceleration, for every solver."""
     model = fl.load(TOUCHING.format(cone=cone))
     batch = moving(model, rng, n=3, nstep=20)
     model.opt.solver, model.opt.integrator, model.opt.enableflags = solver, integrator, flags

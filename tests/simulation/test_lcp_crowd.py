@@ -1,4 +1,4 @@
-"""The contact model lcp where a tree finds the pairs: every body keeps its own contacts."""
+"""The contact model lcp with tree-based broad phase: every body keeps its contacts."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ SHAPES = {"sphere": 'size=".1"', "box": 'type="box" size=".1 .08 .1"', "capsule"
 
 
 def row(shape: str, n: int, limit: int, monkeypatch):
-    """n bodies in a row on a floor, their pairs listed up to a limit, by a tree beyond it."""
+    """Returns n bodies in a row on a floor; pairs come from a list up to a limit, from a tree above it."""
     monkeypatch.setattr(broad_phase, "CROWD_PAIRS", limit)
     tilt = 90 if shape == "capsule" else 0
     bodies = "".join(

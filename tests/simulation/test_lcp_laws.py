@@ -1,4 +1,4 @@
-"""Laws of rigid contact under the model lcp: what sticks stays, what slides obeys Coulomb, what bounces returns."""
+"""Laws of rigid contact under the model lcp: sticking, Coulomb sliding, and restitution."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SAME = 1e-12  # m/s: one product
 
 
 def cube(floor: str, pos: str, mu: float, gravity=f"0 0 {-G}", size=0.5):
-    """A cube of 1 kg in front of a plane."""
+    """Returns a cube of 1 kg in front of a plane."""
     return (
         f'<mujoco><option timestep=".01" gravity="{gravity}"/><worldbody>'
         f'<geom type="plane" size="99 99 1" friction="{mu} 0 0" {floor}/><body pos="{pos}"><freejoint/>'
@@ -25,7 +25,7 @@ def cube(floor: str, pos: str, mu: float, gravity=f"0 0 {-G}", size=0.5):
 def test_a_cube_in_a_grip_does_not_creep(cfm):
     model = lcp_model(cube('zaxis="-1 0 0"', "-.5 0 0", 1.0), cfm=cfm, contact_min_depth=1e-6)
     data = fl.Data(model)
-    data.qpos[0] += 1e-9  # contacts that are not pushed apart do not come and go by rounding
+    data.qpos[0] += 1e-9  # without erp, contacts do not open and close by rounding
     data.xfrc_applied[1, 0] = 20.0
     fastest = 0.0
     for _ in range(1000):
@@ -36,7 +36,7 @@ def test_a_cube_in_a_grip_does_not_creep(cfm):
 
 
 def incline(degrees: float, mu: float):
-    """Velocity after 1 s of a cube on a slope that starts at rest, down and across it, and the slope's angle."""
+    """Returns a cube's velocity after 1 s on a slope, from rest, down and across it, and the slope's angle."""
     a = np.deg2rad(degrees)
     xml = cube(
         "", "0 0 .5", mu, gravity=f"{G * np.sin(a) * np.cos(0.3)} {G * np.sin(a) * np.sin(0.3)} {-G * np.cos(a)}"
@@ -60,7 +60,7 @@ def test_a_cube_slides_down_a_slope_with_coulombs_acceleration():
 
 
 def test_a_cube_slides_diagonally_with_coulombs_acceleration_on_the_round_cone():
-    """A pyramid holds by sqrt(2) mu along its diagonal, and the cube stands; 0.590 m/s^2 by Coulomb."""
+    """A pyramid holds up to sqrt(2) mu along its diagonal, and the cube stays; Coulomb gives 0.590 m/s^2."""
     a, mu, speed = np.deg2rad(25.0), 0.4, {}
     side = G * np.sin(a) / np.sqrt(2)
     model = lcp_model(cube("", "0 0 .5", mu, gravity=f"{side} {side} {-G * np.cos(a)}"), "pgs", cfm=0.0)
@@ -84,7 +84,7 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
         cfm=0.0,
     )
     model.geom_restitution[1] = restitution
-    model.opt.contact_max_vel = 0.1  # does not bound what bounces
+    model.opt.contact_max_vel = 0.1  # does not limit restitution
     data, before = fl.Data(model), 0.0
     while data.qvel[2] <= 0.0:
         before = data.qvel[2]
@@ -96,7 +96,7 @@ def test_a_ball_leaves_with_its_part_of_the_approach_speed(restitution):
     ({}, 0.5605), ({"erp": 0.8}, 2.2421), ({"contact_max_vel": 0.1}, 0.1), ({"erp": 0.0}, 0.0),
 ])  # fmt: skip
 def test_erp_pushes_apart_what_has_no_restitution(options, speed):
-    """As docs/contact.md has it."""
+    """The law is documented in docs/contact.md."""
     model = lcp_model(
         '<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="9 9 1"/>'
         '<body pos="0 0 1"><freejoint/><geom size=".1" mass="1"/></body></worldbody></mujoco>',
@@ -178,7 +178,7 @@ def test_given_contacts_have_their_own_restitution_and_motion():
 
 # ---- a tower ---------------------------------------------------------------------------------------------------------
 def tower(cfm: float, seconds: float):
-    """Ten unit cubes that touch exactly; the model and how far each is from where it started, step by step."""
+    """Returns the model of ten unit cubes that touch exactly, and their displacements step by step."""
     cubes = "".join(
         f'<body pos="0 0 {k + 0.5}"><freejoint/><geom type="box" size=".5 .5 .5" mass="1" friction=".5 0 0"/></body>'
         for k in range(10)
@@ -219,7 +219,7 @@ def test_a_tower_stands_for_20_s_at_any_cfm(exponent):
     check_tower(10.0**exponent, 20.0)
 
 
-SIDEWAYS = 1e-9  # of a body's size: rounding, summed over 20 s, is 1e-13
+SIDEWAYS = 1e-9  # of a body's size: accumulated rounding over 20 s is 1e-13
 
 
 def drawn_masses(seed: int) -> list[str]:
@@ -227,7 +227,7 @@ def drawn_masses(seed: int) -> list[str]:
 
 
 def touching_tower(shape: str, size: float, timestep: float, masses: list[str], **options):
-    """Bodies that touch exactly, but for rounding, one on the other: the model."""
+    """Returns the model of stacked bodies that touch exactly, up to rounding."""
     sizes = " ".join([str(size)] * (3 if shape == "box" else 2))
     bodies = "".join(
         f'<body pos="0 0 {size * (2 * k + 1)}"><freejoint/><geom type="{shape}" size="{sizes}" {mass}/></body>'
@@ -241,7 +241,7 @@ def touching_tower(shape: str, size: float, timestep: float, masses: list[str], 
 
 
 def check_stands(model, size: float, seconds: float):
-    """Nothing has moved sideways, turned or risen; the sag under the load is small."""
+    """Checks that nothing moved sideways, rotated or rose, and that the sag under the load is small."""
     data = fl.Data(model)
     fl.step(model, data, round(seconds / model.opt.timestep))
     moved = data.qpos.reshape(-1, 7) - model.qpos0.reshape(-1, 7)
@@ -284,7 +284,7 @@ def test_a_gap_that_counts_as_touching_closes_in_one_step(speed):
     fl.step(model, data)
     assert data.ncon == 1
     np.testing.assert_allclose(data.qpos[2], 0.1, atol=1e-15)
-    data.qpos[2], data.qvel[2] = 0.1 + gap, 0.5  # what leaves is not held
+    data.qpos[2], data.qvel[2] = 0.1 + gap, 0.5  # leaving bodies are not held
     fl.step(model, data)
     np.testing.assert_allclose(data.qvel[2], 0.5 - G * model.opt.timestep, rtol=1e-12)
 

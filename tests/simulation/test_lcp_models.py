@@ -1,4 +1,4 @@
-"""Bundled models and robots of gymnasium step under the contact model lcp, with each of its solvers."""
+"""Bundled models and gymnasium's robots step under the contact model lcp, with each of its solvers."""
 
 import pickle
 
@@ -8,11 +8,11 @@ import pytest
 import featherlane as fl
 
 SOLVERS = ("dantzig", "pgs", "apgd")
-STILL = 1e-6  # m: a stack that pivoting holds for 2 s
+STILL = 1e-6  # m: a stack that a pivoting solver holds for 2 s
 
 
 def run(model, steps: int):
-    """The data after so many steps under random controls."""
+    """Returns the data after so many steps under random controls."""
     data, rng = fl.Data(model), np.random.default_rng(1)
     for k in range(steps):
         if k % 20 == 0:
@@ -23,7 +23,7 @@ def run(model, steps: int):
 
 
 def prepared(model, solver: str):
-    """The model under lcp, whatever its integrator is."""
+    """Returns the model under lcp, for every integrator setting."""
     model.opt.integrator, model.opt.noslip_iterations = "euler", 0
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_iterations = "lcp", solver, 30
     return model
@@ -101,7 +101,7 @@ def test_a_pickle_leaves_the_room_of_the_solver_out():
     for _ in range(3):
         fl.step(model, data)
     text = pickle.dumps(data)
-    assert len(text) < 2e7  # bytes: the solver has room for 0.4 GB
+    assert len(text) < 2e7  # bytes: the solver's buffer is 0.4 GB
     again = pickle.loads(text)
     for _ in range(3):
         fl.step(model, data)

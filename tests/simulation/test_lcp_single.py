@@ -1,4 +1,4 @@
-"""The contact model lcp in float32: what rounding of rows and of coordinates must not do."""
+"""The contact model lcp in float32: effects that rounding of rows and coordinates must not have."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 import featherlane as fl
 from scenes.lcp import lcp_model
 
-SPEED = 2e-3  # [m/s] g h is 5e-2: no corner falls; what is left is rounding of 10 m over h, and its square root
+SPEED = 2e-3  # [m/s] g h is 5e-2: no corner falls; the rest is rounding of 10 m over h, and its square root
 TOWER = """<mujoco><option timestep=".005"/><worldbody><geom type="plane" pos="0 0 {z}" size="5 5 1"/>{boxes}
 </worldbody></mujoco>"""
 BOX = '<body pos="0 0 {z}"><freejoint/><geom type="box" size=".1 .1 .1" density="500"/></body>'
 
 
 def test_rows_that_depend_on_each_other_but_for_rounding_share_their_force():
-    """Pivots of 1e-7 are rounding in float32: taken for more they gave accelerations of 1e10, and resets."""
+    """Pivots of 1e-7 are rounding in float32: used as pivots they gave accelerations of 1e10, and resets."""
     batch = fl.Batch(lcp_model(), 16, dtype="float32")
     batch.qvel[:] = 0.3 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
     batch.step(200)

@@ -1,4 +1,4 @@
-"""ERP and CFM of rows, and how solref and solimp become them: springs rest where the model convex has them at rest."""
+"""ERP and CFM of rows, and their conversion from solref and solimp: springs rest as in the model convex."""
 
 import mujoco
 import numpy as np
@@ -9,7 +9,7 @@ from featherlane.model import load
 
 G = 9.81
 AT_REST = 1e-6  # relative: a spring's rest after 4 s, and solref's d at nearly the same error
-REMOVED = 1e-9  # relative: a part of an error, by a rigid row
+REMOVED = 1e-9  # relative: fraction of an error, for a rigid row
 
 SOLREFS = {"standard": "0.05 1", "soft": "0.1 0.7", "direct": "-900 -40"}
 
@@ -53,7 +53,7 @@ def test_erp_removes_its_part_of_an_error_in_each_step():
     model.opt.contact_model, model.opt.erp, model.opt.cfm = "lcp", 0.3, 0.0
     model.jnt_stop_erp[0] = 0.1
     data = fl.Data(model)
-    data.qpos[0] = -0.002  # so little that no velocity is left over from the step before
+    data.qpos[0] = -0.002  # small enough that no velocity remains from the previous step
     for k in range(5):
         assert data.qpos[0] == pytest.approx(-0.002 * 0.9**k, rel=REMOVED)
         fl.step(model, data)

@@ -1,4 +1,4 @@
-"""The step under the contact model lcp: its LCP restated from the definition, and the laws that a user checks."""
+"""The step under the contact model lcp: its LCP from the definition, and the laws that a user checks."""
 
 import numpy as np
 import pytest
@@ -11,19 +11,19 @@ from featherlane.solver.lcp.status import UNSETTLED
 from oracles.efc import body_jacobian
 from scenes.lcp import lcp_model
 
-RESTATED = 1e-10  # relative: one LCP set up twice in float64
-RESIDUAL = 1e-9  # relative to the largest force: what a pivoting solver leaves
-SAME_MOTION = 1e-6  # relative: iterative solvers at a residual of 1e-12, rows that depend on others
+RESTATED = 1e-10  # relative: one LCP assembled twice in float64
+RESIDUAL = 1e-9  # relative to the largest force: error of a pivoting solver
+SAME_MOTION = 1e-6  # relative: iterative solvers at a residual of 1e-12, dependent rows
 
 
 def lane(arrays, k: int):
-    """One world's numbers of a tile."""
+    """Returns one world's values of a tile."""
     return {name: a[:, k] if a.ndim == 2 else a for name, a in arrays.items()}
 
 
 # ---- the LCP from its definition -------------------------------------------------------------------------------------
 def full_inertia(model, d):
-    """M + h B, B the damping of the joints."""
+    """Returns M + h B, B the damping of the joints."""
     M = np.zeros((model.nv, model.nv))
     for i in range(model.nv):
         row = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])
@@ -34,7 +34,7 @@ def full_inertia(model, d):
 
 
 def joint_rows(model, d):
-    """(J, c, cfm, lo, hi, mu, normal) of each row that is no contact, and its force."""
+    """Returns (J, c, cfm, lo, hi, mu, normal) of each row that is not a contact, and its force."""
     h, erp, rows = model.opt.timestep, model.opt.erp, []
     for prefix in ("dofrow", "genrow"):
         for k in range(d[f"n{prefix}"][0]):
@@ -56,7 +56,7 @@ def joint_rows(model, d):
 
 
 def contact_rows(model, d, first: int):
-    """The same of contacts; `first` is the number of the first row."""
+    """Returns the same for contacts; `first` is the number of the first row."""
     h, rows = model.opt.timestep, []
     for k in range(d["ncon_slot"][0]):
         depth = d["con_includemargin"][k] - d["con_dist"][k]
@@ -76,7 +76,7 @@ def contact_rows(model, d, first: int):
 
 
 def restated(model, d):
-    """A, b, the bounds in effect at the engine's forces x, x, J and Mh of one world's step."""
+    """Returns A, b, the bounds in effect at the engine's forces x, x, J and Mh of one world's step."""
     rows = joint_rows(model, d)
     rows += contact_rows(model, d, len(rows))
     J, c, cfm, lo, hi, mu, normal, x = (np.array(column) for column in zip(*rows, strict=True))
@@ -88,7 +88,7 @@ def restated(model, d):
 
 
 def kick(model, w, rng):
-    """Worlds in different states: the hinges and the ball of the arm beyond their limits, all kicked."""
+    """Sets worlds to different states: hinges and ball of the arm beyond their limits, all with velocities."""
     for k in range(w.width):
         w.arrays["qpos"][:, k] = model.qpos0
         w.arrays["qpos"][:2, k] += [0.75, -0.6] if k % 2 == 0 else [-0.5, 0.6]
@@ -98,10 +98,10 @@ def kick(model, w, rng):
 
 
 def check_forces(model, d):
-    """The forces of one world solve its LCP, and its acceleration follows from them."""
+    """Checks that one world's forces solve its LCP, and that its acceleration follows from them."""
     A, b, lo, hi, x, J, Mh = restated(model, d)
     size = np.abs(x).max()
-    moves = A.diagonal() > 0.0  # an arm in a plane does not feel all the turns of its contacts
+    moves = A.diagonal() > 0.0  # an arm in a plane is insensitive to some rotations of its contacts
     step_of_row = np.divide(A @ x - b, A.diagonal(), out=x.copy(), where=moves)
     np.testing.assert_allclose(x, np.clip(x - step_of_row, lo, hi), rtol=0, atol=RESIDUAL * size)
     np.testing.assert_allclose(d["qfrc_constraint"], J.T @ x, rtol=0, atol=RESTATED * size)
@@ -121,7 +121,7 @@ def test_the_forces_solve_the_lcp_of_the_step(width, rng):
         for k in range(width):
             d = lane(w.arrays, k)
             if d["lcp.status"][0] == UNSETTLED:
-                unsettled += 1  # pivoting found no friction limits that are consistent
+                unsettled += 1  # pivoting found no consistent friction limits
                 continue
             check_forces(model, d)
             kinds |= {*d["dofrow_type"][: d["ndofrow"][0]], *d["genrow_type"][: d["ngenrow"][0]]}
@@ -192,7 +192,7 @@ def test_rows_can_be_switched_off(flag):
 
 
 def rows_by_kind(a):
-    """How many rows there are of each kind in a tile's LCP."""
+    """Returns the number of rows of each kind in a tile's LCP."""
     kinds = [int(k) for prefix in ("dofrow", "genrow") for k in a[f"{prefix}_type"][: a[f"n{prefix}"][0]]]
     kinds += ["contact"] * sum(a["con_dim"][: a["ncon_slot"][0]][a["con_lcprow"][: a["ncon_slot"][0]] >= 0])
     assert len(kinds) == a["lcp.n"][0]
@@ -203,7 +203,7 @@ def test_a_tile_whose_rows_do_not_fit_is_split(rng):
     model = lcp_model(lcp_friction="frozen")
     whole = Workspace(model, 8)
     kick(model, whole, rng)
-    whole.arrays["qpos"][8:11] += rng.uniform(-0.02, 0.02, (3, 8))  # other contacts in each world
+    whole.arrays["qpos"][8:11] += rng.uniform(-0.02, 0.02, (3, 8))  # different contacts in each world
     tile = Workspace(model, 8)
     for name in ("qpos", "qvel", "active"):
         tile.arrays[name][...] = whole.arrays[name]

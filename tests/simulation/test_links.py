@@ -1,4 +1,4 @@
-"""Links by their laws: errors decay, momentum stays, loops move as trees do, stops stop, motors hold their speed."""
+"""Laws of links: errors decay, momentum is conserved, loops move as trees do, stops stop, motors hold their speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import featherlane as fl
 from oracles.naive import matrix
 from scenes.states import kicked
 
-EXACT = 1e-11  # relative, of what a step does exactly: some hundred roundings in a solve
+EXACT = 1e-11  # relative, for results that a step solves exactly: some hundred rounding errors
 NONE = 0.0  # CFM: rows are rigid
 
 ISOTROPIC = """
@@ -34,14 +34,14 @@ LINKS = (
 
 
 def rigid(xml, *links):
-    """A model with these links, rigid."""
+    """Returns a model with these links, rigid."""
     model = fl.load(xml, links=links)
     model.opt.contact_model, model.opt.cfm, model.opt.gyroscopic = "lcp", NONE, "off"
     return model
 
 
 def momentum(model, data):
-    """Linear and angular momentum about the origin."""
+    """Returns linear and angular momentum about the origin."""
     n = model.nbody - 1
     mass, x = model.body_mass[1:, None], data.qpos.reshape(n, 7)
     v = data.qvel.reshape(n, 6)
@@ -59,7 +59,7 @@ def test_links_neither_push_nor_turn_the_whole(rng):
 
 
 def test_linked_bodies_move_as_their_links_let_them(rng):
-    """After a step the velocities agree where a link holds them."""
+    """After a step, velocities agree in the directions that a link constrains."""
     model = rigid(ISOTROPIC, *LINKS)
     data = fl.Data(model)
     data.qvel = rng.normal(size=model.nv)
@@ -81,7 +81,7 @@ def test_linked_bodies_move_as_their_links_let_them(rng):
 
 
 def test_forces_on_both_bodies_are_the_constraint_forces(rng):
-    """Links close loops between two arms: J^T x is what link_force does to the bodies, at a state without errors."""
+    """Links close loops between two arms: J^T x equals link_force's effect on the bodies, in a state without errors."""
     arm = """<body name="{0}1" pos="{1} 0 1"><joint axis="0 1 0"/><joint axis="1 0 1" pos="0 .1 0"/>
       <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/>
       <body name="{0}2" pos=".3 0 .1"><joint type="ball"/><geom type="box" size=".1 .2 .05" pos=".05 0 0"/></body>
@@ -96,7 +96,7 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
         fl.Link("hinge", "l2", "l1", anchor=(0.3, 0, 1.1), axis=(1, 2, 3)),
     ):
         model = rigid(xml, link)
-        model.opt.cfm = 1e-6  # of the links within one arm some rows are redundant
+        model.opt.cfm = 1e-6  # some rows of links within one arm are redundant
         data = fl.Data(model)
         data.qvel = rng.normal(size=model.nv)
         fl.forward(model, data)
@@ -110,7 +110,7 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
 
 
 def test_links_within_a_tree_see_what_moves_both_bodies(rng):
-    """The rate of the error is -erp / h of it, at a state out of place whose root moves both bodies."""
+    """The error's rate is -erp / h times the error, in an out-of-place state whose root moves both bodies."""
     arm = """<body name="{0}" pos="{1} 0 0"><joint axis="0 1 0"/><joint axis="1 0 1" pos="0 .1 0"/><joint type="slide"/>
       <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/></body>"""
     base = f'<body><freejoint/><geom type="box" size=".2 .1 .1"/>{arm.format("l", 0)}{arm.format("r", 0.3)}</body>'
@@ -152,7 +152,7 @@ def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
     a, b = model.link_body[0]
 
     def error():
-        """Where what the first body holds stands from what the second does, across the axis of a slider."""
+        """Returns the offset between the anchors on the first and second body, across the axis of a slider."""
         fl.stages.kinematics(model, data)
         R = data.xmat.reshape(-1, 3, 3)
         if kind in ("ball", "hinge"):
@@ -188,7 +188,7 @@ def test_turned_bodies_come_back_by_their_erp(kind):
     fl.step(model, data)
     first, second = (matrix(data.qpos[a : a + 4]) for a in (10, 17))
     rest = matrix(model.link_quat[0])
-    left = first @ rest @ second.T  # how the first is turned against the second
+    left = first @ rest @ second.T  # rotation of the first relative to the second
     error = 0.5 * np.array([left[2, 1] - left[1, 2], left[0, 2] - left[2, 0], left[1, 0] - left[0, 1]])
     assert abs(error[0] - 0.75 * turn) < 1e-4 * turn
     assert np.abs(data.qpos[7:10] - anchor_was).max() < 1e-3
@@ -205,7 +205,7 @@ PENDULUM = """
 
 
 def swing(h, joint, *links):
-    """Where the rod's com is after 0.5 s."""
+    """Returns the position of the rod's com after 0.5 s."""
     model = rigid(PENDULUM.format(h=h, joint=joint), *links)
     model.opt.gyroscopic = "implicit"
     data = fl.Data(model)
@@ -253,7 +253,7 @@ SLIDE = '<joint name="slide" type="slide" axis="1 0 0" {range}/>'
 
 
 def cart(as_link: bool, gravity=0.0, **what):
-    """A body on a slider along x, as a link or as a joint of the tree."""
+    """Returns a body on a slider along x, as a link or as a joint of the tree."""
     if as_link:
         return rigid(
             CART.format(joint="<freejoint/>", gravity=gravity), fl.Link("slider", "cart", axis=(1, 0, 0), **what)
@@ -306,7 +306,7 @@ def test_a_stop_pushes_back_by_its_erp(as_link, side):
     [(1.0, 1, 6.0), (-1.0, -1, -6.0), (0.0, 1, 6.0), (0.0, -1, -6.0), (-1.0, 1, -1.5), (1.0, -1, 1.5)],
 )
 def test_a_motor_at_a_stop_is_a_force(as_link, velocity, side, force):
-    """It drives into the stop with all its force and away from it with a part, as long as the stop is touched."""
+    """The motor drives into the stop with full force, and away from it with a fraction of it while in contact."""
     model = cart(as_link, range=(-0.5, 0.5), motor_vel=velocity, motor_force=6.0, motor_fudge=0.25)
     data = fl.Data(model)
     data.qpos[0] = side * 0.501

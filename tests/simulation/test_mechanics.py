@@ -1,4 +1,4 @@
-"""Contact against closed forms: how deep a body rests in soft ground, when it sticks on a slope and how it slides."""
+"""Contact against closed forms: the depth of a resting body, sticking and sliding on a slope."""
 
 import mujoco
 import numpy as np
@@ -17,7 +17,7 @@ SOFTNESS = (
     ("0.02 1.5", 0.9, 0.03**2),
 )
 MU = 0.5
-# condim, cone, and what the cone scales the depth by: four edges of a pyramid share the load
+# condim, cone, and the cone's factor of the depth: four edges of a pyramid share the load
 SHARES = ((1, "pyramidal", 1.0), (3, "elliptic", 1.0), (3, "pyramidal", MU**2 * (1 + MU**2) / 2))
 
 BALL = """
@@ -49,12 +49,12 @@ BOX = """
 </mujoco>
 """
 NEAR_COULOMB = 0.02  # of the acceleration: friction is as soft as the ground
-CREEP = 0.01  # m/s: what sticks creeps, for friction is a damper there
+CREEP = 0.01  # m/s: sticking bodies creep, because friction acts as a damper there
 SETTLED, SLID = 250, 500  # steps
 
 
 def on_slope(cone, degrees):
-    """Velocity down the slope after it has settled and after another second, and MuJoCo's at the end."""
+    """Returns the velocity down the slope after settling and a second later, and MuJoCo's at the end."""
     angle = np.radians(degrees)
     xml = BOX.format(cone=cone, mu=MU, x=G * np.sin(angle), z=-G * np.cos(angle))
     model, mj = fl.load(xml), mujoco.MjModel.from_xml_string(xml)

@@ -1,4 +1,4 @@
-"""Memory goes when the last name of an object does: nothing waits for Python's collector, which counts no bytes."""
+"""Memory is freed with an object's last reference, without Python's garbage collector, which counts no bytes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_batch_goes_with_its_last_name(no_collector):
     batch.rollout(2, control=lambda batch, k: np.zeros(model.nu))
     batch.restore(batch.checkpoint())
     data = batch.get_data(3)
-    # tiles hold most of a batch's memory, and nothing public returns them
+    # tiles hold most of a batch's memory, and no public attribute returns them
     gone = [weakref.ref(each) for each in (batch, data, *batch.runner.prepare(batch.width))]
     del batch, data
     assert [each() for each in gone] == [None] * len(gone)

@@ -1,4 +1,4 @@
-"""Worlds of different models in one batch: each is what it is in a batch of its own."""
+"""Worlds of different models in one batch: each equals its result in a separate batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def models():
 
 
 def moved(batch):
-    """Worlds with velocities and controls of their own."""
+    """Gives worlds different velocities and controls."""
     rng = np.random.default_rng(3)
     batch.qvel[...] = rng.normal(size=batch.qvel.shape)
     batch.ctrl[...] = rng.uniform(-1, 1, batch.ctrl.shape)
@@ -29,7 +29,7 @@ def moved(batch):
 
 
 def pairs(models, **more):
-    """A mixed batch, and batches of their own."""
+    """Returns a mixed batch, and separate batches."""
     mixed = fl.MixedBatch(models, **more)
     alone = [moved(fl.Batch(model, n, **more)) for model, n in models]
     for group in mixed.groups:
@@ -38,7 +38,7 @@ def pairs(models, **more):
 
 
 def part(mixed, k, name):
-    """What group k has of a padded field."""
+    """Returns the part of a padded field that belongs to group k."""
     rows = getattr(mixed, name)[mixed.starts[k] : mixed.starts[k + 1]]
     return rows[(..., *(slice(n) for n in getattr(mixed.groups[k], name).shape[1:]))]
 

@@ -1,4 +1,4 @@
-"""ODE's recorded steps, taken again from every recorded state with the recorded contacts."""
+"""ODE's recorded steps, repeated from every recorded state with the recorded contacts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import featherlane as fl
 from oracles import ode_steps
 from oracles.naive import matrix
 
-STEP = 1e-11  # of one step, m, m/s, 1: the same problem, solved to rounding; 5e-14 were seen
+STEP = 1e-11  # of one step, m, m/s, 1: the same problem, solved to rounding; measured: 5e-14
 FORCE = 1e-9  # of the largest force
 NAMES = sorted(path.stem for path in ode_steps.FOLDER.glob("*.npz") if not path.stem.startswith("spin"))
 LINKED = [name for name in NAMES if "joint_type" in ode_steps.load(name)]
@@ -17,7 +17,7 @@ LINKED = [name for name in NAMES if "joint_type" in ode_steps.load(name)]
 
 @pytest.fixture(scope="module", params=NAMES)
 def replay(request):
-    """A record, and a batch of its states one step later."""
+    """Returns a record, and a batch of its states one step later."""
     record = ode_steps.load(request.param)
     model = ode_steps.scene(record, request.param)
     batch = fl.Batch(model, nworld=len(record["step"]), given_contacts=ode_steps.room(record))
@@ -42,7 +42,7 @@ def test_links_feel_the_forces_of_ode_s_joints(replay):
 
 @pytest.mark.parametrize("name", LINKED)
 def test_a_whole_motion_is_that_of_ode(name):
-    """Linked bodies left to themselves for hundreds of steps: errors of one step would add up."""
+    """Linked bodies move without control for hundreds of steps, so errors of single steps would accumulate."""
     record = ode_steps.load(name)
     model = ode_steps.scene(record, name)
     data, nbody = fl.Data(model), len(record["mass"])

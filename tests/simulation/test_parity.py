@@ -8,7 +8,7 @@ import featherlane as fl
 from oracles import contact_parity, parity
 from robots.models import ROBOTS
 
-# nothing to touch, or nothing within reach
+# no geoms that can collide, or none within reach
 UNTOUCHED = {
     *("gymnasium/inverted_double_pendulum", "gymnasium/inverted_pendulum", "gymnasium/reacher", "dm_control/lqr"),
     *(f"dm_control/{name}" for name in ("acrobot", "ball_in_cup", "cartpole", "finger", "fish")),

@@ -1,4 +1,4 @@
-"""Piles and grips that last: a tower, a pyramid, a hand that holds a ball, for a minute."""
+"""Stable piles and grips: a tower, a pyramid, a hand that holds a ball, for a minute."""
 
 import mujoco
 import numpy as np
@@ -7,7 +7,7 @@ import pytest
 import featherlane as fl
 
 DRIFT = 1e-3  # m, from 5 s to the end
-REST = 5e-4  # m: rest poses of two engines, one of which starts to creep elsewhere
+REST = 5e-4  # m: rest poses of the two engines; creep starts at different places
 
 
 def run(model, data, seconds):
@@ -23,7 +23,7 @@ def oracle(model, seconds):
 
 
 def settled(name, start, end):
-    """A model stepped to two times, with the positions of its bodies at both."""
+    """Steps a model to two times, and returns the positions of its bodies at both."""
     model = fl.load(name)
     data = fl.Data(model)
     run(model, data, start)

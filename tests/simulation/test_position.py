@@ -1,4 +1,4 @@
-"""Positions moved by velocities, and velocities between positions: laws, and MuJoCo's functions."""
+"""Integration of positions from velocities, and velocities between positions: laws, and MuJoCo's functions."""
 
 import mujoco
 import numpy as np
@@ -8,7 +8,7 @@ import featherlane as fl
 from scenes.joints import XML
 from scenes.states import kicked
 
-EXACT = {"rtol": 1e-13, "atol": 1e-14}  # some ten roundings
+EXACT = {"rtol": 1e-13, "atol": 1e-14}  # some ten rounding errors
 TURN = {"rtol": 1e-12, "atol": 1e-13}  # an angle from its sine and cosine
 
 
@@ -30,7 +30,7 @@ def test_differences_undo_moves(model, rng):
 def test_moves_undo_differences(model, rng):
     first, last = positions(model, rng, 50), positions(model, rng, 50)
     moved = fl.integrate_pos(model, first, fl.differentiate_pos(model, 0.3, first, last), 0.3)
-    # q and -q are one rotation: the move ends where the shorter way leads
+    # q and -q are one rotation: the result follows the shorter path
     np.testing.assert_allclose(fl.differentiate_pos(model, 1.0, last, moved), 0.0, atol=1e-12)
     assert not np.allclose(first, last)
 

@@ -1,4 +1,4 @@
-"""Float32 against float64: one step from the same numbers, and means over long motions."""
+"""Float32 against float64: one step from the same state, and averages over long motions."""
 
 import copy
 import pickle
@@ -15,18 +15,18 @@ from sampling import every
 
 STEP = 1e-4  # of qvel, relative to its largest entry or 1
 MEANS = 0.01
-# worlds left out, at most: a pile of 190 contacts has 5 in 504 where rounding decides whether a contact has rows
+# fraction of worlds left out, at most: in a pile of 190 contacts, rounding decides in 5 of 504 whether rows exist
 EDGE = 0.01
-TOUCH = 5e-7  # relative to the position or 1 m: four float32 roundings
+TOUCH = 5e-7  # relative to the position or 1 m: four float32 rounding errors
 FEW, MANY = 32, 504
-# M of the rope and of the chain has a condition number of millions: seven digits do not solve with it; the pyramid's
-# boxes lie edge on edge, where the seventh digit decides what touches
+# M of the rope and of the chain has a condition number of millions: seven digits cannot solve it; the pyramid's
+# boxes lie edge on edge, so the seventh digit decides which contacts exist
 ILL_CONDITIONED = ("bundled/rope", "bundled/chain", "bundled/pyramid")
 WELL_CONDITIONED = tuple(name for name in parity.MODELS if name not in ILL_CONDITIONED)
 
 
 def batches(name, path, nworld):
-    """The same worlds in both precisions, in states that float32 holds, with the model's own tolerance."""
+    """Returns the same worlds in both precisions, in states exact in float32, with the model's tolerance."""
     mj = parity.oracle(name, path)
     states = parity.states(mj, nworld, np.random.default_rng(0))
     mj.opt.tolerance, mj.opt.ls_iterations = 1e-8, 50
@@ -39,7 +39,7 @@ def batches(name, path, nworld):
 
 
 def touching(batch, state):
-    """Pair of geoms -> heights above the margin of its contacts that have rows, relative to the position or 1 m."""
+    """Returns: pair of geoms -> heights above margin of its contacts with rows, relative to the position or 1 m."""
     width, found = tile_width(batch.dtype), {}
     tile = Workspace(batch.model, width, batch.dtype)
     for field, value in state.items():
@@ -56,7 +56,7 @@ def touching(batch, state):
 
 
 def differ_by_rounding(single, double):
-    """True if some pair has more contacts in one precision, and all that it has more are within TOUCH of the margin."""
+    """Returns whether some pair has more contacts in one precision, all extra ones within TOUCH of the margin."""
     more = []
     for pair in single.keys() | double.keys():
         few, many = sorted((single.get(pair, []), double.get(pair, [])), key=len)
@@ -73,7 +73,7 @@ def check_step(name, path, nworld):
     scale = np.maximum(1.0, np.abs(double.qvel).max(axis=1, initial=0.0))
     error = np.abs(single.qvel - double.qvel).max(axis=1, initial=0.0) / scale
 
-    # a contact starts with a jump of the force: float32 rounding of its distance may decide whether it has rows
+    # the force jumps when a contact starts: float32 rounding of its distance may decide whether it has rows
     beyond = np.flatnonzero(~(error <= STEP))
     assert len(beyond) <= EDGE * nworld, f"worlds {beyond}"
     for world in beyond:
@@ -119,7 +119,7 @@ START = 70000.0  # s: float32 resolves 0.008
 
 @fl.kernel
 def swings(m, d):
-    """A control of 1 Hz, and the time since the start."""
+    """Sets a control of 1 Hz, and a force equal to the time since the start."""
     s, _ = fl.lanes.sincos(6.283185307179586 * d.time[0])
     d.ctrl[0] = s
     d.qfrc_applied[0] = d.time[0] - START

@@ -1,4 +1,4 @@
-"""Rollouts as functions of arrays, with products by coordinates: what PyTorch and JAX are given."""
+"""Rollouts as functions of arrays, with vector-Jacobian products: the interface for PyTorch and JAX."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ SLOPE = 2e-6  # relative, of differences over 1e-7
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
 def test_products_are_slopes_along_directions(contact_model):
-    """A random cotangent, against differences along random directions of all arguments, quaternions off the sphere."""
+    """Compares a random cotangent with differences along random directions of all arguments; any quaternion length."""
     model, rng = sliding(contact_model), np.random.default_rng(0)
     batch = started(model, rng, 2)
     worlds, nstep = Dynamics(batch), 4
@@ -39,7 +39,7 @@ def test_products_are_slopes_along_directions(contact_model):
 
 
 def test_fields_are_the_worlds_own_for_one_call(rng):
-    """A call with masses, one with friction, and one with neither, in any order; per-world fields of the batch stay."""
+    """Calls with masses, with friction, and with neither alternate in any order; per-world fields of the batch stay."""
     model = sliding()
     batch = started(model, rng, 2)
     batch.expand("geom_friction")[1] *= 0.5
@@ -57,7 +57,7 @@ def test_fields_are_the_worlds_own_for_one_call(rng):
     out.set_const()
     assert out.rollout(5, control, ("qvel",))["qvel"].tobytes() == first["mass"]
     run = worlds.run(*given, cases["mass"])
-    worlds.run(*given, cases["rough"])  # another call in between changes no gradient
+    worlds.run(*given, cases["rough"])  # a call in between changes no gradient
     weights = np.ones((2, 5, model.nv))
     found = worlds.pull_back(run, None, weights, None)[4]["body_mass"]
     assert found.tobytes() == Dynamics(batch).pull_back(run, None, weights, None)[4]["body_mass"].tobytes()
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_named():
 
 
 def test_a_bridge_names_what_it_needs():
-    """`import featherlane` needs none of them, and loads none."""
+    """`import featherlane` needs neither, and loads neither."""
     code = "import sys, featherlane; assert not {'torch', 'jax'} & sys.modules.keys(); sys.modules['{0}'] = None\n"
     for name in ("torch", "jax"):
         text = code.replace("{0}", name) + f"import featherlane.{name}"

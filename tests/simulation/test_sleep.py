@@ -1,4 +1,4 @@
-"""Sleeping: scenes against MuJoCo, stillness to the bit, worlds in company, what is refused."""
+"""Sleeping: scenes against MuJoCo, bitwise stillness, independence of the batch, errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from featherlane.model.enums import Enable
 from featherlane.model.sleep import AWAKE
 from scenes.sleep import SCENES, STACK, TWO, roll, scene, worst_difference
 
-# both solvers converge to rounding, and a hundred steps keep it small
+# both solvers converge to rounding, and the error stays small over a hundred steps
 POSITION = 1e-11
 SAMPLE = (
     "ball into a stack",
@@ -28,12 +28,12 @@ SAMPLE = (
     "without islands",
     "discrete",
 )
-WOKEN = {"tied": 2, "ball into a stack": 3, "perturbed": 4, "mocap": 8}  # so that the scenes are of use
+WOKEN = {"tied": 2, "ball into a stack": 3, "perturbed": 4, "mocap": 8}  # at least, for meaningful scenes
 ROLLING, _, _ = SCENES["ball into a stack"]
 
 
 def rolled(world, steps, start=0):
-    """A world, or a batch of one, through the scene."""
+    """Steps a world, or a batch of one, through the scene."""
     for i in range(start, start + steps):
         if isinstance(world, fl.Batch):
             for w in range(world.nworld):
@@ -45,7 +45,7 @@ def rolled(world, steps, start=0):
 
 
 class _Row:
-    """One world of a batch, as `roll` takes it."""
+    """Returns one world of a batch in the form that `roll` takes."""
 
     def __init__(self, batch, w):
         self.qvel = batch.qvel[w]
@@ -114,7 +114,7 @@ def test_worlds_keep_their_bits_in_company():
 
 
 def test_coupled_lengths_do_not_sleep():
-    """As in MuJoCo, where the step ends with an error."""
+    """MuJoCo behaves alike, but there the step raises an error at its end."""
     xml = scene('<body><joint name="j" axis="0 1 0"/><geom size=".1" pos=".2 0 1"/></body>')
     tail = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
     tail += '<equality><tendon tendon1="t"/></equality>'
@@ -159,7 +159,7 @@ def test_a_tile_that_is_split_wakes_the_same_trees(monkeypatch):
 
 @pytest.mark.parametrize("limit", [3, 4, 6])
 def test_a_tile_without_room_for_what_wakes_wakes_it_part_by_part(monkeypatch, limit):
-    """In each world another ball rolls into one that sleeps: 3 contacts a world, 2 before it wakes, 8 in the tile."""
+    """In each world another ball rolls into a sleeping one: 3 contacts a world, 2 before it wakes, 8 in the tile."""
     from featherlane.simulation.tile import capacity
 
     n, ball = 4, '<body pos="{} {} .1"><freejoint/><geom size=".1"/></body>'
@@ -182,13 +182,13 @@ def test_a_tile_without_room_for_what_wakes_wakes_it_part_by_part(monkeypatch, l
 
 def test_a_crowd_sleeps_as_listed_pairs_do(monkeypatch):
     ball = '<body pos="{} {} .0998"><freejoint/><geom size=".1"/></body>'
-    balls = "".join(ball.format(0.199 * (i % 5), 0.5 * (i // 5)) for i in range(20))  # four rows, in each they touch
+    balls = "".join(ball.format(0.199 * (i % 5), 0.5 * (i // 5)) for i in range(20))  # four rows, touching in each
     found = []
     for limit in (10**9, 0):
         monkeypatch.setattr(broad_phase, "CROWD_PAIRS", limit)
         batch = fl.Batch(fl.load(scene(balls)), 3, nthread=1)
         batch.bind("tree_awake")
-        # the last trees of world w sleep, one by one
+        # the last trees of world w are asleep, each alone
         for w in range(3):
             batch.tree_asleep[w, 6 * w + 4 :] = np.arange(6 * w + 4, 20)
         batch.forward()
@@ -284,7 +284,7 @@ def test_energy_and_inverse_of_a_sleeping_world():
     assert not data.qfrc_inverse.any()
 
 
-# ---- refused ---------------------------------------------------------------------------------------------------------
+# ---- errors ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("wrong", ['integrator="RK4"', 'integrator="discrete"'])
 def test_combinations_that_mujoco_does_not_have_are_refused(wrong):
     flags = 'island="disable"' if "discrete" in wrong else ""

@@ -9,7 +9,7 @@ from scenes.joints import XML
 from scenes.states import kicked
 
 STATE = fl.State
-# bodies and numbers of all kinds that a state may hold
+# bodies and fields of all kinds that a state may hold
 SCENE = """<mujoco><size nuserdata="3"/><option timestep="0.005"/><worldbody>
   <body name="hand" mocap="true" pos="0 0 2"><geom size="0.1" contype="0" conaffinity="0"/></body>
   <body><freejoint/><geom size="0.1"/></body>
@@ -26,7 +26,7 @@ def model():
 
 
 def filled(mj, rng):
-    """MuJoCo's data with a number in every place."""
+    """Returns MuJoCo's data with a distinct value in every place."""
     data = mujoco.MjData(mj)
     data.time, data.eq_active[:] = 3.5, [0, 1]
     for name in (*NAMES, "userdata"):

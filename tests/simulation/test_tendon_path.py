@@ -1,4 +1,4 @@
-"""The ways of tendons through space against MuJoCo's wrap_xpos, and against their own lengths."""
+"""Paths of spatial tendons against MuJoCo's wrap_xpos, and against their own lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHEELS = ("dm_control", "gymnasium_robotics", "mjx", "myosuite")
 
 
 def compare(model: fl.Model, count: int, rng) -> int:
-    """Paths of all tendons in random states; returns how many points lie on geoms."""
+    """Checks paths of all tendons in random states; returns the number of points on geoms."""
     mj, data = model.to_mujoco(), fl.Data(model)
     expected, arcs = mujoco.MjData(mj), 0
     for _ in range(count):
@@ -52,7 +52,7 @@ def test_paths_of_all_real_models_equal_mujoco(wheel, real_model, rng):
     for name in names:
         try:
             mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
-        except ValueError:  # a part of other models
+        except ValueError:  # part of other models
             continue
         if mj.nv and (np.asarray(mj.wrap_type) != mujoco.mjtWrap.mjWRAP_JOINT).any():
             compare(fl.load(mj), 4, rng)
@@ -61,7 +61,7 @@ def test_paths_of_all_real_models_equal_mujoco(wheel, real_model, rng):
 
 
 def test_a_path_is_as_long_as_its_tendon(rng):
-    """Of a tendon with neither geoms nor pulleys; a pulley divides, and zeros stand where it is."""
+    """Checks a tendon without geoms and pulleys, and one with pulleys, which divide it and have zeros as points."""
     model = fl.load(tendons.scene(only="over three pulleys"))
     data = fl.Data(model)
     data.qpos, _ = kicked(model.to_mujoco(), rng)

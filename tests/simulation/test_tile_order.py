@@ -1,4 +1,4 @@
-"""Which worlds share a tile: each has one place, those that touch alike are together, and no result shows it."""
+"""Assignment of worlds to tiles: a permutation, grouped by contact; it does not change results."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ PAIRS = SIGNATURE_BITS * WORDS
 
 
 def signatures(touches):
-    """(worlds, WORDS) as `sign_contacts` has them, of (worlds, PAIRS) bools."""
+    """Returns (worlds, WORDS) in the layout of `sign_contacts`, from (worlds, PAIRS) bools."""
     weights = 1 << np.arange(SIGNATURE_BITS)[::-1]
     return (touches.reshape(len(touches), WORDS, SIGNATURE_BITS) * weights).sum(axis=2).astype(float)
 
 
 def union(touches, order):
-    """Pairs that touch in a tile, in the mean of all tiles."""
+    """Returns the number of touching pairs per tile, averaged over all tiles."""
     return np.mean([touches[order[k : k + WIDTH]].any(axis=0).sum() for k in range(0, len(order), WIDTH)])
 
 
@@ -46,7 +46,7 @@ def test_worlds_of_one_pattern_share_tiles(rng):
 
 
 def test_unions_are_smaller_than_by_sorting(rng):
-    """Worlds that touch with three of 36 pairs in the mean, as a hand does with an object."""
+    """Worlds touch with three of 36 pairs on average, as a hand does with an object."""
     touches = np.zeros((256, PAIRS), bool)
     touches[:, :36] = rng.random((256, 36)) < 1 / 12
     by_sorting, by_filling = union(touches, np.lexsort(signatures(touches).T[::-1])), union(touches, order_of(touches))
@@ -55,7 +55,7 @@ def test_unions_are_smaller_than_by_sorting(rng):
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
 def test_tiles_are_filled_as_described(share, rng):
-    """Sorted by the rarest pairs, then by what adds least to the union, then by what lacks least of it."""
+    """Sorts by the rarest pairs, then by the smallest growth of the union, then by the smallest missing part."""
     touches = rng.random((150, PAIRS)) < share * rng.random(PAIRS)
     count = touches.sum(axis=0)
     rare_first = sorted(np.flatnonzero(count), key=lambda pair: (count[pair], pair))
@@ -96,7 +96,7 @@ def test_a_few_worlds_in_between_leave_the_others_their_order(rng):
 
 
 def test_bits_do_not_know_the_order(rng):
-    """One call makes an order once, many short ones some; the worlds of half a batch are others in each tile."""
+    """One long call computes the order once, many short ones a few times; half batches have other worlds per tile."""
     model = fl.load("humanoid")
     speeds = rng.standard_normal((40, model.nv))
 

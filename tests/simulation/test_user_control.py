@@ -11,12 +11,12 @@ from scenes.user_functions import callbacks
 
 SERVOS = '<motor joint="hinge"/><motor joint="slide"/><general joint="hinge" dyntype="filter" dynprm="0.05"/>'
 STEPS = 20
-CLOSE = 1e-9  # a trajectory of 20 steps, relative to its largest number
+CLOSE = 1e-9  # a trajectory of 20 steps, relative to its largest value
 
 
 @fl.kernel
 def control(m, d):
-    """Damping, a pull on the hinge by the height of its body, and a push on the free body."""
+    """Computes damping, a force on the hinge proportional to its body's height, and a push on the free body."""
     d.ctrl[0] = -2.0 * d.qpos[0] - 0.3 * d.qvel[0]
     d.ctrl[1] = 0.5 * d.xipos[3 + 2] - d.ten_velocity[0]
     d.ctrl[2] = fl.lanes.exp(-d.time[0])
@@ -132,7 +132,7 @@ def leaves_its_rows(m, d):
 
 @fl.kernel
 def gathers_beyond_the_end(m, d):
-    """A world's number beyond the table: row 0 is read, and the other worlds step on."""
+    """A world's index is beyond the table: row 0 is read, and the other worlds continue."""
     d.ctrl[0] = gather_rows(d.qpos, where(d.qpos[0] > 1.0, 1e300, 0.0))
 
 

@@ -1,4 +1,4 @@
-"""`Worlds`: the same program on a batch, on a batch of several models, and on one that is spread over workers."""
+"""`Worlds`: the same program on a batch, on a batch of several models, and on a batch distributed over workers."""
 
 import inspect
 
@@ -14,7 +14,7 @@ METHODS = [name for name in MEMBERS if inspect.isfunction(vars(fl.Worlds)[name])
 
 
 def made(kind: str, model: fl.Model) -> fl.Worlds:
-    """Six worlds of a model; the mixed ones in two groups."""
+    """Returns six worlds of a model; the mixed ones in two groups."""
     if kind == "mixed":
         return fl.MixedBatch([(model, 2), (model, NWORLD - 2)], record_bad=2)
     return CLASSES[kind](model, NWORLD, record_bad=2)
@@ -36,7 +36,7 @@ def test_signatures_are_those_of_the_protocol(kind):
 
 
 def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
-    """Everything that a program can do with worlds, and what it found."""
+    """Runs every operation that a program can do with worlds, and returns the results."""
     found = {}
     worlds.qvel = np.linspace(0.0, 1.0, worlds.nworld)[:, None]
     worlds.bind("xpos")

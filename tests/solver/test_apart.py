@@ -1,4 +1,4 @@
-"""Where the Hessian does not fit: trees are taken apart, the solution stays, a tile is split rather than mixed."""
+"""A Hessian beyond capacity: trees are solved separately, the solution stays, a tile is split rather than mixed."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian import capacity
 from featherlane.solver.hessian.entries.pattern import APART, BLOCKS, PATHS
 
-CLOSE = 1e-5  # of the largest acceleration: trees apart end where rounding hides what is left to gain
+CLOSE = 1e-5  # of the largest acceleration: separated trees converge until rounding hides the remaining gain
 
 
 def pile(cone, condim):
-    """Four spheres on each other, joined links among them, pressed into each other."""
+    """Returns four stacked spheres with joined links among them, pressed into each other."""
     bodies = "".join(
         f'<body pos="{0.02 * i} 0 {0.095 + 0.19 * i}"><freejoint/><geom size="0.1"/>'
         '<body pos="0.12 0 0"><joint axis="0 1 0"/><geom size="0.05"/></body></body>'
@@ -48,7 +48,7 @@ def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
 
 def test_worlds_that_fit_alone_are_solved_exactly_in_any_company(monkeypatch):
     xml = pile("pyramidal", 3)
-    tile = solved(xml, 320, monkeypatch, 8, 0.03)  # the upper half stands higher from world to world
+    tile = solved(xml, 320, monkeypatch, 8, 0.03)  # the upper half is higher in each following world
     found = set()
     for lane in range(8):
         alone = Workspace(fl.load(xml), 1)

@@ -1,4 +1,4 @@
-"""Newton's equation on a long tree: solved by articulated bodies, or by the factor of H, the step is the same."""
+"""Newton's system on a long tree: articulated bodies and the factor of H give the same step."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,10 @@ import featherlane as fl
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 
-ROUNDING = 1e-9  # of an optimum: two ways to solve with a matrix whose condition number is a million
+ROUNDING = 1e-9  # of an optimum: two methods for a matrix with a condition number of a million
 STATES = 8
 
-# limits of balls, slides and hinges, friction loss, unlike armatures, contacts of two dimensions with the world
+# limits of balls, slides and hinges, friction loss, unequal armatures, contacts of two dimensions with the world
 ARM = """
 <mujoco>
   <option tolerance="0" iterations="100" ls_iterations="100" cone="{cone}"/>
@@ -36,7 +36,7 @@ ARM = """
 
 
 def kicked(model, near):
-    """States near the limits and the ground; in the last four, where asked for, the ball lies on the arm."""
+    """Returns states near the limits and the ground; optionally, in the last four, the ball lies on the arm."""
     rng, qpos = np.random.default_rng(3), np.tile(model.qpos0, (STATES, 1))
     qpos[:, :-7] += 0.15 * rng.standard_normal((STATES, model.nq - 7))
     qpos[:, 4] *= 0.1
@@ -48,7 +48,7 @@ def kicked(model, near):
 
 
 def accelerations(model, way, near):
-    """qacc of all states, W = 8; rows that balls' limits add, in the mean; coupled worlds."""
+    """Returns qacc of all states, W = 8; the mean number of rows that balls' limits add; coupled worlds."""
     model.opt.forward_dynamics = way
     tile = Workspace(model, STATES)
     for name, value in zip(("qpos", "qvel"), kicked(model, near), strict=True):

@@ -1,6 +1,6 @@
-"""Inertias that no body has: a finite answer that says how bad it is, and no harm to the other worlds.
+"""Inertias that no body has: a finite result with its residual, and no effect on the other worlds.
 
-Calls refuse them; the kernels, which no check protects from an inertia that turns bad by itself, bear them.
+Calls raise an error for them; kernels are unprotected against an inertia that becomes invalid later, and tolerate it.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Friction in up to five directions, elliptic and pyramidal: the laws of the optimum, MuJoCo, a world's own bits."""
+"""Friction in up to five directions, elliptic and pyramidal: optimality conditions, MuJoCo, bitwise independence."""
 
 import mujoco
 import numpy as np
@@ -16,15 +16,15 @@ from featherlane.solver.inverse import constraint_forces
 from oracles.efc import efc
 from oracles.hessians import dense_hessian
 
-PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
-ROWS = 1e-9  # relative: the same formulas in another order
+PARITY = 1e-8  # relative: difference of two solvers' steps at tolerance 0
+ROWS = 1e-9  # relative: the same formulas in a different order
 OPTIMAL = 1e-9  # relative: rounding at the optimum
 CURVATURE = 1e-6  # relative: central differences of the force
 SINGLE = 2e-3  # relative: float32 through the condition of H, about 1e4
 SINGLE_LANE = pytest.param(np.float32, 1, marks=pytest.mark.slow)  # a tile width that no batch uses: compiled here
 CONES, CONDIMS = ("pyramidal", "elliptic"), (1, 3, 4, 6)
 
-# spheres, capsules and a box on the ground, on each other, jointed; one explicit pair has coefficients of its own
+# spheres, capsules and a box on the ground, on each other, jointed; one explicit pair has separate coefficients
 SCENE = """<mujoco>
   <option cone="{cone}" impratio="{impratio}" timestep="0.004" jacobian="dense"
           tolerance="0" iterations="100" ls_iterations="100"/>
@@ -45,7 +45,7 @@ SCENE = """<mujoco>
 
 @stage
 def curved(m, d):
-    """The Hessian at the rows where the solver ended."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
@@ -55,7 +55,7 @@ def scene(cone="elliptic", condim=6, impratio=1.0):
 
 
 def motion(mj, count, seed=1, speed=1.0):
-    """MuJoCo's data in states of a motion with kicks: sticking, slipping and parting contacts."""
+    """Returns MuJoCo's data in states of a motion with kicks: sticking, slipping and separating contacts."""
     rng, data, found = np.random.default_rng(seed), mujoco.MjData(mj), []
     data.qvel[:] = rng.normal(0, speed, mj.nv)
     for k in range(6 * count):
@@ -80,7 +80,7 @@ def relative(a, b):
 
 
 def contacts_of(model, w):
-    """(slot, rows of efc, coefficients) of each contact that has rows."""
+    """Yields (slot, rows of efc, coefficients) of each contact that has rows."""
     rows = efc(model, w.arrays)
     for k, i in zip(rows.contact_slot, rows.contact_efc_address, strict=True):
         if i >= 0:
@@ -89,7 +89,7 @@ def contacts_of(model, w):
 
 
 def in_the_cone(rng, mu, scale):
-    """Forces of the cone, many on its surface."""
+    """Returns forces of the cone, many on its surface."""
     n = rng.uniform(0, scale, (64, 1))
     t = rng.normal(size=(64, len(mu)))
     t *= rng.choice([0.0, 0.5, 1.0], (64, 1)) / np.maximum(np.linalg.norm(t, axis=1, keepdims=True), 1e-30)
@@ -122,7 +122,7 @@ def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
 
 @pytest.mark.parametrize("condim", [3, 4, 6])
 def test_forces_are_the_best_of_their_cone_and_satisfy_the_equation_of_motion(condim, rng):
-    """f minimises f R f / 2 + f x over the cone: (x + R f) . (g - f) >= 0 for every other g of the cone."""
+    """f minimizes f R f / 2 + f x over the cone: (x + R f) . (g - f) >= 0 for every other g of the cone."""
     mj = scene(condim=condim)
     model = load(mj)
     w, kinds = Workspace(model, 1), set()
@@ -202,7 +202,7 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
 @pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), SINGLE_LANE])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
 def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
-    """Alone in a tile of one lane, or where the other lanes hold worlds at rest."""
+    """Covers tiles of one lane, and tiles with resting worlds in the other lanes."""
     mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)
     model.opt.tolerance = 1e-8
@@ -257,7 +257,7 @@ BALL = """<mujoco><option cone="{}" timestep="0.002"/><worldbody>
 
 
 def after_half_a_second(cone, condim, qvel):
-    """Velocity of a ball that lies on the ground, half a second after it was set going."""
+    """Returns the velocity of a ball on the ground, half a second after its start."""
     model = load(BALL.format(cone, condim))
     data = fl.Data(model)
     for k in range(350):

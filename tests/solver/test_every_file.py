@@ -10,7 +10,7 @@ FILES = [path.relative_to(ROOM) for path in sorted(ROOM.rglob("*.py")) if path.s
 
 
 def imported(path: Path) -> set[str]:
-    """Names of modules, and of what is imported from them."""
+    """Returns names of modules, and of imports from them."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):

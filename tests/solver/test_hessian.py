@@ -1,4 +1,4 @@
-"""The door to the Hessian: every way solves what a dense matrix does, and a kept factor takes many right-hand sides."""
+"""The interface to the Hessian: all factorizations match a dense solve; a factor serves many right-hand sides."""
 
 import mujoco
 import numpy as np
@@ -43,7 +43,7 @@ def scene(bodies):
     return f"<mujoco>{OPTION}<worldbody>{FLOOR}{bodies}</worldbody></mujoco>"
 
 
-# way: (model, spread of its states, what H_pattern holds, room for the Hessian, for rows closed under paths)
+# factorization: (model, spread of its states, contents of H_pattern, capacity of H, of path-closed rows)
 WAYS = {
     "tree": (ARM.format(3), 0.05, TREE, 10**9, 128),
     "recursion": (ARM.format(3), 0.05, TREE, 10**9, 128),
@@ -57,13 +57,13 @@ WAYS = {
 
 @stage
 def first_solve(m, d):
-    """search <- H^-1 search, as a step does it."""
+    """Computes search <- H^-1 search, as a step does."""
     assemble_hessian(m, d)
     solve_first(m, d)
 
 
 def prepared(way, width, rng, monkeypatch):
-    """A workspace after a forward pass, the dense Hessian of each of its worlds that takes part."""
+    """Returns a workspace after a forward pass, and the dense Hessian of each world that takes part."""
     xml, spread, pattern, room, dofs = WAYS[way]
     monkeypatch.setattr(capacity, "HESSIAN_LIMIT", room)
     monkeypatch.setattr(capacity, "PATH_DOFS", dofs)
@@ -73,11 +73,11 @@ def prepared(way, width, rng, monkeypatch):
     w, alone, dense = Workspace(model, width), Workspace(model, 1), {}
     found = states(mj, width, rng, spread)
     if way == "recursion and H" and width > 1:
-        found[0][0][-5] += 0.5  # a ball that lies on nothing
+        found[0][0][-5] += 0.5  # a ball without contact
     for lane, state in enumerate(found):
         put(w, lane, state)
     if way == "apart":
-        w.arrays["active"][0, 1:] = 0.0  # trees are taken apart in a world that is alone
+        w.arrays["active"][0, 1:] = 0.0  # trees are solved separately in a single world
     w.run(forward)
     a = w.arrays
     assert a["hessian.pattern"][0] == pattern
@@ -127,7 +127,7 @@ def test_what_a_step_factors_takes_other_vectors(way, width, rng, monkeypatch):
         w.run(solve_hessian)
         assert_solves(w, dense, f, a["qvec"])
     if "recursion" not in way:
-        # with the roundings that the first one had beside the factor
+        # with the same rounding as the first one, made with the factor
         a["qvec"][:nv] = vectors[0]
         w.run(solve_hessian)
         part = a["active"][0] > 0

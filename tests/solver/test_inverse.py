@@ -1,4 +1,4 @@
-"""Forces of all rows at a given acceleration: those of the definition."""
+"""Forces of all rows at a given acceleration equal the definition."""
 
 import numpy as np
 import pytest

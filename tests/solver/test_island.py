@@ -12,11 +12,11 @@ from featherlane.solver.island import islands
 from oracles.uncompiled import call, record
 from scenes.coupled import mixed, put, states, truth
 
-ALONE = 1e-10  # relative: one optimum of two problems that share nothing else
+ALONE = 1e-10  # relative: the optimum, solved as two independent problems
 
 
 def strewn(rng):
-    """Free spheres strewn about: chains of contacts, pairs, lone ones, ones in the air; a pendulum at its limit."""
+    """Returns scattered free spheres: contact chains, pairs, single ones, ones in the air; a pendulum at its limit."""
     places = zip(rng.uniform(0, 1.5, 20), rng.uniform(0, 1, 20), rng.uniform(0.05, 0.6, 20), strict=True)
     spheres = [f'<body pos="{x} {y} {z}"><freejoint/><geom size="0.1"/></body>' for x, y, z in places]
     return ['<body pos="9 9 9"><joint axis="0 1 0" limited="true" range="10 20"/><geom pos="1 0 0"/></body>', *spheres]
@@ -85,7 +85,7 @@ def test_a_data_has_its_islands(rng):
 
 
 def random_rows(rng, n=12, count=4, worlds=5):
-    """Rows of every kind between n trees, present in some worlds: records, and the groups of trees in each world."""
+    """Returns rows of every kind between n trees, present in some worlds, and each world's groups of trees."""
     dof, general = rng.integers(0, n, count), rng.integers(0, n, (count, 3))
     bodies, link = rng.integers(0, n + 1, (count, 2)), rng.integers(0, n + 1, 2)  # body n is the world
     there = (rng.random((3, count, worlds)) < 0.5).astype(float)
@@ -109,7 +109,7 @@ def random_rows(rng, n=12, count=4, worlds=5):
 
 
 def joined(groups):
-    """Groups that share a tree are one; by their first trees."""
+    """Merges groups that share a tree; sorts by first tree."""
     found = []
     for group in groups:
         for other in [one for one in found if one & group]:
@@ -121,7 +121,7 @@ def joined(groups):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_islands_are_what_rows_join(seed):
-    """Uncompiled, from the definition."""
+    """The expected islands are computed uncompiled, from the definition."""
     m, d, groups = random_rows(np.random.default_rng(seed))
     call(islands, m, d)
     for lane, rows in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Newton's method: the optimum, the Hessian it is found with, and independence of a world from its company."""
+"""Newton's method: the optimum, the Hessian in use, and independence of a world from the batch."""
 
 import mujoco
 import numpy as np
@@ -16,10 +16,10 @@ from oracles.efc import efc
 from oracles.hessians import dense_hessian
 
 OPTIMAL = 1e-9  # relative: the gradient's rounding after an exact last step
-PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
+PARITY = 1e-8  # relative: difference of two solvers' steps at tolerance 0
 SAME = 1e-10  # relative: one optimum from two starts
 EXACT = 1e-12  # relative to the largest entry: sums of some hundred products
-# trees that fall on each other: a contact's two bodies have coms, and arms, of their own
+# trees that fall on each other: the two bodies of a contact have different coms and lever arms
 HEAP = """<mujoco><option timestep="0.005"/><default><geom condim="3" friction="0.7"/></default><worldbody>
   <geom type="plane" size="5 5 1"/>
   <body pos="0 0 0.3"><freejoint/><geom type="capsule" size="0.1" fromto="-0.3 0 0 0.3 0 0"/>
@@ -37,13 +37,13 @@ STATE = (("qpos", "nq"), ("qvel", "nv"), ("ctrl", "nu"), ("qacc_warmstart", "nv"
 
 @stage
 def assembled(m, d):
-    """The Hessian at the rows where the solver ended."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
 
 def states(model, n, rng):
-    """(qpos, qvel, ctrl) of a motion under random controls, n states apart."""
+    """Returns (qpos, qvel, ctrl) of a motion under random controls, n states apart."""
     w, found = Workspace(model, 1), []
     for k in range(20 * n):
         w.arrays["ctrl"][: model.nu, 0] = rng.uniform(-1, 1, model.nu)
@@ -66,7 +66,7 @@ def scene(request):
 
 
 def dense_inertia(w):
-    """M (nv, nv) from its rows."""
+    """Returns M (nv, nv) from its rows."""
     model, M = w.model, np.zeros((w.model.nv, w.model.nv))
     for i in range(model.nv):
         at = slice(model.M_rowadr[i], model.M_rowadr[i] + model.M_rownnz[i])

@@ -1,4 +1,4 @@
-"""A pile: each world's Hessian is factored alone, by minimum degree, on panels."""
+"""A pile: each world's Hessian is factored separately, by minimum degree, in panels."""
 
 import mujoco
 import numpy as np
@@ -25,7 +25,7 @@ def trees(count):
 
 
 def coupled(ntree, rng, reach):
-    """Pairs of near points among ntree in a box: the graph of a pile."""
+    """Returns pairs of near points among ntree in a box: the graph of a pile."""
     x = rng.uniform(0, ntree ** (1 / 3), (ntree, 3))
     apart = np.linalg.norm(x[:, None] - x[None], axis=2)
     return [(t, u) for t in range(ntree) for u in range(t) if apart[t, u] < reach]
@@ -55,7 +55,7 @@ def enter_graph(workspace, pairs):
 
 
 def enter_panels(model, a, H):
-    """H on the panels, as the places say."""
+    """Stores H in the panels, by their places."""
     for t in range(model.ntree):
         width, own = a["panel.width"][t], dofs(model, t)[::-1]
         rows = np.zeros((len(own), width))
@@ -72,7 +72,7 @@ def test_panels_solve_what_a_dense_matrix_does(count):
     pairs, b = coupled(model.ntree, rng, 1.1), rng.standard_normal(model.nv)
     H, workspace = hessian(model, pairs, rng), Workspace(model, 1)
     a = workspace.arrays
-    a["panel.values"][...] = np.nan  # nothing of an earlier world stays
+    a["panel.values"][...] = np.nan  # nothing of an earlier world remains
     enter_graph(workspace, pairs)
     workspace.run(order_trees)
     workspace.run(place_panels)
@@ -89,7 +89,7 @@ def test_panels_solve_what_a_dense_matrix_does(count):
 
 
 def fill(model, order, pairs):
-    """Couplings of a factor whose trees are eliminated in an order: by sets."""
+    """Returns the couplings of a factor whose trees are eliminated in an order, by sets."""
     near = {t: set() for t in range(model.ntree)}
     for t, u in pairs:
         near[t].add(u)
@@ -138,7 +138,7 @@ def test_chains_are_ordered_without_fill_in():
 
 # ---- in a step -----------------------------------------------------------------------------------------------------
 def heap(count=60):
-    """Balls in a narrow bin, close to rest after a second."""
+    """Returns balls in a narrow bin, close to rest after a second."""
     walls = "".join(
         f'<geom type="plane" size="1 1 1" pos="{-0.16 * x} {-0.16 * y} 0" zaxis="{x} {y} 0"/>'
         for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1))
@@ -153,7 +153,7 @@ def heap(count=60):
 
 @pytest.fixture(scope="module")
 def heaps():
-    """The model, and states of nine heaps that fell apart from each other."""
+    """Returns the model, and states of nine heaps that fell independently."""
     mj = mujoco.MjModel.from_xml_string(heap())
     mj.opt.tolerance, found = 1e-8, []
     for world in range(9):
@@ -186,7 +186,7 @@ ARM = '<body pos="{0} {1} 0"><joint axis="{1} {0} 0.3"/><geom size="0.05"/></bod
 
 
 def test_heaps_of_branching_trees_accelerate_as_mujocos():
-    """Trees of four blocks: what touches an arm's end is coupled to the trunk, too."""
+    """Trees of four blocks: a body touching an arm's end is also coupled to the trunk."""
     arms = "".join(ARM.format(x, y) for x, y in ((0.1, 0), (-0.05, 0.09), (-0.05, -0.09)))
     tripods = "".join(
         f'<body pos="{0.16 * (k % 3)} {0.16 * (k // 3 % 3)} {0.1 + 0.12 * (k // 9)}">'

@@ -1,4 +1,4 @@
-"""Whatever ended a solver's iterations: a gradient that is neither small nor rounding is told."""
+"""For every end of a solver's iterations: a gradient that is neither small nor rounding is reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import silent
 
 STEPS = int(os.environ.get("FEATHERLANE_SILENT_STEPS", "200000"))  # of the slow test
-# stiff rows, friction loss and limits that a line search of few points does not cross
+# stiff rows, friction loss and limits that a line search with few points does not cross
 PUSHED = """<mujoco><option timestep=".004" {option}/>
   <default><joint damping=".1" armature=".01" solreflimit=".004 1"/></default><worldbody>
   <geom type="plane" size="5 5 1" friction="1 .02 .01"/>
@@ -30,7 +30,7 @@ PUSHED = """<mujoco><option timestep=".004" {option}/>
 
 
 def silent_steps(model, solver, cone, dtype="float64", starts=3):
-    """(silent steps, told ones, all) of 64 worlds from hard states."""
+    """Returns (unreported steps, reported steps, all) of 64 worlds from hard states."""
     case = silent.Case("pushed", solver, cone, dtype, 0, 0, 0.0)
     silent.configure(model, case)
     found = silent.Found(case)
@@ -53,14 +53,14 @@ def test_a_step_that_did_not_converge_says_so(solver, cone, dtype):
 
 @pytest.mark.parametrize("cone", silent.CONES)
 def test_a_line_search_that_runs_out_is_no_convergence(cone):
-    """A step to a higher cost gains less than the tolerance."""
+    """A step to a higher cost counts as a gain below the tolerance."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='ls_iterations="3" iterations="3"')))
     missed, told, _ = silent_steps(model, "CG", cone)
     assert missed == 0 and told > 0
 
 
 def test_rounding_of_stiff_rows_is_no_failure():
-    """A limit of D = 1e13 that holds 1e5 m/s^2: no acceleration that is a number makes the gradient small."""
+    """A limit of D = 1e13 that holds 1e5 m/s^2: no floating-point acceleration makes the gradient small."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
     model.dof_invweight0[:] = 1e-12
     model.opt.solver = "PGS"
@@ -74,7 +74,7 @@ def test_rounding_of_stiff_rows_is_no_failure():
 
 
 def test_what_is_as_large_as_the_forces_is_told_rounding_or_not():
-    """D = 1e15: rounding of an acceleration makes a quarter of the force."""
+    """D = 1e15: rounding an acceleration changes the force by a quarter."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
     model.dof_invweight0[:] = 1e-14
     model.opt.solver = "PGS"
@@ -87,7 +87,7 @@ def test_what_is_as_large_as_the_forces_is_told_rounding_or_not():
 
 @pytest.mark.parametrize("solver", ["CG", "PGS"])
 def test_a_gradient_that_float32_cannot_square_is_told(real_model, solver):
-    """The fourth stage of `rk4` may ask for forces of 1e20 N."""
+    """The fourth stage of `rk4` may require forces of 1e20 N."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("gymnasium/swimmer"))))
     missed, told, _ = silent_steps(model, solver, "elliptic", "float32")
     assert missed == 0 and told > 0
@@ -102,15 +102,15 @@ def test_a_gradient_that_float32_cannot_square_is_told(real_model, solver):
     ],
 )
 def test_rows_that_push_against_each_other_are_solved(real_model, name, dtype):
-    """Links that touch and whose mass is on the axis, D = 5e14; a window between its frames: only what their forces
-    leave moves the bodies, and it is right."""
+    """Touching links with their mass on the axis, D = 5e14, and a window between their frames: only the small rest of
+    their forces moves the bodies, and it is correct."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model(name))))
     missed, told, _ = silent_steps(model, "Newton", "pyramidal", dtype, starts=1 / 4)
     assert missed == told == 0
 
 
 def test_what_rounding_makes_of_stiff_rows_is_right_or_told(real_model):
-    """In float32 a rounding of where a row ends, 1e-5 m/s^2, is 5e9 N of D = 5e14."""
+    """In float32 a rounding error of a row's end, 1e-5 m/s^2, is 5e9 N of D = 5e14."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("robosuite/grippers/jaco_three_finger_gripper"))))
     missed, told, _ = silent_steps(model, "Newton", "pyramidal", "float32", starts=1 / 4)
     assert missed == 0 and told > 0

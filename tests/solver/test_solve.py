@@ -1,4 +1,4 @@
-"""The constraint solve: which solver runs, on what, and what becomes of worlds that have nothing to solve."""
+"""The constraint solve: the solver in use, its input, and worlds without constraints."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from featherlane.solver.solve import has_rows, leave_free, solve, solve_nothing,
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
-CLOSE = 1e-8  # relative: what a solver leaves at tolerance 0
+CLOSE = 1e-8  # relative: a solver's error at tolerance 0
 PARTS = ("solve_lcp", "solve_nothing", "prepare_contacts", "prepare", "crb", "factor_m", "make_blocks", "report_full")
 PARTS += ("run", "noslip", "leave_free")
 
 
 @pytest.fixture
 def called(monkeypatch):
-    """What is called, in order, in place of the parts."""
+    """Records the calls, in order, in place of the parts."""
     log = []
     for name in PARTS:
         monkeypatch.setattr(room, name, lambda *_, name=name: log.append(name))
@@ -37,7 +37,7 @@ def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
     s = touching(solver=solver)
     call(solve, s.m, s.d)
     assert called == SOLVERS[solver]
-    # in a batch the step has gone without the factor
+    # in a batch the step has not computed the factor
     called.clear()
     s.d.want_all = 0
     call(solve, s.m, s.d)
@@ -98,7 +98,7 @@ def test_a_world_has_rows_of_its_own_or_not():
 
 
 def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
-    """World 0 is solved, 1 has no row, 2 has a gradient beyond numbers."""
+    """World 0 is solved, 1 has no row, 2 has a non-finite gradient."""
     names = ("solver_niter", "solver_residual", "solver_gap")
     fields = {name: np.full((1, 3), 5.0) for name in names}
     fields["solver_residual"][0, 2] = np.nan

@@ -1,4 +1,4 @@
-"""Three solvers, one problem: they agree with each other and with MuJoCo's, and say how far they are from the end."""
+"""Three solvers, one problem: they agree with each other and with MuJoCo's, and report their convergence."""
 
 import copy
 from types import SimpleNamespace
@@ -13,11 +13,11 @@ from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.dual import rows as dual_rows
 
-CONVERGED = 1e-10  # relative, pyramids: what is left after many iterations at tolerance 0
-# cones bend; and where friction of 0.01 stands beside 0.8 the gradient's rounding is 1e7 times that in qacc
+CONVERGED = 1e-10  # relative, pyramids: error after many iterations at tolerance 0
+# cones are curved; and if friction of 0.01 occurs next to 0.8 the gradient's rounding is 1e7 times that in qacc
 SLOWLY_CONVERGED = 1e-8
-PARITY = 1e-8  # relative: two conjugate gradients, step for step
-# friction of turns lies on a flat optimum, and MuJoCo ends at a multiplier's change of 1e-10: costs agree to 1e-14
+PARITY = 1e-8  # relative: two conjugate gradient methods, step by step
+# rotational friction has a flat optimum, and MuJoCo stops at a multiplier's change of 1e-10: costs agree to 1e-14
 FLAT_PARITY = 1e-5
 ROUNDING = 1e-10  # relative to the cost: sums of some hundred products
 ITERATIONS = 8000  # of PGS, some 5600 in a state of the hand
@@ -49,7 +49,7 @@ STATE = ("qpos", "qvel", "ctrl")
 
 
 def motion(model, n, seed=0, apart=40):
-    """n states with rows along a motion under random controls, as rows of a tile."""
+    """Returns n states with rows along a motion under random controls, as rows of a tile."""
     rng, data, found = np.random.default_rng(seed), fl.Data(model), []
     for k in range(50 * n * apart):
         if k % 10 == 0:
@@ -64,7 +64,7 @@ def motion(model, n, seed=0, apart=40):
 
 
 def put(w, lane, state):
-    """One world of a tile into a state, the warm start cold."""
+    """Sets one world of a tile to a state, without warm start."""
     for name, value in state.items():
         w.arrays[name][: value.size, lane] = value
     w.arrays["qacc_warmstart"][:, lane] = 0
@@ -72,7 +72,7 @@ def put(w, lane, state):
 
 @pytest.fixture(scope="module", params=SCENES)
 def scene(request):
-    """A model that asks for the exact solution, and states of it."""
+    """Returns a model with tolerance 0, and states of it."""
     source, cone = SCENES[request.param]
     model = fl.load(source)
     model.opt.cone = cone
@@ -82,7 +82,7 @@ def scene(request):
 
 
 def solved(model, state, solver, **options):
-    """A world solved: data with qacc, residual, gap."""
+    """Solves a world; returns data with qacc, residual, gap."""
     data = fl.Data(model)
     for name, value in ({"solver": solver} | options).items():
         setattr(model.opt, name, value)
@@ -111,7 +111,7 @@ def test_a_solver_agrees_with_newton(scene, solver):
 @pytest.mark.parametrize("solver", ["cg", "pgs"])
 @pytest.mark.parametrize("cone_kind", ["pyramidal", "elliptic"])
 def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
-    """Gauss-Seidel needs thousands of sweeps: weight goes down the stack by one box a sweep, and back up."""
+    """Gauss-Seidel needs thousands of sweeps: weight moves down the stack by one box per sweep, and back up."""
     model = fl.load("box_stack")
     model.opt.cone, (state,) = cone_kind, motion(model, 1)
     model.opt.tolerance, model.opt.iterations = 0, 10 * ITERATIONS
@@ -135,7 +135,7 @@ def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, sol
 
 
 def cost_of(data):
-    """(cost, gradient) of the primal problem at qacc, from the dense rows: no code of the solvers."""
+    """Returns (cost, gradient) of the primal problem at qacc, from the dense rows: no code of the solvers."""
     names = ("J", "aref", "type", "id", "D", "frictionloss")
     rows = SimpleNamespace(nefc=data.nefc, **{name: getattr(data, f"efc_{name}") for name in names})
     M = fl.full_m(data.model, data)
@@ -158,7 +158,7 @@ def cost_of(data):
 
 
 def cone(x, D, mu):
-    """Force and cost of an elliptic contact, by MuJoCo's definition in the space of the regular cone."""
+    """Returns force and cost of an elliptic contact, by MuJoCo's definition in the space of the regular cone."""
     ratio = np.sqrt(D[0] / D[1])  # mu of the regular cone is mu_1 times this
     m = mu[0] * ratio
     scale = np.concatenate([[m], mu])
@@ -264,7 +264,7 @@ def test_the_record_of_an_iterative_lcp_solver_holds_the_residual_of_each_iterat
     history = data.solver_history
     assert all(found[False, most] == found[True, most] for most in (0, 7, 20))
     assert len(history) == data.solver_niter + 1 == 21
-    for most in (0, 7, 20):  # apgd ends with its best iterate
+    for most in (0, 7, 20):  # apgd returns its best iterate
         last = history.residual[most] if solver == "pgs" else history.residual[: most + 1].min()
         assert last == pytest.approx(found[True, most][1], rel=1e-9)
     assert 0 < history.residual[-1] < 0.5 * history.residual[0]
@@ -303,7 +303,7 @@ def test_a_tile_whose_dual_rows_do_not_fit_is_split(monkeypatch):
 
 
 def dual_entries(w):
-    """Entries of the rows of all blocks of a tile."""
+    """Returns entries of the rows of all blocks of a tile."""
     a = w.arrays
     joint, n = a["ndofrow"][0] + a["ngenrow"][0], a["dual.ndual"][0]
     rows = np.append(np.ones(joint, int), a["con_dim"][: a["ncon_slot"][0]])[:n]
@@ -325,7 +325,7 @@ def test_a_world_whose_dual_rows_do_not_fit_does_without_the_last_and_says_so(mo
 
 # ---- MuJoCo's ------------------------------------------------------------------------------------------------------
 def oracle(model, state, solver, iterations, noslip=0):
-    """MuJoCo's solution of a state, at tolerance 0 and without islands, from a cold start."""
+    """Returns MuJoCo's solution of a state, at tolerance 0 and without islands, without warm start."""
     mj = copy.copy(model.mj_model)
     mj.opt.solver = {"pgs": 0, "cg": 1, "newton": 2}[solver]
     mj.opt.cone, mj.opt.tolerance, mj.opt.noslip_tolerance = int(model.opt.cone), 0, 0
@@ -338,7 +338,7 @@ def oracle(model, state, solver, iterations, noslip=0):
 
 
 def same_contacts(ours, theirs):
-    """In a hand faces lie flat on faces: which points stand for them goes by rounding, and with them the problem."""
+    """Returns whether contacts agree: in a hand, faces are coplanar, and rounding decides their contact points."""
     if ours.model.source.endswith("hand.xml"):
         return ours.ncon == theirs.ncon and np.allclose(ours.contact.pos, theirs.contact.pos, rtol=0, atol=1e-9)
     return True
@@ -389,10 +389,10 @@ def test_pgs_is_no_worse_than_mujocos_after_as_many_iterations(iterations):
         )
 
 
-# ---- what each is for ----------------------------------------------------------------------------------------------
+# ---- uses of each ----------------------------------------------------------------------------------------------------
 BOX_ON_A_SLOPE = """<mujoco><option gravity="2 0 -9.81" cone="{cone}"/><worldbody><geom type="plane" size="5 5 1"/>
   <body pos="0 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" friction="0.5"/></body></worldbody></mujoco>"""
-# both friction directions move it alike: MuJoCo's pass leaves such a cone (docs/migration.md)
+# both friction directions move it alike: MuJoCo's no-slip solver skips such a cone (docs/migration.md)
 BALL_IN_A_PLANE = """<mujoco><option gravity="2 1 -9.81" cone="{cone}"/><worldbody><geom type="plane" size="5 5 1"/>
   <body pos="0 0 0.1"><joint type="slide" axis="1 0.5 0"/><joint type="slide" axis="0 0 1"/>
     <geom size="0.1" friction="0.5"/></body></worldbody></mujoco>"""
@@ -401,7 +401,7 @@ BALL_IN_A_PLANE = """<mujoco><option gravity="2 1 -9.81" cone="{cone}"/><worldbo
 @pytest.mark.parametrize("scene", [BOX_ON_A_SLOPE, BALL_IN_A_PLANE])
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_noslip_lessens_slip(scene, cone):
-    """What lies on a slope within its friction cone creeps; the pass against slip holds it."""
+    """A body on a slope within its friction cone creeps; the no-slip solver holds it."""
     speed = {}
     for noslip in (0, 20):
         model = fl.load(scene.format(cone=cone))
@@ -415,7 +415,7 @@ def test_noslip_lessens_slip(scene, cone):
 
 
 def test_pgs_leaves_the_tip_of_a_cone():
-    """A contact that parts and slides fast: only friction can hold it, and only along the rim is there a way down."""
+    """A separating contact that slides fast: only friction can hold it, and the cost decreases only along the rim."""
     model = fl.load("quadruped")
     model.opt.cone, model.opt.tolerance = "elliptic", 0
     for state in motion(model, 6, apart=30):

@@ -1,4 +1,4 @@
-"""The Hessian of coupled branches: sparse equals dense, its factor solves, a world's bits are its own."""
+"""The Hessian of coupled branches: sparse equals dense, its factor solves, worlds are bitwise independent."""
 
 import mujoco
 import numpy as np
@@ -19,14 +19,14 @@ from oracles.efc import efc
 from oracles.hessians import columns, curvature, dense_hessian, inertia
 from scenes.coupled import mixed, put, states, truth
 
-DENSE = 1e-11  # relative to the largest entry: the bound of the sparse Hessian, sums of some hundred products
+DENSE = 1e-11  # relative to the largest entry: the sparse Hessian's bound, sums of some hundred products
 SOLVED = 1e-9  # relative: rounding times the condition of H, about 1e5
-PARITY = 1e-8  # relative: what two solvers at tolerance 0 leave of a step
+PARITY = 1e-8  # relative: difference of two solvers' steps at tolerance 0
 
 
 @pytest.fixture(params=["blocks", "paths"])
 def room(request, monkeypatch):
-    """Room for block rows alone, or for rows closed under paths, too."""
+    """Sets the capacity for block rows only, or also for rows closed under paths."""
     if request.param == "blocks":
         monkeypatch.setattr(capacity, "PATH_DOFS", 0)
     return request.param
@@ -34,14 +34,14 @@ def room(request, monkeypatch):
 
 @stage
 def hessian_there(m, d):
-    """The Hessian at the rows where the solver ended."""
+    """Assembles the Hessian at the solver's final rows."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
 
 
 @stage
 def newton_step(m, d):
-    """search <- H^-1 search."""
+    """Computes search <- H^-1 search."""
     d.primal.live[0] = real(d, 1.0)
     assemble_hessian(m, d)
     solve_first(m, d)
@@ -85,7 +85,7 @@ def test_the_factor_solves(cone, room, rng):
 
 
 def couple_dofs(w, rows, rng):
-    """General rows on given dofs in place of those that the scene has: (dofs, J, D) of each."""
+    """Replaces the scene's general rows by ones on given dofs: (dofs, J, D) of each."""
     d, adr, made = w.arrays, 0, []
     for k, dofs in enumerate(rows):
         J, D = rng.normal(size=len(dofs)), rng.uniform(1, 50)
@@ -139,7 +139,7 @@ def test_bits_are_those_of_any_company(cone, condim, room, rng):
     tile, alone, patterns = Workspace(model, 8), Workspace(model, 1), set()
     found = states(mj, 8, rng)
     found[3] = (mj.qpos0 + 0.0, found[3][1])
-    found[3][0][model.jnt_qposadr[model.jnt_type == 0] + 2] += np.arange(1, 4)  # a world that touches nothing
+    found[3][0][model.jnt_qposadr[model.jnt_type == 0] + 2] += np.arange(1, 4)  # a world without contact
     for lane, state in enumerate(found):
         put(tile, lane, state)
     tile.run(forward)
@@ -153,7 +153,7 @@ def test_bits_are_those_of_any_company(cone, condim, room, rng):
 
 
 def test_fill_is_exact(rng):
-    """No entry of the pattern that an elimination of the coupled blocks in their order would not fill."""
+    """The pattern has only entries that elimination of the coupled blocks in their order fills."""
     mj = mixed()
     model, w = load(mj), Workspace(load(mj), 1)
     for state in states(mj, 4, rng):

@@ -1,6 +1,6 @@
-"""How far Gauss-Seidel gets in a few sweeps: its primal cost above the optimum, against MuJoCo's after as many.
+"""Accuracy of Gauss-Seidel after a few sweeps: primal cost above the optimum, against MuJoCo's after as many.
 
-Both start cold from the same states of a motion and see the same rows, for both are measured by MuJoCo's cost.  Gaps
+Both start cold from the same states of a motion and have the same rows, because MuJoCo's cost measures both.  Gaps
 of single states scatter by a factor of ten either way, so their means are compared.
 """
 
@@ -14,11 +14,11 @@ import featherlane as fl
 
 STATES, APART = 16, 10  # states, and steps between them
 EXACT = 200  # iterations of Newton for the optimum
-NOTHING = 1e-9  # of the cost of having no forces: rounding
+NOTHING = 1e-9  # of the cost of zero forces: rounding
 
-# (model, cone, sweeps) -> how many times MuJoCo's mean gap ours may be.  Measured: humanoid .35, .88, .37, .17 of it;
-# the tower, of which ten boxes hand their weight down, 1.3, 2.8 and 44 of it with pyramids and .3, 1.2 and 9.9 with
-# cones: momentum carries MuJoCo's late sweeps further there, whose every sweep is shuffled, not each fourth alone
+# (model, cone, sweeps) -> largest allowed ratio of our mean gap to MuJoCo's.  Measured: humanoid .35, .88, .37, .17;
+# the tower, where weight passes through ten boxes, 1.3, 2.8 and 44 with pyramids and .3, 1.2 and 9.9 with
+# cones: MuJoCo's momentum speeds up late sweeps there; it shuffles every sweep, we every fourth
 FACTORS = {
     ("humanoid", "pyramidal", 10): 1.0,
     ("humanoid", "pyramidal", 50): 1.5,
@@ -34,7 +34,7 @@ FACTORS = {
 
 
 def states(mj: mujoco.MjModel):
-    """States with rows along a motion under random controls."""
+    """Yields states with rows along a motion under random controls."""
     data, rng = mujoco.MjData(mj), np.random.default_rng(0)
     for _ in range(STATES):
         data.ctrl[:] = rng.uniform(-0.3, 0.3, mj.nu)
@@ -43,7 +43,7 @@ def states(mj: mujoco.MjModel):
 
 
 def cost(mj: mujoco.MjModel, data: mujoco.MjData, qacc: np.ndarray) -> float:
-    """The primal cost of an acceleration, by MuJoCo's rows."""
+    """Returns the primal cost of an acceleration, by MuJoCo's rows."""
     x, force, result = np.zeros(data.nefc), np.zeros(mj.nv), np.zeros(1)
     mujoco.mj_mulJacVec(mj, data, x, qacc)
     mujoco.mj_constraintUpdate(mj, data, x - data.efc_aref[: data.nefc], result, 0)
@@ -61,7 +61,7 @@ def solved(mj: mujoco.MjModel, state, solver, iterations: int) -> mujoco.MjData:
 
 
 def mean_gaps(name: str, cone: str, sweeps: int) -> tuple[float, float]:
-    """Mean cost above the optimum, ours and MuJoCo's."""
+    """Returns the mean cost above the optimum, ours and MuJoCo's."""
     model = fl.load(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)

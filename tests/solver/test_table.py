@@ -1,4 +1,4 @@
-"""The solvers that there are: under MuJoCo's numbers and names, and asked one by one."""
+"""The table of solvers: under MuJoCo's numbers and names, and each of its columns."""
 
 from types import SimpleNamespace
 
@@ -35,7 +35,7 @@ def test_who_works_on_forces_reads_the_factor_and_no_hessian():
     assert [s.name for s in BUILT_IN if s.reads_hessian] == ["newton"]
     assert [s.name for s in BUILT_IN if s.in_forces] == ["pgs"] == [s.name for s in BUILT_IN if not s.takes_couplings]
     assert by_name["pgs"].reads_factor and by_name["cg"].reads_factor and not by_name["newton"].reads_factor
-    assert not by_name["newton"].reads_inertia  # it may go by recursion
+    assert not by_name["newton"].reads_inertia  # recursion is possible
 
 
 def test_the_solver_of_the_number_is_run_and_no_other(monkeypatch):

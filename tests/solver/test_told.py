@@ -1,4 +1,4 @@
-"""Whatever ended Newton's iterations: the gradient is below tolerance, or rounding, or the step says so."""
+"""For every end of Newton's iterations: the gradient is below tolerance, or rounding, or the step reports it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scenes.states import kicked
 NWORLD, HOLD = 64, 20
 ENOUGH = 1.0001e-8  # the default tolerance
 FINE = 2e-4  # of the forces that balance, in float32
-SAME = 1e-7  # of the largest acceleration: what the tolerance leaves of the difference to a cold start
+SAME = 1e-7  # of the largest acceleration: difference to a cold start that the tolerance permits
 # hinges on one axis, pushed hard into their limits, on spheres that overlap at their centres
 LIMITS = f"""
 <mujoco><option timestep="0.002"/><worldbody>
@@ -26,12 +26,12 @@ OUTPUTS = ("qfrc_smooth", "qfrc_constraint")
 
 
 def forces(batch):
-    """Norm of the larger of the two forces that balance, world by world."""
+    """Returns the norm of the larger of the two balancing forces, world by world."""
     return np.maximum(*(np.linalg.norm(np.asarray(getattr(batch, n), float), axis=1) for n in OUTPUTS))
 
 
 def driven(model, dtype="float64", steps=800, seed=0):
-    """A batch after each step, under new random controls every `HOLD` steps."""
+    """Yields a batch after each step, under new random controls every `HOLD` steps."""
     rng, batch = np.random.default_rng(seed), fl.Batch(model, NWORLD, dtype=dtype)
     for name in OUTPUTS:
         batch.bind(name)
@@ -122,7 +122,7 @@ def test_no_driven_step_of_a_robot_with_elliptic_cones_is_silent(wheel):
         try:
             model = fl.load(wheels.model_path(name))
         except (fl.FeatherlaneError, ValueError):
-            continue  # a part of a model, or refused
+            continue  # part of a model, or an error
         if model.opt.cone != Cone.ELLIPTIC or not model.nv:
             continue
         model.opt.iterations = max(model.opt.iterations, 100)

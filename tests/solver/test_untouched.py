@@ -1,4 +1,4 @@
-"""Under `discrete`: which trees rows and servos touch, and how free bodies turn that nothing does."""
+"""Under `discrete`: the trees that rows and servos touch, and the rotation of untouched free bodies."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def s():
 
 
 def marks(s):
-    """dof_touched of each tree's first dof, and all others."""
+    """Returns dof_touched of each tree's first dof, and all others."""
     first = s.model.tree_dofadr
     rest = np.delete(s.a["dof_touched"][: s.nv], first, axis=0)
     assert not rest[:, s.a["active"][0] > 0].any()
@@ -76,7 +76,7 @@ def bias(inertia, w):
 
 
 def test_untouched_free_bodies_turn_with_their_gyroscopic_derivatives(s, rng):
-    """(M + h d(bias) / d qvel) qacc = force, at the box that flies alone."""
+    """Checks (M + h d(bias) / d qvel) qacc = force, for the box that flies alone."""
     call(mark_touched, s.m, s.d)
     v, e = s.model.tree_dofadr[1], 1e-6
     s.a["dof_touched"][v, 2] = 1.0
@@ -91,7 +91,7 @@ def test_untouched_free_bodies_turn_with_their_gyroscopic_derivatives(s, rng):
         if lane == 2:
             expected = before[v : v + 6, lane]
         np.testing.assert_allclose(s.a["qacc"][v : v + 6, lane], expected, rtol=1e-8, atol=1e-12)
-    # whatever is touched, or not alone, stays
+    # touched or coupled trees stay
     others = np.ones(s.nv, bool)
     others[v : v + 6] = others[:6] = False
     np.testing.assert_array_equal(s.a["qacc"][: s.nv][others], before[: s.nv][others])

@@ -9,7 +9,7 @@ EXACT = 1e-14
 
 
 def matrix(q):
-    """The rotation matrix of one unit quaternion."""
+    """Returns the rotation matrix of one unit quaternion."""
     w, x, y, z = q
     cross = np.array([(0, -z, y), (z, 0, -x), (-y, x, 0)])
     return np.eye(3) + 2 * w * cross + 2 * cross @ cross

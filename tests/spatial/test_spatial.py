@@ -25,17 +25,17 @@ from featherlane.spatial.vector import cross, dot3, mat_mul, mat_mul_vec, mat_t_
 from oracles.naive import matrix, rotation, skew
 
 WIDTH = 8
-ROUNDING = 1e-14  # some tens of roundings of numbers around 1
+ROUNDING = 1e-14  # some tens of rounding errors of values around 1
 
 
 @pytest.fixture
 def draw(rng):
-    """Function from n to a tuple of n values, as kernels take them."""
+    """Returns a function from n to a tuple of n values, as kernels take them."""
     return lambda n: tuple(rng.standard_normal((n, WIDTH)))
 
 
 def worlds(value):
-    """Values to one row of numbers per world."""
+    """Converts values to one row of numbers per world."""
     return np.stack(value, axis=-1)
 
 
@@ -98,7 +98,7 @@ def test_the_difference_of_rotations_leads_from_one_to_the_other(draw):
 
 
 def motion_matrix(v):
-    """v x as a 6 x 6 matrix, rotation first."""
+    """Returns v x as a 6 x 6 matrix, rotation first."""
     return np.block([[skew(v[:3]), np.zeros((3, 3))], [skew(v[3:]), skew(v[:3])]])
 
 
@@ -112,7 +112,7 @@ def test_spatial_cross_products(draw):
 
 
 def spatial_inertia(moments, R, c, mass):
-    """6 x 6 inertia of a body, from the definition: momentum of unit motions."""
+    """Returns the 6 x 6 inertia of a body, from the definition: momentum of unit motions."""
     C = skew(c)
     top = R @ np.diag(moments) @ R.T - mass * C @ C
     return np.block([[top, mass * C], [-mass * C, mass * np.eye(3)]])

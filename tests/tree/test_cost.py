@@ -1,4 +1,4 @@
-"""Costs: the table against operations counted in a run, and published comparisons."""
+"""Costs: the table against counted operations of a run, and published comparisons."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def chain(n):
 
 
 def operations(function, parents, *arrays, **options):
-    """The cost of a call, counted."""
+    """Returns the counted cost of a call."""
     tally = {}
     function(counted(arrays[0], tally), parents, *(counted(array, tally) for array in arrays[1:]), **options)
     return tree.Cost(**tally)
@@ -92,7 +92,7 @@ def test_short_chains_choose_crb_and_long_ones_aba():
 
 
 def test_branches_make_crb_cheaper():
-    # thirty freedoms: five limbs of five on the end of a spine of five
+    # thirty dofs: five limbs of five on the end of a spine of five
     limbs = np.arange(-1, 29)
     limbs[5::5] = 4
     assert tree.compare_costs(limbs).ratio < 0.6 * tree.compare_costs(chain(30)).ratio

@@ -1,4 +1,4 @@
-"""Factors, products and substitutions: laws on random trees, dense NumPy as the naive version, and bad input."""
+"""Factors, products and substitutions: laws on random trees, dense NumPy as reference, and bad input."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from featherlane import tree
 from scenes.parents import parent_arrays, random_inertia, related
 
-# diagonally dominant matrices of at most 12 rows: some tens of roundings, relative to the largest entry
+# diagonally dominant matrices of at most 12 rows: some tens of rounding errors, relative to the largest entry
 ROUNDING = {np.float64: 1e-13, np.float32: 1e-5}
 SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = st.sampled_from([np.float64, np.float32])
@@ -27,7 +27,7 @@ def assert_close(result, expected, dtype=np.float64):
 
 
 def factors(H, parents):
-    """Each kind of factor with its `unit` flag."""
+    """Returns each kind of factor with its `unit` flag."""
     return ((tree.ltl(H, parents), False), (tree.ltdl(H, parents)[0], True), (tree.ltdl(H, parents)[0], False))
 
 
@@ -62,7 +62,7 @@ def test_only_the_pattern_s_lower_triangle_is_read_or_written(parents, seed):
         packed, pivots = tree.ltdl(poisoned.copy(), parents, overwrite=overwrite)
         np.testing.assert_array_equal(packed[np.tril(on, -1)], U[np.tril(on, -1)])
         np.testing.assert_array_equal(pivots, D)
-        # off the pattern: left alone in place, zero in a new array
+        # off the pattern: unchanged in place, zero in a new array
         assert np.isnan(packed[~on]).all() if overwrite else not packed[~on].any()
     y = np.arange(1.0, parents.size + 1)
     np.testing.assert_array_equal(tree.mul_h(poisoned, parents, y), tree.mul_h(H, parents, y))

@@ -1,4 +1,4 @@
-"""H from inverse dynamics: linear systems with a known answer, MuJoCo's inertia matrix, and bad input."""
+"""H from inverse dynamics: linear systems with a known solution, MuJoCo's inertia matrix, and bad input."""
 
 import mujoco
 import numpy as np
@@ -37,7 +37,7 @@ def test_mujoco_s_inverse_dynamics_gives_its_inertia_matrix():
     H = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, H)
     result = tree.inertia_from_inverse_dynamics(inverse_dynamics, model.nv)
-    # the difference of two forces rounds as the larger
+    # the difference of two forces is rounded at the scale of the larger
     np.testing.assert_allclose(result, H, rtol=0, atol=1e-12 * np.abs(H).max())
     tree.check_sparsity(result, model.dof_parentid)
     tree.check_sparsity(H, model.dof_parentid)

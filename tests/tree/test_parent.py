@@ -1,4 +1,4 @@
-"""Parent arrays: the book's example, MuJoCo's own array, the sets from their definition, and bad input."""
+"""Parent arrays: the book's example, MuJoCo's array, the sets by definition, and bad input."""
 
 import mujoco
 import numpy as np
@@ -11,7 +11,7 @@ from scenes.parents import BRANCHED, parent_arrays, paths_to_base, random_inerti
 
 
 def test_expansion_gives_the_book_s_array():
-    # Featherstone, table 6.4: joint 2 has three freedoms
+    # Featherstone, table 6.4: joint 2 has three dofs
     expanded = tree.expand_parents(tree.from_book((0, 1, 1, 2, 2, 3)), (1, 3, 1, 1, 1, 1))
     np.testing.assert_array_equal(expanded, (-1, 0, 1, 2, 0, 3, 3, 4))
     np.testing.assert_array_equal(tree.to_book(expanded), (0, 1, 2, 3, 1, 4, 4, 5))
@@ -33,7 +33,7 @@ def test_one_freedom_each_expands_to_itself(parents):
 def test_expanded_depth_is_the_freedoms_on_the_path(parents, data):
     dofs = np.array([data.draw(st.integers(0, 3)) for _ in parents], dtype=int)
     depths = tree.depth(tree.expand_parents(parents, dofs))
-    # the last freedom of a joint is as deep as all freedoms on its body's path
+    # the last dof of a joint is as deep as all dofs on its body's path
     expected = [sum(dofs[j] for j in path) for i, path in enumerate(paths_to_base(parents)) if dofs[i]]
     last = (np.cumsum(dofs) - 1)[dofs > 0]
     np.testing.assert_array_equal(depths[last], expected)

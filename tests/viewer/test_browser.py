@@ -1,6 +1,6 @@
-"""The page in a real browser: it opens, runs, is dragged, scrubbed and picked, and looks like something.
+"""The page in a real browser: loading, running, dragging, scrubbing and picking, and its picture.
 
-Chromium runs headless, on a software renderer, driven by Playwright; both are skipped where they are not.
+Chromium runs headless, with a software renderer, driven by Playwright; skipped if either is not installed.
 """
 
 import io
@@ -31,7 +31,7 @@ FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-]  # nothing but the page is loaded
+]  # only the page is loaded
 SIZE = {"width": 1000, "height": 700}
 PICTURE = (slice(200, 690), slice(20, 600))  # rows and columns that neither the panel nor a note covers
 SECONDS = 60.0  # a software renderer on a busy machine
@@ -48,7 +48,7 @@ def chromium():
 
 
 class Visit:
-    """A browser at a page."""
+    """Opens a browser at a page."""
 
     def __init__(self, browser, url):
         self.tab = browser.new_page(viewport=SIZE, accept_downloads=True)
@@ -60,18 +60,18 @@ class Visit:
         self.answer = self.tab.goto(url)
 
     def picture(self):
-        """What is seen of the worlds, (h, w, 3) floats."""
+        """Returns the picture of the worlds, (h, w, 3) floats."""
         shot = image.open(io.BytesIO(self.tab.screenshot())).convert("RGB")
         return np.asarray(shot, float)[PICTURE]
 
     def drawn(self):
-        """Wait until something is drawn; the picture."""
+        """Waits until something is drawn; returns the picture."""
         self.tab.wait_for_selector("canvas", timeout=1e3 * SECONDS)
         self.until(lambda: self.picture().std() > 8.0)
         return self.settled()
 
     def settled(self):
-        """The picture, once it stays as it is."""
+        """Returns the picture, once it no longer changes."""
         before = self.picture()
         for _ in range(30):
             self.tab.wait_for_timeout(300)
@@ -122,7 +122,7 @@ def served():
 
 
 def middle(view, world, body):
-    """Where a body is on the screen: projected by the camera of the visitor."""
+    """Returns a body's position on the screen: projected by the visitor's camera."""
     client = next(iter(view.server.get_clients().values()))
     camera = client.camera
     at = view.page.ask(view.page.frame)
@@ -200,7 +200,7 @@ def test_a_body_is_picked_and_dragged_by_the_mouse(served, visit):
 
 
 def watcher(batch):
-    """What a batch calls after its calls: nothing public shows whether it calls anything."""
+    """Returns the callbacks after a batch's calls: no public attribute shows whether there are any."""
     return batch.runner.watcher
 
 
@@ -270,7 +270,7 @@ HOSTILE = (
 
 
 def hostile_model():
-    """A model in which every element that can have a name has a hostile one."""
+    """Returns a model in which every element that can have a name has a hostile one."""
     ours = lambda kind: quoteattr(HOSTILE + kind)  # noqa: E731
     named = lambda kind: f"name={ours(kind)}"  # noqa: E731
     return f"""<mujoco model={ours("model")}><asset>
@@ -343,7 +343,7 @@ def test_a_saved_state_is_downloaded(served, visit, tmp_path):
 
 
 def command(*words):
-    """The command line, in a process of its own, and the address that it prints."""
+    """Starts the command line, in a separate process, and yields the address that it prints."""
     process = subprocess.Popen(
         [sys.executable, "-m", "featherlane", "view", *words, "--port", "0", "--no-browser"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"SSH_CONNECTION": ""},

@@ -1,4 +1,4 @@
-"""`featherlane view` without a browser: what is refused before anything is served, and how it ends."""
+"""`featherlane view` without a browser: errors before anything is served, and its end."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a picture shows of worlds: equal to what `fl.forward` finds, and the worlds stay as they are."""
+"""The picture of worlds: equal to the results of `fl.forward`, and the worlds do not change."""
 
 import copy
 
@@ -10,8 +10,8 @@ from featherlane.errors import ModelError
 from featherlane.viewer.frame import LAYERS, MOST_DETAILED, Frame
 
 EXACT = 1e-12  # kernels for one world and for many round alike; sums here do not
-LONG_CHORD = 0.02  # one that goes nearly all the way round
-CHORD = 2e-3  # an arc in 8 pieces is so much shorter
+LONG_CHORD = 0.02  # nearly a full circle
+CHORD = 2e-3  # an arc in 8 pieces is shorter by this factor
 WRAPS = """
 <mujoco>
   <worldbody>
@@ -50,7 +50,7 @@ PILE = """
 
 
 def thrown(name, nworld, steps=40):
-    """A batch whose worlds have come apart."""
+    """Returns a batch whose worlds have diverged from each other."""
     model = fl.load(name)
     batch = fl.Batch(model, nworld)
     batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
@@ -170,7 +170,7 @@ def test_contacts_at_rest_carry_the_weight():
         fl.step(model, data)
     touches = Frame.of(model, data, None, {"forces"}).touches
     floor = touches.force[(touches.geom == 0).any(1)]
-    assert floor[:, 2].sum() == pytest.approx(9.81 * model.body_mass[1:4].sum(), rel=1e-3)  # the last ball still falls
+    assert floor[:, 2].sum() == pytest.approx(9.81 * model.body_mass[1:4].sum(), rel=1e-3)  # the last ball falls
 
 
 def test_bodies_that_touch_are_an_island():
@@ -225,7 +225,7 @@ def test_ways_of_tendons_are_as_long_as_tendons():
     exact = batch.bind("ten_length")
     batch.forward()
     assert np.allclose(length[:, (0, 1, 3)], exact[:, (0, 1, 3)], rtol=CHORD)
-    assert (length[:, 4] == 0).all()  # a fixed tendon has no way
+    assert (length[:, 4] == 0).all()  # a fixed tendon has no path
     assert len(np.unique(np.bincount(ways.world[ways.tendon == 0]))) == 2  # it bends in some worlds and not in others
 
 
@@ -272,7 +272,7 @@ def test_an_arc_may_go_more_than_half_way_round(shape):
     assert ways.start[:, 2].max() == pytest.approx(0.1, rel=0.02)  # it goes over the top
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------------------
 def test_wrong_calls_are_told():
     model, batch = thrown("pendulum", 3, 1)
     data = fl.Data(model)

@@ -1,4 +1,4 @@
-"""What clients may change on a page: values of controls, and nothing else."""
+"""Changes that clients may make on a page: values of controls, and nothing else."""
 
 import time
 
@@ -48,4 +48,4 @@ def test_a_client_changes_values_that_are_offered_and_nothing_else(server):
         assert wait_for(lambda: last.value == 3)
     assert box.value is False
     assert choice.value == "b"
-    box.value = True  # refused by a control that was removed
+    box.value = True  # an error for a removed control

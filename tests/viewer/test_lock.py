@@ -1,4 +1,4 @@
-"""Which requests a page answers: those with the token; without a token, those of this machine to this page."""
+"""Requests that a page answers: those with the token; without a token, those of this machine to this page."""
 
 import urllib.error
 import urllib.request
@@ -84,7 +84,7 @@ viser = pytest.importorskip("viser")
 
 
 def get(port, path="/", **headers):
-    """Status and headers of an answer."""
+    """Returns status and headers of an answer."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
@@ -152,7 +152,7 @@ def test_addresses_that_cannot_be_served(served):
 
 
 def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
-    """Where viser does not ask the lock, nothing is served at all."""
+    """If viser does not call the lock, nothing is served."""
     from featherlane.viewer import lock as module
 
     monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))

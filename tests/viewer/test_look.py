@@ -1,4 +1,4 @@
-"""Colours, materials and textures, and the files in which a page gets them."""
+"""Colours, materials and textures, and the files that carry them to a page."""
 
 import json
 import struct
@@ -51,7 +51,7 @@ def test_a_colour_is_the_geoms_own_else_its_materials(looks):
 def test_a_texture_that_is_not_drawn_is_its_mean(looks):
     colours = looks.colours("geom")
     assert colours[4] == pytest.approx((0.25, 0.5, 0.5, 0.5), abs=0.01)  # on a cube
-    assert colours[5] == pytest.approx((0.5, 0, 0.5, 1), abs=0.01)  # on a mesh without places for it
+    assert colours[5] == pytest.approx((0.5, 0, 0.5, 1), abs=0.01)  # on a mesh without texture coordinates
     assert looks.colours("site")[0] == pytest.approx((0.5, 0, 0.5, 1), abs=0.01)
     assert colours[3].tolist() == [1, 1, 1, 1]  # drawn: nothing is multiplied
 
@@ -60,7 +60,7 @@ def test_materials_are_told(looks):
     assert looks.look(0) == PLAIN
     tiles, tinted = looks.look(3), looks.look(6)
     assert (tiles.texture, tiles.repeat, tiles.per_metre, tiles.metallic) == (0, (2, 3), True, 0)
-    assert tiles.roughness == pytest.approx(0.3)  # it shines
+    assert tiles.roughness == pytest.approx(0.3)  # it has emission
     assert (tinted.metallic, tinted.roughness, tinted.emission) == (0.25, 0.75, 0.5)
     assert looks.look(4).texture == looks.look(5).texture == -1
 

@@ -1,4 +1,4 @@
-"""Marks: where they stand and how large they are, against the fields that they show."""
+"""Marks: their positions and sizes, against the fields that they show."""
 
 import numpy as np
 import pytest
@@ -12,13 +12,13 @@ from featherlane.viewer.joints import Joints
 from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.paint import GREY, hues, paint
 
-EXACT = 1e-5  # marks go out in float32
+EXACT = 1e-5  # marks are sent as float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'
 BRICK += '<body pos="0 0 9"><freejoint/><geom size=".1" pos="0 0 1"/></body></worldbody></mujoco>'
 
 
 class Drawn:
-    """Takes the place of a page: what marks draw, by part."""
+    """Takes the place of a page: records what marks draw, by part."""
 
     def __init__(self, marks):
         self.parts, self.offsets = {}, np.zeros((1, 3))
@@ -70,7 +70,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     at, quat, half, _ = Drawn(Inertias(None, model, 0.1)).show(Frame.of(model, data, None, {"inertias"}))["box"]
     corner = to_world(quat[0], half[0] * np.eye(3))
     exact = data.geom_xmat[0].reshape(3, 3).T * np.array([[0.1], [0.2], [0.3]])
-    # principal axes come in an order and with signs of their own
+    # order and signs of principal axes are arbitrary
     for axis in exact:
         assert min(np.abs(np.abs(corner @ axis) / (axis @ axis) - 1)) < EXACT
     assert np.allclose(at, data.xipos[1:], atol=EXACT)

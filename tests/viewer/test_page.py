@@ -1,4 +1,4 @@
-"""The page without a browser: what its controls do to worlds, what it refuses, what it shows of others' worlds."""
+"""The page without a browser: effects of its controls on worlds, its errors, and its view of other callers' worlds."""
 
 import asyncio
 import io
@@ -21,12 +21,12 @@ from featherlane.viewer.prose import markup
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 
-SECONDS = 20.0  # that a page may take for a job on a busy machine
+SECONDS = 20.0  # s, limit of a page's job on a busy machine
 
 
 @pytest.fixture
 def opened():
-    """Pages that are closed again."""
+    """Returns pages that are closed after the test."""
     views = []
 
     def open_page(what, **options):
@@ -40,14 +40,14 @@ def opened():
 
 @pytest.fixture
 def visited(monkeypatch):
-    """Pages that think that somebody looks."""
+    """Makes pages act as if a visitor were connected."""
     storage = SimpleNamespace(get_item=lambda *_, **__: None)
     guest = SimpleNamespace(add_notification=lambda *_, **__: None, camera=SimpleNamespace(), local_storage=storage)
     monkeypatch.setattr("viser.ViserServer.get_clients", lambda self: {0: guest})
 
 
 def turn(page, name, value=None):
-    """A visitor moves a control of the panel; returns when the page has done it."""
+    """Moves a control of the panel as a visitor; returns when the page has reacted."""
     handle = page.panel.handles[name]
     if value is not None:
         handle._impl.value = value
@@ -56,18 +56,18 @@ def turn(page, name, value=None):
 
 
 def press(handle):
-    """A visitor's click or change as viser's server passes it on; viser has no public call for it."""
+    """Passes a visitor's click or change on as viser's server does; viser has no public call for it."""
     for callback in list(handle._impl.update_cb):
         asyncio.run(callback(SimpleNamespace(client=object(), client_id=0, target=handle)))
 
 
 def watcher(batch):
-    """What a batch calls after its calls: nothing public shows whether it calls anything."""
+    """Returns the callbacks after a batch's calls: no public attribute shows whether there are any."""
     return batch.runner.watcher
 
 
 def settled(page):
-    """The jobs that were given are done."""
+    """Waits until the given jobs are done."""
     page.ask(lambda: None)
 
 
@@ -251,7 +251,7 @@ def test_plots(opened, visited):
     assert plots.names == ("energy", "contacts", "residual", "xpos[torso, 2]")
     turn(page, "clock", "Run")
 
-    def chart():  # viser shows no list of its plots
+    def chart():  # viser does not list its plots
         return plots._charts["xpos[torso, 2]"][1]
 
     until(lambda: chart() is not None and len(chart().data[0]) > 5)

@@ -1,4 +1,4 @@
-"""Pictures are drawn headless, whatever was imported before."""
+"""Pictures are rendered headless, for any order of imports."""
 
 import os
 import subprocess
@@ -20,13 +20,13 @@ assert picture.shape == (48, 64, 3) and picture.std() > 0
 
 
 def drawn(code: str) -> subprocess.CompletedProcess:
-    """A process that has neither a screen nor a way to draw chosen for it."""
+    """Runs code in a process without a screen and without a selected rendering back end."""
     settings = {k: v for k, v in os.environ.items() if k not in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")}
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False)
 
 
 def test_a_renderer_that_was_imported_before_draws():
-    """MuJoCo chooses how to draw when its renderer is imported; `prepare` has it choose again."""
+    """MuJoCo selects its back end when its renderer is imported; `prepare` makes it select again."""
     pytest.importorskip("OpenGL")
     if drawn(DRAW).returncode != 0:
         pytest.skip("nothing draws here")

@@ -1,4 +1,4 @@
-"""What is drawn, on a real server: poses, layers, what is sent and what is not, drags."""
+"""Drawing on a real server: poses, layers, sent and unsent messages, drags."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from featherlane.viewer.scene import Scene
 
 viser = pytest.importorskip("viser")
 
-SENT = 1e-5  # poses go out in float32, of worlds that are drawn up to some 10 m away
+SENT = 1e-5  # poses are sent as float32, of worlds that are drawn up to some 10 m away
 MIXED = """
 <mujoco>
   <option><flag sleep="enable"/></option>
@@ -49,7 +49,7 @@ MIXED = """
 
 @pytest.fixture(scope="module")
 def server():
-    """A server of this machine alone."""
+    """Starts a server for this machine only."""
     made = viser.ViserServer(host="127.0.0.1", port=8765, verbose=False)
     yield made
     made.stop()
@@ -62,7 +62,7 @@ def clean(server):
 
 
 def handles(server):
-    """Nodes with many poses, by name."""
+    """Returns nodes with many poses, by name."""
     found = server.scene._handle_from_node_name  # viser's public API finds nodes only by name
     return {name: handle for name, handle in found.items() if hasattr(handle, "batched_positions")}
 
@@ -72,7 +72,7 @@ def visible(server):
 
 
 def messages(server, act):
-    """Messages that an action sends to browsers: viser has no public hook for them."""
+    """Returns the messages that an action sends to browsers: viser has no public hook for them."""
     queued, queue = [], server._websock_server.queue_message
     server._websock_server.queue_message = lambda message: (queued.append(message), queue(message))
     try:
@@ -83,12 +83,12 @@ def messages(server, act):
 
 
 def sent(server, act):
-    """Updates of nodes that an action sends: (node, property)."""
+    """Returns updates of nodes that an action sends: (node, property)."""
     return [(message.name, key) for message in messages(server, act) for key in getattr(message, "updates", ())]
 
 
 def corner_of(file):
-    """Largest x and y of the first mesh in a GLB file."""
+    """Returns the largest x and y of the first mesh in a GLB file."""
     length = int.from_bytes(file[12:16], "little")
     document = json.loads(file[20 : 20 + length])
     positions = document["meshes"][0]["primitives"][0]["attributes"]["POSITION"]
@@ -104,7 +104,7 @@ def shown(server, model, source, worlds=None, nworld=1, on=()):
 
 
 def places(server):
-    """Where all poses of geoms are, (k, 3)."""
+    """Returns the positions of all geoms, (k, 3)."""
     found = [handle.batched_positions for name, handle in handles(server).items() if name.startswith("/geoms")]
     return np.concatenate(found)
 
@@ -123,7 +123,7 @@ def test_every_geom_is_drawn_where_it_is(server):
             continue
         nearest = np.abs(drawn - data.geom_xpos[g]).max(1).min()
         assert nearest < SENT, model.geom(g).name
-    # a capsule that is drawn once is three pieces
+    # a single capsule is three pieces
     axis = data.geom_xmat[pill].reshape(3, 3)[:, 2]
     for end in (-0.2, 0.2):
         assert np.abs(drawn - (data.geom_xpos[pill] + end * axis)).max(1).min() < SENT
@@ -220,7 +220,7 @@ def test_the_number_of_drawn_worlds_may_change(server):
         assert all(count % max(len(worlds), 1) == 0 for count in counts) and (counts or not len(worlds))
 
 
-# ---- what is sent ------------------------------------------------------------------------------------------
+# ---- messages ----------------------------------------------------------------------------------------------
 def test_what_stands_still_is_sent_once(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
@@ -229,7 +229,7 @@ def test_what_stands_still_is_sent_once(server):
     assert again == []
     data.qpos[2] += 0.1
     moved = sent(server, lambda: scene.show(Frame.of(model, data, None, scene.wanted)))
-    assert {key for _, key in moved} == {"batched_positions"}  # it did not turn
+    assert {key for _, key in moved} == {"batched_positions"}  # it did not rotate
     drawn = {name for name, _ in moved}
     hill = next(name for name, h in handles(server).items() if h.batched_positions.tolist() == [[2, 0, 0]])
     assert drawn and hill not in drawn
@@ -324,8 +324,8 @@ def test_sleep_is_grey_and_islands_have_colours(server):
     assert (data.tree_asleep >= 0).all()
     scene.show(Frame.of(model, data, None, scene.wanted))
     grey = [h.batched_colors for name, h in handles(server).items() if name in own and "/geoms/0" in name]
-    assert len({tuple(c) for colours in grey for c in colours.reshape(-1, 3)}) <= 2  # and the standing plane
-    assert not any("textured" in name for name in handles(server))  # what has a texture is grey, too
+    assert len({tuple(c) for colours in grey for c in colours.reshape(-1, 3)}) <= 2  # and the fixed plane
+    assert not any("textured" in name for name in handles(server))  # textured geoms are grey, too
     scene.switch("sleep", None, False)
     now = handles(server)
     assert all(np.array_equal(colours, now[name].batched_colors) for name, colours in own.items())

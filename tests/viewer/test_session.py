@@ -1,4 +1,4 @@
-"""Worlds in time: what a state replays to, what the hand does, what is refused, what turned bad."""
+"""Worlds in time: replay from a state, dragging by hand, errors, non-finite worlds."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def state(session):
 
 @pytest.fixture
 def fallen():
-    """A humanoid with controls, 150 steps on, and its states on the way."""
+    """Returns a humanoid with controls after 150 steps, and the states before."""
     session = Session.of(fl.load("humanoid"))
     states = []
     for k in range(150):
@@ -88,11 +88,11 @@ def test_a_drag_replays_to_the_same_bits():
         session.step_back()
     session.release()
     session.seek(2, 8)
-    assert np.array_equal(state(session), after)  # the pulls are those that were, not those of the hand now
+    assert np.array_equal(state(session), after)  # the recorded pulls, not those of the hand now
 
 
 def test_the_spring_holds_a_ball_against_gravity():
-    """At rest the spring's force is the weight: m g = m w^2 (distance), whatever the mass."""
+    """At rest the spring's force is the weight, m g = m w^2 (distance), for any mass."""
     session = Session.of(ball())
     session.grab(0, 1, [0.0, 0.0, 1.0])
     session.advance(2000)
@@ -153,7 +153,7 @@ def test_steps_under_an_edited_model_are_not_replayed():
     with pytest.raises(fl.ModelError, match="edited since"):
         session.seek(0, 3)
     session.seek(0)
-    assert session.rows("qpos")[0, 2] == 5.0  # a state is a state under any model
+    assert session.rows("qpos")[0, 2] == 5.0  # a state is valid for every model
 
 
 def test_a_heavier_body_is_heavier_in_every_way():
@@ -174,7 +174,7 @@ def test_one_world_of_many_is_given_a_mass_of_its_own():
     assert session.rows("qvel")[:, 0] == pytest.approx([1.0, 0.5, 1.0], rel=1e-6)
     assert [session.mass(1, world) for world in range(3)] == [2.0, 4.0, 2.0]
     session.set_mass(1, 8.0)
-    assert [session.mass(1, world) for world in range(3)] == [8.0, 16.0, 8.0]  # of world 0, and others in proportion
+    assert [session.mass(1, world) for world in range(3)] == [8.0, 16.0, 8.0]  # of world 0; the others are scaled
 
 
 def test_friction_is_that_of_all_geoms_of_a_body():
@@ -214,7 +214,7 @@ def test_a_sleeping_page_is_not_made_up_for():
 
 
 def test_a_time_step_of_nearly_zero_takes_a_few_steps_at_once():
-    """The clock owes 1e39 of them; the first tick does not know yet what a step takes."""
+    """The clock is 1e39 steps behind; at the first tick the duration of a step is not measured yet."""
     session = Session.of(ball())
     session.set_option("timestep", 1e-40)
     session.run()
@@ -273,7 +273,7 @@ def test_an_option_that_one_of_two_refuses_is_set_in_neither():
 
 @pytest.mark.parametrize("pulled", [False, True])
 def test_the_last_second_of_a_bad_world_is_replayed(pulled):
-    """World 1 is thrown too hard; what led there is there step by step, to the bits it had."""
+    """World 1 is thrown too hard; its motion until then is replayed step by step, bitwise identical."""
     session = Session.of(ball(), nworld=3)
     session.advance(700)
     if pulled:

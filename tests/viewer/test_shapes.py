@@ -1,4 +1,4 @@
-"""Triangles of shapes: closed, outwards, of the volume that formulas give."""
+"""Triangles of shapes: closed, oriented outwards, with the volume of the formulas."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from featherlane.viewer.look import PLAIN
 from featherlane.viewer.shapes import Mesh
 
 FINE = 96
-# a polygon of 96 corners lacks 0.07 % of its circle, and a sphere of such polygons twice that
+# a polygon of 96 corners has 0.07 % less area than its circle, and a sphere of such polygons twice that less volume
 ROUND = 3e-3
 CLOSE = 1e-6  # of coordinates in float32
-PLANE = 1e-3  # corners of a face of a hull lie in a plane to so much
+PLANE = 1e-3  # corners of a hull's face are coplanar up to this
 SOLIDS = {
     "sphere": (shapes.sphere(FINE), 4 / 3 * np.pi),
     "cylinder": (shapes.cylinder(FINE), 2 * np.pi),
@@ -23,7 +23,7 @@ SOLIDS = {
 
 
 def welded(mesh: Mesh) -> np.ndarray:
-    """Faces whose corners are numbered by their places."""
+    """Returns faces whose corners are numbered by their places."""
     _, number = np.unique(np.round(mesh.vertices, 5), axis=0, return_inverse=True)
     return number.reshape(-1)[mesh.faces]
 
@@ -34,7 +34,7 @@ def edges(mesh: Mesh) -> list[tuple[int, int]]:
 
 
 def is_closed(mesh: Mesh) -> bool:
-    """Does each edge belong to two triangles, which run along it in opposite directions?"""
+    """Returns whether each edge belongs to two triangles, which run along it in opposite directions."""
     all_edges = edges(mesh)
     return len(set(all_edges)) == len(all_edges) and {(b, a) for a, b in all_edges} == set(all_edges)
 
@@ -78,7 +78,7 @@ def test_a_tube_and_two_caps_are_a_capsule():
 
 def test_the_normals_of_a_sphere_are_its_points():
     mesh = shapes.sphere(FINE)
-    assert np.abs(shapes.normals(mesh) - mesh.vertices).max() < 0.02  # triangles of a vertex differ in size
+    assert np.abs(shapes.normals(mesh) - mesh.vertices).max() < 0.02  # triangles at a vertex differ in size
 
 
 def test_a_box_has_flat_sides():
@@ -97,7 +97,7 @@ def test_places_of_a_texture_begin_at_the_upper_left_corner():
 
 # ---- of models ---------------------------------------------------------------------------------------------
 def field(heights: np.ndarray, sides=(2.0, 3.0, 0.5, 0.25)):
-    """A model with one height field; heights from 0 to 1."""
+    """Returns a model with one height field; heights from 0 to 1."""
     rows, columns = heights.shape
     size = " ".join(map(str, sides))
     asset = f"<hfield name='h' nrow='{rows}' ncol='{columns}' size='{size}'/>"
@@ -107,7 +107,7 @@ def field(heights: np.ndarray, sides=(2.0, 3.0, 0.5, 0.25)):
 
 
 def test_a_height_field_is_closed_and_has_its_volume():
-    # along a slope triangles are exact
+    # on a slope, triangles are exact
     slope = np.broadcast_to(np.linspace(0, 1, 7), (5, 7))
     mesh = shapes.height_field(field(slope), 0)
     assert is_closed(mesh)

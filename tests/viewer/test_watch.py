@@ -1,4 +1,4 @@
-"""Worlds that somebody else steps: seen as they are, touched by nobody, as fast and as exact as ever."""
+"""Viewing worlds that another program steps: shown unchanged, not modified, without loss of speed or accuracy."""
 
 import copy
 import pickle
@@ -18,7 +18,7 @@ def model():
 
 
 def watcher(batch):
-    """What a batch calls after its calls: nothing public shows whether it calls anything."""
+    """Returns the callbacks after a batch's calls: no public attribute shows whether there are any."""
     return batch.runner.watcher
 
 
@@ -46,7 +46,7 @@ def test_a_watched_batch_takes_the_same_steps(model, dtype):
 
 
 def test_what_is_seen_is_the_state_after_a_call(model):
-    """Every copy is one that the worlds really had: each is found among their states after calls."""
+    """Every copy is a state that the worlds really had: each is found among their states after calls."""
     batch, copies = fl.Batch(model, 8), []
     states = {batch.qpos.tobytes()}
     watch = Watch(batch)
@@ -161,7 +161,7 @@ def test_edits_of_the_model_and_of_worlds_are_seen(model, monkeypatch):
 
 
 def test_inputs_that_come_later_are_seen(model):
-    """Applied forces have rows once somebody writes them; sleep once its flag is on."""
+    """Applied forces have rows once they are written; sleep once its flag is on."""
     batch = fl.Batch(model, 2)
     watch = Watch(batch)
     watch.rate = 1e9

@@ -14,7 +14,7 @@ SECONDS = 20.0
 
 
 def interrupted(call, at):
-    """Whether a call raises KeyboardInterrupt before its bytecode of this number; False if it has fewer."""
+    """Returns whether a call raises KeyboardInterrupt before its bytecode of this number; False if it has fewer."""
     left = at
 
     def trace(frame, event, arg):
@@ -65,7 +65,7 @@ def test_a_busy_worker_is_reported_and_ends_later():
 
 def test_an_interrupt_at_any_bytecode_leaves_the_worker_usable():
     def interrupt(at):
-        """Whether the bytecode was reached."""
+        """Returns whether the bytecode was reached."""
         worker, done = Worker(), []
         asked = interrupted(lambda: worker.ask(lambda: done.append("job")), at)
         assert worker.ask(lambda: "here", SECONDS) == "here"
@@ -84,7 +84,7 @@ def test_an_interrupt_at_any_bytecode_leaves_a_page_that_can_be_closed(monkeypat
     monkeypatch.setattr(lock, "stop", lambda _: running.pop())
 
     def interrupt(at):
-        """Whether the bytecode was reached; a server that was started is stopped once."""
+        """Returns whether the bytecode was reached; a started server is stopped once."""
         views = []
         reached = interrupted(lambda: views.append(View("127.0.0.1", 0, None)), at)
         for view in views:

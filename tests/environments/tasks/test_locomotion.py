@@ -1,4 +1,4 @@
-"""Walkers: commands, pushes, rough ground, frames of reference, ends."""
+"""Walkers: commands, pushes, rough ground, frames of reference, terminations."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_strides_are_paid_when_a_foot_comes_down():
     np.testing.assert_array_equal(task.strides(worlds), 0.0)
 
 
-# ---- ends ---------------------------------------------------------------------------------------------------------
+# ---- terminations -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [*FLAT, *ROUGH])
 def test_lying_and_tilting_are_ends(name):
     env = made(name, 4)
@@ -224,7 +224,7 @@ def test_legs_take_turns_and_feet_as_high_as_asked_are_paid_in_full():
     task, worlds = env.task, env.batch
     task.phase[:] = np.pi * np.array([0.0, 0.5, 1.25, 1.5])
     np.testing.assert_allclose(task.swing(), [[0, 0], [1, 0], [0, 0.5], [0, 1]], atol=ROUNDED)
-    # hip, knee and ankle of the leg that swings bend, and no other servo moves
+    # hip, knee and ankle of the swing leg bend, and no other servo moves
     moved = task.targets(worlds, slice(None)) - task.rest[task.driven]
     legs = [
         [worlds.model.actuator(f"{j}_{side}").id for j in ("hip_y", "knee", "ankle_y")] for side in ("left", "right")
@@ -243,7 +243,7 @@ def test_legs_take_turns_and_feet_as_high_as_asked_are_paid_in_full():
 
 def test_feet_that_slide_on_the_ground_cost():
     env = made("HumanoidWalk-v0", 2)
-    env.batch.writable("site_xpos")[:, env.task.soles, 2] = 0.0, 0.1  # the left one stands
+    env.batch.writable("site_xpos")[:, env.task.soles, 2] = 0.0, 0.1  # the left foot is in stance
     env.batch.writable("sensordata")[:] = [[0.3, 0.4, 9.0, 1.0, 1.0, 1.0], [0.0, 0.0, 1.0, 5.0, 5.0, 5.0]]
     np.testing.assert_allclose(env.task.gait(env.batch)["slip"], [0.25, 0.0], atol=ROUNDED)
 
@@ -253,7 +253,7 @@ def test_the_clock_stops_at_the_end_of_a_swing_where_nobody_moves():
     task, worlds = env.task, env.batch
     task.phase[:] = 0.9 * np.pi
     task.command[:2] = worlds.qvel[:] = 0.0
-    worlds.qvel[1, 0] = 1.0  # one is pushed on
+    worlds.qvel[1, 0] = 1.0  # one gets pushed
     task.next_command[:] = 1000
     for _ in range(10):
         task.proceed(worlds, None, env.random)

@@ -1,4 +1,4 @@
-"""The arm and the hand: goals, what is paid, ends."""
+"""The arm and the hand: goals, rewards, terminations."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_behind_the_puck_is_opposite_to_its_goal():
 
 
 def test_a_hand_on_the_side_of_the_goal_is_drawn_over_the_puck():
-    """By the whole height where it is opposite, by half of it at a right angle; at the goal it is drawn nowhere."""
+    """The target is raised by full height if the hand is opposite, by half at a right angle; at the goal by zero."""
     env = made("ArmPush-v0", 4)
     task, worlds = env.task, env.batch
     puck, back = task.puck(worlds), task.behind(worlds) - task.puck(worlds)
@@ -120,7 +120,7 @@ def test_an_open_hand_drops_its_ball():
 
 def test_turning_is_paid_up_to_the_speed_asked_for():
     env = made("HandTurn-v0", 4, speed=2.0)
-    # a free joint's angular velocity is in the frame of the body, which a reset aligns with the world
+    # a free joint's angular velocity is in the body frame, which a reset aligns with the world
     env.batch.qvel[:, -2] = [0.0, 1.0, 2.0, 5.0]
     env.batch.qvel[:, -3] = 0.1
     terms = env.task.terms(env.batch)

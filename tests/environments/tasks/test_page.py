@@ -1,4 +1,4 @@
-"""docs/tasks.md says what the tasks do."""
+"""docs/tasks.md matches the tasks."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tasks of our own: what holds for each of them, whatever robot it is on."""
+"""Our tasks: properties of each of them, for every robot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import featherlane.environments as environments
 from featherlane.environments.tasks import TASKS
 
 NAMES = [task.name for task in TASKS]
-SUM = 1e-12  # a sum of a dozen terms in another order
+SUM = 1e-12  # a sum of a dozen terms in a different order
 
 
 def made(name, n=4, **settings):
@@ -24,7 +24,7 @@ def made(name, n=4, **settings):
 
 
 def actions(env, count, seed=0):
-    """Actions for each world from a generator of its own, so that a smaller company gets the same."""
+    """Returns actions for each world from a separate generator, so that a smaller batch gets the same ones."""
     width = env.single_action_space.shape[0]
     each = [np.random.default_rng([seed, w]).uniform(-1, 1, (count, width)) for w in range(env.num_envs)]
     return np.stack(each, axis=1)
@@ -84,7 +84,7 @@ def test_starts_differ_by_world_and_repeat_with_their_seed(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_episode_is_its_own_in_any_company(name, steps=40):
-    """Through restarts, new commands and pushes: world i of many is world 0 of one with seed + i."""
+    """Over resets, new commands and pushes, world i of many equals world 0 of a batch with seed + i."""
     short = {"max_episode_steps": 17}
     if hasattr(environments.tasks()[name], "command_time"):
         short |= {"command_time": (0.04, 0.2), "push": 0.3, "push_time": (0.06, 0.1)}
@@ -121,7 +121,7 @@ def test_modes_of_restarting_show_the_same_episodes(name, limit=9):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_pickled_environment_goes_on_to_the_same_bits(name):
-    """Over restarts, too: its models of the worlds' own and its generators go along."""
+    """Also over resets: its per-world models and its generators are copied."""
     own = {"mass": (0.8, 1.2), "friction": (0.7, 1.2), "gain": (0.9, 1.1), "delay": (0.0, 0.03)}
     env = made(name, **own, max_episode_steps=15)
     env.reset(seed=0)
@@ -178,7 +178,7 @@ def test_models_differ_by_world_where_asked(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_delayed_action_shows_after_its_delay(name, delay=0.05):
-    """Until then servos hold the posture of the start, as if they had been told to all along."""
+    """Before that, servos hold the initial posture, as if it had been the target all the time."""
     env = made(name, 1, delay=(delay, delay), mass=(1, 1), friction=(1, 1), gain=(1, 1))
     speeds = []
     for size in (0.0, 1.0):

@@ -7,11 +7,11 @@ from featherlane.solver.dual.friction_disc import A, B, T, entry, solve_on_disc
 from oracles.uncompiled import call, record
 
 WORLDS = 200
-EXACT = 1e-11  # relative to numbers near 1, times the condition of A
+EXACT = 1e-11  # relative to values near 1, times the condition of A
 
 
 def disc(n, rng, dtype=float):
-    """A (n, n, worlds), b, and a record that holds them."""
+    """Returns A (n, n, worlds), b, and a record that holds them."""
     L = rng.normal(size=(n, n, WORLDS))
     matrix = np.einsum("abw,cbw->acw", L, L) + 0.05 * np.eye(n)[..., None]
     b, room = rng.normal(size=(n, WORLDS)), np.full((96, WORLDS), np.nan)
@@ -24,7 +24,7 @@ def disc(n, rng, dtype=float):
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_the_force_is_the_best_of_its_disc(n, rng):
-    """Inside A t = -b; else |t| = r, and A t + b = -l t with l >= 0."""
+    """Inside the disc A t = -b; else |t| = r, and A t + b = -l t with l >= 0."""
     matrix, b, d = disc(n, rng)
     r = rng.uniform(0.05, 3, WORLDS)
     call(solve_on_disc, d, n, r)
@@ -72,7 +72,7 @@ def test_a_direction_in_which_nothing_moves_gets_no_force(rng):
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_float32_reaches_the_rim(n, rng):
-    """Another length does not count: all worlds take part until the last has ended."""
+    """Iteration counts of other worlds have no effect: all worlds iterate until the last one converges."""
     _, _, d = disc(n, rng, np.float32)
     r = rng.uniform(0.05, 0.5, WORLDS).astype(np.float32)
     call(solve_on_disc, d, n, r)

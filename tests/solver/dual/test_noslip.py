@@ -1,4 +1,4 @@
-"""The pass against slip: friction is solved without its regularisation, all else stays."""
+"""The no-slip solver: friction is solved without its regularization, all other forces stay."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from oracles.uncompiled import call
 from scenes.touching import basis_rows, contact_jacobian, go_to, joint_jacobians, present, touching
 
 EXACT = 1e-9  # relative to the forces: rounding of a solve
-SWEPT = 1e-5  # relative to the accelerations: what thousands of sweeps leave
+SWEPT = 1e-5  # relative to the accelerations: error after thousands of sweeps
 
 
 def solved(cone, **options):
@@ -68,7 +68,7 @@ def test_the_acceleration_is_that_of_the_forces(s):
 
 
 def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
-    """y = J a - aref along friction: 0 inside the bounds, against the force on them."""
+    """y = J a - aref along friction is 0 inside the bounds, and opposite to the force on them."""
     part = np.arange(s.width) != 5
     for kind, n in (("dofrow", s.a["nfrictionrow"][0]), ("genrow", s.a["ngenrow"][0])):
         for k in range(n):
@@ -105,7 +105,7 @@ def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
 
 
 def test_what_the_first_sweep_gains_counts_the_regularisation(rng):
-    """1/2 f R f of all forces."""
+    """The regularization costs 1/2 f R f, summed over all forces."""
     for cone in ("pyramidal", "elliptic"):
         s = touching(cone, solver="pgs")
         s.a["dual.f"][...] = rng.normal(size=s.a["dual.f"].shape)

@@ -1,4 +1,4 @@
-"""Projected Gauss-Seidel: each visit is the best of its block, a sweep gains what it says, the end is the minimum."""
+"""Projected Gauss-Seidel: each visit minimizes over its block, a sweep reports its gain, the limit is the minimum."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from oracles.uncompiled import call
 from scenes.touching import near, touching, vectors
 
 EXACT = 1e-10  # relative: sums of a hundred products
-VISITED = 1e-5  # relative: what a dozen visits of the edges of one contact leave
+VISITED = 1e-5  # relative: error after a dozen visits of the edges of one contact
 CLOSE = 1e-9  # relative: of the cost above its minimum, at tolerance 0
 
 
@@ -51,7 +51,7 @@ def admissible(s, slack=1e-12):
 
 
 def started(s, rng):
-    """Forces near the best: some are at a bound, others not."""
+    """Starts from forces near the optimum: some are at a bound, others not."""
     best = np.array([p.minimum() for p in s.problems]).T
     s.a["qacc_warmstart"][: s.nv] = best + vectors(s, rng, 0.1)
     call(start_forces, s.m, s.d)
@@ -115,7 +115,7 @@ def test_a_visit_of_a_contact_gains_what_it_says_and_stays_admissible(s, rng):
 
 
 def test_many_visits_of_one_contact_find_the_best_of_it(s, rng):
-    """No other force of its cone is better."""
+    """No other force in its cone has a lower cost."""
     started(s, rng)
     everyone = np.ones(s.width, bool)
     for k in range(s.a["ncon_slot"][0]):

@@ -1,4 +1,4 @@
-"""The dual problem at a point: forces of the primal one, the acceleration that they make, and the gap between both."""
+"""The dual problem at a point: forces of the primal problem, their acceleration, and the duality gap."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def close(a, b):
 
 
 def forces_near(s, rng, size=20.0):
-    """The forces of a point; that point."""
+    """Returns the forces of a point, and that point."""
     a = near(s, rng, size)
     go_to(s, a)
     call(evaluate, s.m, s.d)

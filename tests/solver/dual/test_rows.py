@@ -20,7 +20,7 @@ from scenes.touching import XML, basis_rows, contact_jacobian, joint_jacobians, 
 EXACT = 1e-11  # relative: J M^-1 J^T of a chain of bodies
 
 
-# branches of an even and of an odd number of dofs: rows are whitened by pairs of a dof and its parent
+# branches with an even and an odd number of dofs: rows are whitened by pairs of a dof and its parent
 ODD = XML.replace('<joint name="e"', '<joint type="slide"/><joint name="e"')
 
 
@@ -33,7 +33,7 @@ def s(request):
 
 
 def dense_rows(s, lane):
-    """Y of every block of one world: (rows, nv) by block, zero where a block has no dof."""
+    """Returns Y of every block of one world: (rows, nv) by block, zero at dofs outside of the block."""
     a, found = s.a, []
     for q in range(a["dual.ndual"][0]):
         n, o, row = a["dual.dofnum"][q], a["dual.dofadr"][q], a["dual.rowadr"][q]
@@ -48,7 +48,7 @@ def dense_rows(s, lane):
 
 
 def jacobians(s, lane):
-    """J of every block of one world; None for a contact that is not there."""
+    """Returns J of every block of one world; None for an inactive contact."""
     dof, general = joint_jacobians(s)
     there = {k for k, w in present(s) if w == lane}
     contacts = [contact_jacobian(s, lane, k) if k in there else None for k in range(s.a["ncon_slot"][0])]
@@ -74,7 +74,7 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
 
 
 def test_blocks_take_their_dofs_and_no_more(s):
-    """Those of J and those above them."""
+    """A block's dofs are those of J and those above them."""
     adr = row = 0
     for q in range(s.a["dual.ndual"][0]):
         assert (s.a["dual.dofadr"][q], s.a["dual.rowadr"][q]) == (adr, row)

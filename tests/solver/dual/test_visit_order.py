@@ -1,4 +1,4 @@
-"""The order of a sweep: every block once, by what the blocks are and not by where they stand."""
+"""The order of a sweep: every block once, determined by the blocks and not by their positions."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ SWEEPS = range(12)
 
 
 def blocks(keep=None, again=()):
-    """Rows and contacts of a tile; `keep` those of some mates, in their order."""
+    """Returns rows and contacts of a tile; `keep` selects worlds, in their order."""
     rng = np.random.default_rng(5)
     types, ids = rng.integers(1, 5, ROWS), np.arange(10, 10 + ROWS)
     general, names = rng.integers(1, 7, GENERAL), np.arange(3, 3 + GENERAL)
@@ -89,7 +89,7 @@ def test_whatever_a_block_is_counts_in_its_number():
 
 
 def test_numbers_spread_evenly():
-    """Blocks of two whole numbers: in each 16th as many, hardly any twice, all below 2^31."""
+    """Keys of blocks from two integers: the same number in each 16th, hardly any twice, all below 2^31."""
     first = [call(mixed, 1, sweep) for sweep in (3, 7, 11)]
     found = np.array([call(mixed, call(mixed, h, x), y) for h in first for x in range(1000) for y in range(10)])
     assert (found >= 0).all() and (found < 2**31).all() and np.unique(found).size >= found.size - 2

@@ -1,4 +1,4 @@
-"""Room for the Hessian: of every pattern that rows may ask for, and no more where it is never worth it."""
+"""Capacity for the Hessian: enough for every pattern that rows may need, none for a pattern that is never cheaper."""
 
 import numpy as np
 

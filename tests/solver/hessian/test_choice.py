@@ -1,4 +1,4 @@
-"""Each way is chosen in the scene that is made for it, and kept where the couplings stay."""
+"""Each factorization is chosen in a scene designed for it, and kept while the couplings stay."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkey
         n = s.a["hessian.ncoupling"][0]
         assert s.a["hessian.ncoupling"][1] == n
         np.testing.assert_array_equal(s.a["hessian.coupling_last"][:n], s.a["hessian.coupling_key"][:n])
-        # one coupling fewer
+        # one coupling less
         s.a["hessian.rowadr"][0] = 77
         s.a["ncon_slot"][0] -= 1
         call(choose_way, s.m, s.d)

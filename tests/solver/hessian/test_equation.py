@@ -1,4 +1,4 @@
-"""The door by itself: what is assembled, factored and kept on each way, and worlds of two ways in one tile."""
+"""The interface to H: assembly, factor and kept parts of each factorization, and two factorizations in one tile."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def solves(s, f, x):
 
 
 def two_ways(rng):
-    """A long tree in all worlds, on which a ball lies in some: those need H, the others go by recursion."""
+    """Returns a long tree in all worlds; in some a ball lies on it: these need H, the others use recursion."""
     s = touching("elliptic", xml=CHAIN.replace("</worldbody>", BALL), forward_dynamics="aba")
     s.point = near(s, rng)
     go_to(s, s.point)

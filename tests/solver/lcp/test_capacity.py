@@ -1,4 +1,4 @@
-"""Room for an LCP: all rows that can exist find it, and the next would not."""
+"""Capacity for an LCP: all rows that can exist fit, and one more would not."""
 
 from types import SimpleNamespace
 
@@ -30,7 +30,7 @@ def test_each_kind_of_row_has_its_share():
 
 def test_a_pair_of_chains_has_no_more_than_all_dofs():
     assert room(nv=5)["nlcpcol"] == 13 * 4 + 17 * 5 + 5 * 5 + 5
-    assert room(nv=100)["nlcppair"] == 64 * 100  # a panel by dofs stands there, too
+    assert room(nv=100)["nlcppair"] == 64 * 100  # a panel by dofs is also stored there
 
 
 def test_rooms_end_at_their_limits():

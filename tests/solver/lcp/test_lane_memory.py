@@ -1,4 +1,4 @@
-"""Copies between problems one after the other and lanes side by side."""
+"""Copies between problems stored one after the other and problems in lanes."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def listed(p, at, lane_rows, batch, stride):
 
 @pytest.mark.parametrize(("first", "count"), [(0, 4), (2, 4), (4, 3), (6, 1)])
 def test_problems_go_into_lanes(first, count, tile, rng):
-    """Each problem's own rows, or those that all have; zeros in lanes without a problem."""
+    """Copies each problem's own rows, or shared ones; zeros in lanes without a problem."""
     p, b, lo = tile, rng.standard_normal((N, ROWS)), rng.standard_normal((1, ROWS))
     listed(p, 0, p.lcp.b, b, ROWS)
     listed(p, 4, p.lcp.lo, lo, 0)
@@ -56,7 +56,7 @@ def test_results_come_back_to_their_problems(first, count, tile, rng):
     (3, 0.0, 0), (3, 1e-14, 0), (3, 1e-6, 1), (5, -1e-6, 1), (4, 1e-6, 0), (4, np.nan, 1), (4, np.inf, 1),
 ])  # fmt: skip
 def test_a_matrix_is_looked_at_on_its_way_in(entry, change, doubtful, tile):
-    """Each world's: is it finite, and symmetric up to rounding?"""
+    """Each world's matrix is checked: finite, and symmetric up to rounding."""
     p = tile
     p.lcp_memory[DOUBT] = 1 - doubtful
     p.lcp.A.array[entry, 2] += change

@@ -1,4 +1,4 @@
-"""What a method declares: its options are checked by name, and become numbers of its stage."""
+"""Declaration of a method: its options are checked by name, and become arguments of its stage."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How a solver ended: the words that users read are the numbers that kernels write."""
+"""The status of a solver: the names that users read match the numbers that kernels write."""
 
 from featherlane.lcp import Status
 from featherlane.solver.lcp import status

@@ -1,4 +1,4 @@
-"""A step's forces: they balance the acceleration, each row has its own, and the solver says how it ended."""
+"""A step's forces: they balance the acceleration, each row gets its force, and the solver reports its status."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # relative, of numbers through a mass matrix
-TOLERANCE = 1e-4  # of the residual: uncompiled sweeps are few
+EXACT = 1e-9  # relative, of values through a mass matrix
+TOLERANCE = 1e-4  # of the residual: uncompiled runs make few sweeps
 
 
 def scene(rng, width=2, **options):
@@ -34,7 +34,7 @@ def test_forces_balance_the_acceleration(solver, rng):
     """Mh qacc = f + J^T x, and x is complementary under its bounds."""
     tile = scene(rng, lcp_solver=solver, lcp_iterations=60)
     assert tile.m.opt_lcp_solver == {"dantzig": DANTZIG, "pgs": LCP_PGS, "apgd": APGD}[solver]
-    tile.d.lcp.x.array[...] = 9.0  # a solver starts from no force
+    tile.d.lcp.x.array[...] = 9.0  # a solver starts without forces
     tile.run(step.solve_lcp)
     d, nv = tile.d, tile.model.nv
     for world in range(2):
@@ -62,7 +62,7 @@ def test_each_row_has_its_own_force(rng):
     x = d.lcp.x.array[:n] = rng.standard_normal((n, 2))
     for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0]), ("con", d.ncon_slot[0])):
         rows = getattr(d, f"{name}_lcprow").array
-        rows[: count // 2] = -1  # no room
+        rows[: count // 2] = -1  # no capacity
         getattr(d, f"{name}_force").array[...] = 7.0
     step.store_forces(d)
     for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0])):
@@ -126,7 +126,7 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
         d.dtype = np.dtype(np.float32)
         d.lcp.residual.array[0], tile.m.opt_lcp_tolerance.array[0] = 1e-6, 1e-12
         step.report(tile.m, d)
-        assert d.warning.array[3].tolist() == [1.0, 0.0]  # less than float32 reaches
+        assert d.warning.array[3].tolist() == [1.0, 0.0]  # below float32's resolution
 
 
 def test_a_tile_that_is_to_be_split_is_left_alone(rng):

@@ -1,4 +1,4 @@
-"""Is the acceleration right, where the forces of the rows do not balance?  Held against the minimum in long doubles."""
+"""Whether an acceleration with unbalanced row forces is accurate, compared with the minimum in long double."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ EXACT = 1e-10  # relative: sums of a hundred terms
 BELOW, ABOVE = 0.999, 1.001
 NWORLD, STEPS = 24, 30
 LIMIT = {"float64": 1e-6, "float32": 1e-4}  # of the forces
-ROUNDED = 16.0  # roundings of each term of a row
+ROUNDED = 16.0  # rounding errors of each term of a row
 
 
 # ---- kernel by kernel ----------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def test_the_force_from_the_acceleration_is_that_of_the_rows_at_the_minimum():
 
 
 def test_right_is_what_a_small_step_leads_to(rng):
-    """On each dof by itself; not where the direction is none, nor where rounding of the gradient hides the forces."""
+    """Tests each dof separately; not a zero direction, nor if rounding of the gradient hides the forces."""
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)
@@ -142,7 +142,7 @@ def test_right_is_sure_where_the_step_is_small_even_against_what_the_factor_may_
 
 # ---- steps ---------------------------------------------------------------------------------------------------------
 def moved(xml, cone, dtype, spread):
-    """(model, its worlds after each step of random controls)."""
+    """Yields (model, its worlds after each step of random controls)."""
     model, rng = fl.load(xml.format(cone=cone)), np.random.default_rng(0)
     batch = fl.Batch(model, NWORLD, nthread=1, dtype=dtype)
     for w in range(NWORLD):
@@ -155,7 +155,7 @@ def moved(xml, cone, dtype, spread):
 
 
 def error(model, state, dtype):
-    """(error of acceleration and force of one world, over what is allowed; its gradient over the forces; told)."""
+    """Returns (error of one world's acceleration and force, over the limit; gradient over forces; reported?)."""
     one = fl.Batch(model, 1, nthread=1, dtype=dtype)
     for name in ("qacc", "qfrc_constraint", "M"):
         one.bind(name)
@@ -197,18 +197,18 @@ def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, sp
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_what_float32_cannot_know_is_told_and_moves_as_it_should(cone):
-    """Rows end at 1e-5 m/s^2, which is 5e9 N; what the step takes is the acceleration, and that is known."""
+    """Rows end at 1e-5 m/s^2, which is 5e9 N; the step uses the acceleration, which is accurate."""
     last = {}
     for dtype in ("float64", "float32"):
         *_, (_, batch) = moved(FINGERS, cone, dtype, 0.02)
         last[dtype] = np.array(batch.qvel, float)
     assert batch.status["not_converged"].sum() > 0 and batch.nbad.sum() == 0
-    # the finger turns by less than 1 rad/s, but it would by 1e8 if rounding moved it
+    # the finger rotates by less than 1 rad/s; rounding alone would give 1e8
     np.testing.assert_allclose(last["float32"], last["float64"], atol=1.0)
 
 
 def test_a_rope_too_stiff_for_float32_is_right_or_told():
-    """Its row has D = 1e15: in float32 the factor of H has lost what the rope does not hold."""
+    """Its row has D = 1e15: in float32 the factor of H has lost the directions that the rope leaves free."""
     model, worlds = fl.load(TIED), 256
     batches = {dtype: fl.Batch(model, worlds, nthread=1, dtype=dtype) for dtype in ("float64", "float32")}
     rng = np.random.default_rng(0)
@@ -226,7 +226,7 @@ def test_a_rope_too_stiff_for_float32_is_right_or_told():
 
 
 def test_a_world_is_right_in_any_company():
-    """Beside worlds that are far from the palm, and need no steps."""
+    """The other worlds are far from the palm, and need no iterations."""
     model = fl.load(FINGERS.format(cone="pyramidal"))
     batch = fl.Batch(model, 8, nthread=1)
     batch.qvel[:, 0] = np.linspace(-0.1, 0.1, 8)

@@ -1,4 +1,4 @@
-"""Conjugate gradients: directions by their formula, and the minimum at the end."""
+"""Conjugate gradients: directions by their formula, and convergence to the minimum."""
 
 import numpy as np
 import pytest

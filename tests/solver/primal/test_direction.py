@@ -1,4 +1,4 @@
-"""The direction of Newton's step, and where there is none."""
+"""The direction of Newton's step, and cases without one."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def ready(cone):
 
 
 def test_a_direction_solves_newtons_equation(rng):
-    """And promises half of what it falls by."""
+    """Also, the predicted decrease is half of the slope."""
     s = ready("elliptic")
     a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng, 5.0)
     go_to(s, a)
@@ -41,7 +41,7 @@ def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
     go_to(s, a)
     s.a["primal.live"][...] = 1.0
     call(evaluate, s.m, s.d)
-    # of which no body is made, in a world where nothing touches the ball
+    # of no real body, in a world where nothing touches the ball
     s.a["M"][:, -1] *= -1.0
     s.a["primal.grad"][:, -1] = 0.0
     s.a["primal.grad"][s.model.tree_dofadr[1] + np.arange(3), -1] = 1.0

@@ -1,4 +1,4 @@
-"""What a solve says about itself: its record, and a gap that bounds how far it is from the minimum."""
+"""Diagnostics of a solve: its record, and a gap that bounds the distance to the minimum."""
 
 import numpy as np
 import pytest

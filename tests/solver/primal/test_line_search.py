@@ -1,4 +1,4 @@
-"""The line search: the slope is the cost's, and its root is found whatever rows do on the way."""
+"""The line search: the slope is the cost's, and its root is found for any active-set changes on the line."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def s(request):
 
 
 def line(s, rng, size=5.0):
-    """A line downhill: (start, direction, q1, q2)."""
+    """Returns a descent line: (start, direction, q1, q2)."""
     a, p = near(s, rng), vectors(s, rng, size)
     uphill = (each(s, a, lambda q, x: q.gradient(x)).T * p).sum(0) > 0
     p = np.where(uphill, -p, p)
@@ -54,7 +54,7 @@ def test_the_slope_is_that_of_the_cost(s, rng):
 
 @pytest.mark.parametrize("size", [0.01, 5.0, 1e3])
 def test_the_root_is_where_the_definition_has_it(s, size, rng):
-    """A world that is not live, or at its minimum already, goes nowhere."""
+    """An inactive world, or one at its minimum, has step length 0."""
     a, p, q1, q2, _ = line(s, rng, size)
     live = np.arange(s.width) != 2
     t = call(line_search, s.m, s.d, q1, q2, np.zeros(s.width), live)
@@ -84,7 +84,7 @@ def test_a_full_step_is_taken_where_its_slope_is_good(s, rng):
 
 
 def counted(monkeypatch):
-    """Slopes that the search evaluates, from now on."""
+    """Returns a list of the slopes that the search evaluates from now on."""
     seen, whole = [], room.slope
     monkeypatch.setattr(room, "slope", lambda *given: (seen.append(1), whole(*given))[1])
     return seen
@@ -109,7 +109,7 @@ def test_a_parabola_takes_two(monkeypatch):
 
 
 def bent(D, x, v, evaluations):
-    """A record of one-dof rows that only push, one world: a slope of as many pieces, on a line of curvature 1."""
+    """Returns a record of one-sided rows of one dof, one world: a piecewise linear slope, on a line of curvature 1."""
     n, zero = len(D), np.zeros(1)
     d = record(
         1, nfrictionrow=[0], ndofrow=[n], ngenrow=[0], ncon_slot=[0], dofrow_D=D, primal={"dofrow_x": x, "dofrow_v": v}
@@ -150,7 +150,7 @@ def test_the_slope_of_a_bounded_row_ends_at_its_bounds():
 
 
 def test_rounding_of_a_slope_is_of_the_size_of_its_terms(s, rng):
-    """As large as the last bits of the largest term, at most: the search gives up there, and not before."""
+    """At most as large as the last bits of the largest term: the search stops there, and not before."""
     a, p, *_ = line(s, rng)
     s.a["qfrc_constraint"][: s.nv] = each(s, a, lambda q, x: q.J.T @ q.force(x)).T
     f0 = np.array([q.M @ q.a0 for q in s.problems]).T
@@ -164,12 +164,12 @@ def test_rounding_of_a_slope_is_of_the_size_of_its_terms(s, rng):
             rows[lane] = (np.abs(v) * f)[single].sum()
         size = call(line_rounding, s.m, s.d, reach) / 1.1e-16
         assert (size >= (dofs + rows) * (1 - EXACT)).all()
-        assert abs(size[-1] - dofs[-1] - rows[-1]) <= EXACT * size[-1]  # nothing touches there
+        assert abs(size[-1] - dofs[-1] - rows[-1]) <= EXACT * size[-1]  # no contact there
         assert (size <= 1e6 * (dofs + rows)).all()
 
 
 def test_a_line_that_rises_from_its_start_goes_nowhere_and_is_seen_soon(monkeypatch):
-    """Rounding may turn a direction: bisecting would go on for as long as it may."""
+    """Rounding may reverse a direction: bisection would then use all of its iterations."""
     m, d = bent(np.ones(1), np.full(1, 9.0), np.zeros(1), 50)
     seen = counted(monkeypatch)
     t = call(line_search, m, d, np.full(1, 0.3), np.full(1, 4.0), np.full(1, 1e-9), np.ones(1, bool))
@@ -184,7 +184,7 @@ def test_a_line_that_rises_by_less_than_is_asked_ends_where_it_did():
 
 @pytest.mark.parametrize("root", [1e-4, 1e-6])
 def test_a_root_next_to_the_start_is_found_after_it_was_asked_for(root, monkeypatch):
-    """Beyond the root each row that is met brakes harder, so that Newton's way back takes long."""
+    """Beyond the root, each further row is stiffer, so that Newton's return takes many iterations."""
     bends = root * 2.0 ** np.arange(1, 16)
     m, d = bent(2.0 ** np.arange(15), bends, -np.ones(15), 50)
     seen = counted(monkeypatch)

@@ -1,4 +1,4 @@
-"""Newton's method: it ends at the minimum, and says when it does not."""
+"""Newton's method: it converges to the minimum, and reports when it does not."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from scenes.touching import each, touching
 OPTIMAL = 1e-12  # relative to the accelerations: rounding times the condition of H
 EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
 SINGLE = 1e-3  # relative: float32 through the condition of H, about 1e4
-SOLVED = 1e-9  # relative to the forces: the gradient of float64 at the end
+SOLVED = 1e-9  # relative to the forces: the final gradient in float64
 JAMMED = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody>
   <geom type="box" size=".2 .05 .2" pos="0 .1 0"/><geom type="box" size=".2 .05 .2" pos="0 -.1 0"/>
   <body><joint name="x" type="slide" axis="1 0 0" damping="1"/>
@@ -69,7 +69,7 @@ def test_it_says_that_its_iterations_did_not_suffice():
 
 @pytest.mark.parametrize("full", [0.0, 0.5, 1e9])
 def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkeypatch):
-    """One that led up is the last one."""
+    """A step that increases the cost is the last one."""
     monkeypatch.setattr(steps, "FULL", full)
     s = ready("pyramidal")
     call(newton, s.m, s.d)
@@ -112,7 +112,7 @@ def test_float32_stops_where_no_row_switches(cone):
 
 
 def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
-    """As if none of its steps were exact."""
+    """Disables the test for exact steps."""
     monkeypatch.setattr(steps, "EXACT_FALL", 0.0)
     monkeypatch.setattr(steps, "line_rounding", lambda m, d, reach: np.zeros(1, np.float32))
     s = ready("pyramidal", width=16, dtype=np.float32, tolerance=1e-12)
@@ -123,7 +123,7 @@ def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
 
 
 def test_float32_stops_where_contacts_push_against_each_other():
-    """Between two walls: their forces are a thousand times what moves the ball, and so is the rounding."""
+    """Between two walls: their forces are a thousand times the force on the ball, and so is the rounding."""
     model = load(JAMMED)
     count = {}
     for dtype in ("float64", "float32"):
@@ -139,7 +139,7 @@ def test_float32_stops_where_contacts_push_against_each_other():
 
 
 def test_a_world_beyond_numbers_is_counted_where_it_takes_part():
-    """A split tile is solved part by part: each part counted what the others would."""
+    """A split tile is solved in parts: each part counted the iterations of the others."""
     s = ready("pyramidal")
     s.a["qfrc_smooth"][0, 1:3] = np.inf
     s.a["active"][0, 2] = 0.0

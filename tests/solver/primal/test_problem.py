@@ -1,4 +1,4 @@
-"""The primal problem at a point: cost, gradient, forces, and what a step switches."""
+"""The primal problem at a point: cost, gradient, forces, and active-set changes of a step."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_a_step_of_length_0_moves_nothing():
 
 
 def test_a_step_that_switches_no_row_is_exact(s, rng):
-    """Where a cone slips and hardly turns, up to a part of the turn's square."""
+    """For a slipping cone that hardly rotates, up to a fraction of the rotation's square."""
     straight, seen = (1e-7 if s.m.opt_cone == PYRAMIDAL else 1e-4), []
     for length in (1e-6, 1e-3, 0.1):
         a, p = near(s, rng), vectors(s, rng, 5.0)

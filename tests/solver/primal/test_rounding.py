@@ -1,4 +1,4 @@
-"""Is a gradient small, or rounding?  What is called so is so, and what is not is told."""
+"""Classification of a gradient as small or as rounding: both decisions are correct, the rest is reported."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from scenes.touching import each, go_to, near, touching, vectors
 
 EXACT = 1e-10  # relative: sums of a hundred terms
 BELOW, ABOVE = 0.999, 1.001
-APART = 4.0  # edges, axes and arms, each by itself, are so much larger at most than the rows that they make
+APART = 4.0  # edges, axes and lever arms, each alone, are at most this much larger than the rows that they form
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def s():
 
 
 def at(s, a):
-    """(norm of the gradient, max of the sizes of forces) at a point, which the tile goes to."""
+    """Moves the tile to a point; returns (norm of the gradient, maximum of the forces' magnitudes)."""
     go_to(s, a)
     _, gradient = call(evaluate, s.m, s.d)
     forces = each(s, a, lambda p, x: max(np.linalg.norm(p.M @ p.a0), np.linalg.norm(p.J.T @ p.force(x))))
@@ -74,11 +74,11 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
     for lane in np.flatnonzero(chosen):
         p, e = s.problems[lane], s.a["primal.search"][: s.nv, lane]
         expected = np.linalg.norm(p.hessian(a[:, lane]) @ e)
-        assert 0.1 * expected < change[lane] < 10 * expected  # of numbers of 1e-16: a digit
+        assert 0.1 * expected < change[lane] < 10 * expected  # of values of 1e-16: one digit
 
 
 def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
-    """With roundings as large as differences are."""
+    """Uses rounding errors as large as the differences."""
     monkeypatch.setattr(rounding, "EPS", 1e-6)
     a = near(s, rng, 1e3)
     at(s, a)
@@ -107,10 +107,10 @@ def test_a_gradient_is_left_unexplained_far_from_the_minimum_and_not_at_it(s, rn
     before = s.a["qacc"].copy()
     told = call(unexplained, s.m, s.d, gradient, zero + 1.0)
     np.testing.assert_array_equal(told, far)
-    # who was not asked about stays
+    # unselected worlds do not change
     np.testing.assert_array_equal(s.a["qacc"][:, ~far], before[:, ~far])
     assert np.abs(s.a["qacc"] - before).max() <= 1e-15 * np.abs(before).max()
-    assert not call(unexplained, s.m, s.d, gradient, zero).any()  # the gap says that nothing is left
+    assert not call(unexplained, s.m, s.d, gradient, zero).any()  # a gap of 0: nothing is left to gain
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

@@ -1,4 +1,4 @@
-"""Where iterations start: the cheaper of two points, and the lowest of the line through them."""
+"""Start of the iterations: the cheaper of two points, and the lowest of the line through them."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def smooth(s):
 
 
 def put(s, which, rng):
-    """Last accelerations: near the best ones in every other world, far off in the rest."""
+    """Sets previous accelerations: close to the optimum in every other world, far off in the rest."""
     warm = np.array([p.minimum() for p in s.problems]).T + 0.1 * vectors(s, rng)
     warm[:, which::2] = near(s, rng, 1e3)[:, which::2]
     s.a["qacc_warmstart"][: s.nv] = warm
@@ -39,7 +39,7 @@ def put(s, which, rng):
 
 
 def belongs(s, a):
-    """The rows and M a are those of the point."""
+    """Checks that the rows and M a belong to the point."""
     cost, _ = call(evaluate, s.m, s.d)
     close(cost, costs(s, a))
     close(s.a["primal.Ma"][: s.nv].T, each(s, a, lambda p, x: p.M @ x))

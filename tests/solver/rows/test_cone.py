@@ -1,4 +1,4 @@
-"""The elliptic cone: forces are the best of the cone, costs theirs, and derivatives those of the costs."""
+"""The elliptic cone: forces minimize over the cone, costs are at that minimum, derivatives match the costs."""
 
 import numpy as np
 import pytest
@@ -8,16 +8,16 @@ from oracles.uncompiled import call, record
 
 WORLDS = 300
 ROUNDING = 1e-12  # relative: a few operations
-DIFFERENCE = 1e-6  # relative: central differences, steps of 1e-6 of numbers near 1
+DIFFERENCE = 1e-6  # relative: central differences, steps of 1e-6 of values near 1
 DIMS = (3, 4, 6)
 
 
 def contact(dim, rng, **others):
-    """Slot 1 of two, in as many worlds: y of size 1, and D, Dt of their own in each; the last world lacks it."""
+    """Returns slot 1 of two, in as many worlds: y of size 1, and other D, Dt in each; absent in the last world."""
     mu2, D = rng.uniform(0.3, 3, WORLDS), rng.uniform(1, 4, WORLDS)
     D[-1] = 0.0
     y = rng.normal(size=(12, WORLDS))
-    y[9 + (dim - 3) :] = 0.0  # what a dimension lacks
+    y[9 + (dim - 3) :] = 0.0  # components beyond the dimension
     y[:, -1] = 0.0
     two = np.array([np.full(WORLDS, np.nan), D])
     return record(
@@ -33,26 +33,26 @@ def contact(dim, rng, **others):
 
 
 def rows_of(dim):
-    """Where the contact's y stand: normal and tangents in its slot, turns behind all slots."""
+    """Returns the rows of the contact's y: normal and tangents in its slot, rotations after all slots."""
     return [3, 4, 5, 9, 10, 11][:dim]
 
 
 def forces(d, dim, y=None):
-    """(dim, worlds) forces, and costs."""
+    """Returns (dim, worlds) forces, and costs."""
     y = d.primal.con_y if y is None else record(WORLDS, y=y).y
     f, s, c = call(cone, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
 
 def zones(f):
-    """0 parts, 1 sticks, 2 slips."""
+    """Returns 0 for separation, 1 for sticking, 2 for slipping."""
     across = np.linalg.norm(f[1:], axis=0)
     return np.where(f[0] <= 0, 0, np.where(across < f[0] * (1 - 1e-9), 1, 2))
 
 
 @pytest.mark.parametrize("dim", DIMS)
 def test_forces_are_the_best_of_their_cone(dim, rng):
-    """f minimises f.R f / 2 + f.y where |f across| <= f along n: (y + R f).(g - f) >= 0 for every g of the cone."""
+    """f minimizes f.R f / 2 + f.y over |f across| <= f along n: (y + R f).(g - f) >= 0 for every g of the cone."""
     d = contact(dim, rng)
     f, c = forces(d, dim)
     y = d.primal.con_y.array[rows_of(dim), :-1]
@@ -113,8 +113,8 @@ def test_switches_tell_where_a_step_was_not_exact(dim, rng):
     assert (n[before != after] > 0).all() and (before != after).any()
     same = (before == after) & (before != 2)
     assert not n[same].any()
-    assert (n[(before == 2) & (after == 2)] > 0).all()  # they turn
-    # along the slip itself nothing turns, and n alone may change
+    assert (n[(before == 2) & (after == 2)] > 0).all()  # they rotate
+    # along the slip direction nothing rotates, and only n may change
     straight = d.primal.con_y.array * rng.normal(size=WORLDS)
     straight[3] = z[3]
     d.primal.con_z = record(WORLDS, z=straight).z

@@ -26,7 +26,7 @@ def s(request):
 
 
 def along(s, v):
-    """con_y of J v for the contacts that act, from MuJoCo's Jacobians; (rows, width)."""
+    """Returns con_y of J v for active contacts, from MuJoCo's Jacobians; (rows, width)."""
     y = np.zeros_like(s.a["primal.con_y"])
     for k, lane in present(s):
         y[basis_rows(s, k), lane] = contact_jacobian(s, lane, k) @ v[:, lane]
@@ -38,7 +38,7 @@ def cost_at(s, y):
 
 
 def enter(s, rng):
-    """Rows y at which contacts part, stick and slip, and a direction; both of J's range."""
+    """Returns rows y at which contacts separate, stick and slip, and a direction; both in J's range."""
     v, y = vectors(s, rng), along(s, vectors(s, rng))
     n = s.a["ncon_slot"][0]
     y[: 3 * n : 3] -= 0.3
@@ -58,7 +58,7 @@ def test_forces_on_the_dofs_are_what_the_cost_falls_by(s, rng):
     np.testing.assert_allclose(cost - 2.0, cost_at(s, y), rtol=EXACT)
     power = -(cost_at(s, y + e * z) - cost_at(s, y - e * z)) / (2 * e)
     assert np.abs((out.array * v).sum(0) - power).max() < DIFFERENCE * np.abs(power).max()
-    assert cost[-1] == 2.0 and not out.array[:, -1].any()  # nothing touches there
+    assert cost[-1] == 2.0 and not out.array[:, -1].any()  # no contact there
 
 
 def test_stored_forces_act_along_the_frame(s, rng):
@@ -89,7 +89,7 @@ def test_slopes_are_derivatives_of_the_cost(s, rng):
 
 
 def test_a_step_is_exact_where_no_contact_switches(s, rng):
-    """One contact at a time; an elliptic one that slips may turn a little."""
+    """One contact at a time; a slipping elliptic one may rotate slightly."""
     enter(s, rng)
     names, pyramids, seen = ("con_D", "con_Dt", "con_slip"), s.m.opt_cone != ELLIPTIC, []
     kept = {name: s.a[name].copy() for name in names}
@@ -113,7 +113,7 @@ def test_a_step_is_exact_where_no_contact_switches(s, rng):
 
 
 def test_rounding_covers_every_term_of_the_slope(s, rng):
-    """|d cost / da| is at most the sum of its terms' sizes, in each of a pyramid's ten edges."""
+    """|d cost / da| is at most the sum of the absolute values of its terms, in each of a pyramid's ten edges."""
     enter(s, rng)
     a, edges = s.a, 1 if s.m.opt_cone == ELLIPTIC else 10
     for reach in (0.0, 1.0):

@@ -1,4 +1,4 @@
-"""The pyramidal cone: every number of it follows from edges n + t_i and n - t_i that only push."""
+"""The pyramidal cone: all of its values follow from edges n + t_i and n - t_i with non-negative forces."""
 
 import numpy as np
 import pytest
@@ -19,22 +19,22 @@ from featherlane.solver.rows.pyramid import (
 from oracles.uncompiled import call, record
 
 WORLDS = 200
-ROUNDING = 1e-13  # relative to numbers near 1
+ROUNDING = 1e-13  # relative to values near 1
 
 
 def edge_matrix(dirs):
-    """Rows n + t_i, n - t_i in (n, t_1, ..)."""
+    """Returns the rows n + t_i, n - t_i in (n, t_1, ..)."""
     return np.array([[1.0, *(s * np.eye(dirs)[i])] for i in range(dirs) for s in (1.0, -1.0)])
 
 
 def pushing(E, D, y):
-    """(forces along the basis, cost) of edges that only push, from the definition."""
+    """Returns (forces along the basis, cost) of edges with non-negative forces, from the definition."""
     x = np.minimum(E @ y, 0.0)
     return E.T @ (-D * x), 0.5 * D * (x * x).sum(0)
 
 
 def contact(dim, rng):
-    """Slot 1 of two, its turns behind; the y of turns that a dimension lacks are 0."""
+    """Returns slot 1 of two, its rotational y at the end; y of rotations that a dimension lacks are 0."""
     y, z = rng.normal(size=(2, 12, WORLDS))
     y[9 + dim - 3 :] = z[9 + dim - 3 :] = 0.0
     return record(
@@ -43,7 +43,7 @@ def contact(dim, rng):
 
 
 def turning(array, dim):
-    """n and the turns of slot 1."""
+    """Returns n and the rotations of slot 1."""
     return array[[3, *range(9, 9 + dim - 3)]]
 
 

@@ -1,4 +1,4 @@
-"""Rows seen from the bodies: J v and J^T f without a Jacobian, against MuJoCo's Jacobians of points."""
+"""Rows in body space: J v and J^T f without a Jacobian, against MuJoCo's point Jacobians."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from featherlane.spatial.vector import axpy3, load3, scale3
 from oracles.uncompiled import call, record
 from scenes.touching import basis_rows, contact_jacobian, present, touching, vectors
 
-EXACT = 1e-12  # relative to numbers near 1: products along a chain
+EXACT = 1e-12  # relative to values near 1: products along a chain
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,23 @@
-"""Surfaces that move: a point of a geom in motion, and what contacts see of two of them."""
+"""Moving surfaces: a point of a moving geom, and the contact velocities between two of them."""
 
 import numpy as np
 
 from featherlane.solver.rows.surface import add_surface_velocities, surface_velocity
 from oracles.uncompiled import call, record
 
-ROUNDING = 1e-13  # of a few products of numbers near 1
+ROUNDING = 1e-13  # of a few products of values near 1
 DIFFERENCE = 1e-8  # of central differences over 1e-6 of a rotation
 
 
 def rotation(axis, angle):
-    """Rodrigues."""
+    """Returns a rotation matrix by Rodrigues' formula."""
     n = np.linalg.norm(axis)
     K = np.cross(np.eye(3), axis / n)
     return np.eye(3) + np.sin(angle * n) * K + (1 - np.cos(angle * n)) * K @ K
 
 
 def scene(rng, dims=(1, 3, 4, 6)):
-    """Two geoms with velocities, contacts of every dimension between them, the last one with none for geom 1."""
+    """Returns two geoms with velocities and contacts of every dimension between them; the last one without geom 1."""
     n = len(dims)
     R = np.array([rotation(rng.normal(size=3), 1.0) for _ in range(2)])
     frames = np.array([rotation(rng.normal(size=3), 1.0) for _ in dims])
@@ -40,7 +40,7 @@ def scene(rng, dims=(1, 3, 4, 6)):
 
 
 def moved(m, d, R, g, p, t):
-    """Where a point of geom g's surface is after a time t, its geom's frame standing still."""
+    """Returns the position of a point of geom g's surface after a time t, with its geom's frame at rest."""
     x, v, w = d.geom_xpos.array[3 * g : 3 * g + 3, 0], *m.geom_surfacevel.array[6 * g : 6 * g + 6, 0].reshape(2, 3)
     return x + R[g] @ (t * v + rotation(w, t) @ R[g].T @ (p - x))
 

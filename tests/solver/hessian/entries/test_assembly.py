@@ -1,4 +1,4 @@
-"""The entries of H, on every pattern: the second derivative of the cost as its definition has it."""
+"""The entries of H, on every pattern: the second derivative of the cost by definition."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def test_h_is_the_second_derivative(way, cone, monkeypatch, rng):
     for size in (1.0, 50.0):
         s.point = near(s, rng, size)
         go_to(s, s.point)
-        s.a["hessian.H"][...] = np.nan  # nothing of an earlier one stays
+        s.a["hessian.H"][...] = np.nan  # no entry of an earlier one remains
         call(assemble_entries, s.m, s.d)
         for lane in range(s.width):
             expected = np.tril(dense(s, lane))
@@ -29,7 +29,7 @@ def test_h_is_the_second_derivative(way, cone, monkeypatch, rng):
 
 
 def test_branches_of_an_odd_number_of_dofs(monkeypatch, rng):
-    """Rows are made two at a time where they can."""
+    """Rows are processed two at a time if possible."""
     s = on("paths", monkeypatch, rng, xml=XML.replace('<joint name="e"', '<joint type="slide"/><joint name="e"'))
     call(assemble_entries, s.m, s.d)
     for lane in range(s.width):
@@ -50,7 +50,7 @@ def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
 
 @pytest.mark.parametrize("way", ["tree", "paths", "blocks"])
 def test_contacts_count_for_worlds_that_go_on(way, monkeypatch, rng):
-    """Where a world has ended, contacts of its own need not; the others' entries are the same bits."""
+    """Contacts of converged worlds need not be included; the other worlds' entries keep their bits."""
     s = on(way, monkeypatch, rng)
     call(assemble_entries, s.m, s.d)
     whole, alone = s.a["hessian.H"].copy(), present(s)[-1]

@@ -1,4 +1,4 @@
-"""Contacts between bodies of two trees: what couples the dofs of one with those of the other is J^T W J."""
+"""Contacts between bodies of two trees: the coupling of one tree's dofs with the other's is J^T W J."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def add(s, k):
 
 
 def dims_of(s, k):
-    """Dimensions that the contact may have: friction has a stiffness where it had one before."""
+    """Returns the dimensions that the contact may take: it has friction only if it had friction before."""
     return (1, 3, 4, 6) if s.a["con_dim"][k] > 1 or s.m.opt_cone == PYRAMIDAL else (1,)
 
 

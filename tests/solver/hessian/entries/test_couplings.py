@@ -1,4 +1,4 @@
-"""Pairs of branches that rows couple: all of them, each once, in an order that no company changes."""
+"""Pairs of branches that rows couple: all of them, each once, in an order independent of the batch."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_contacts_and_general_rows_couple_the_ends_of_their_branches(s):
 
 
 def row_of(dofs, parents):
-    """The couplings of one general row of these dofs, on a tree."""
+    """Returns the couplings of one general row of these dofs, on a tree."""
     n = len(dofs)
     m = record(1, dof_parentid=[*parents])
     d = record(
@@ -71,7 +71,7 @@ def row_of(dofs, parents):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_two_branches_of_a_row_are_coupled(seed):
-    """Rows over random trees: tips that lie above none of the others, each with each."""
+    """Rows over random trees couple tips, none above another, each with each."""
     rng = np.random.default_rng(seed)
     parents = [-1] + [int(rng.integers(-1, i)) for i in range(1, 14)]
     dofs = sorted({*rng.choice(14, 6).tolist()})

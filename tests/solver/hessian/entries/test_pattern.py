@@ -1,4 +1,4 @@
-"""Where an entry of H stands: every way of asking finds the column that is listed there."""
+"""The position of an entry of H: every lookup finds the column that is listed there."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_patterns_have_block_rows_and_couplings_or_not(s):
 
 
 def test_places_of_columns_are_where_they_are_listed(s):
-    """Row after row from the diagonal down, as the rows of contacts are entered."""
+    """Row after row from the diagonal down, in the order in which contact rows are entered."""
     blocks = call(has_block_rows, s.d)
     for i, row in enumerate(s.listed):
         assert row[-1] == i and row == sorted({*row})
@@ -57,7 +57,7 @@ def test_a_block_stands_where_its_first_column_does(s):
 
 
 def test_the_entries_of_h_have_their_places(s):
-    """Whatever the definition has nonzero, in any world."""
+    """The pattern has all nonzero entries by definition, in any world."""
     for lane, problem in enumerate(s.problems):
         H = problem.hessian(s.point[:, lane])
         for i, row in enumerate(s.listed):

@@ -1,4 +1,4 @@
-"""Contacts as stiffnesses of bodies: S^T K S is J^T W J, and sums go to the root."""
+"""Contacts as stiffnesses of bodies: S^T K S is J^T W J, and sums accumulate towards the root."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from oracles.hessians import basis_weights
 from oracles.uncompiled import call
 from scenes.touching import contact_jacobian, go_to, near, present, touching
 
-EXACT = 1e-11  # relative: products of a few numbers, with arms of the tree's com
+EXACT = 1e-11  # relative: products of a few values, with lever arms from the tree's com
 
 
 @pytest.fixture(scope="module", params=["pyramidal", "elliptic"])
@@ -45,7 +45,7 @@ def is_below(s, c, b):
 
 
 def full(s, b):
-    """body_K of body b as (6, 6, width)."""
+    """Returns body_K of body b as (6, 6, width)."""
     K = s.a["hessian.body_K"][21 * b : 21 * b + 21]
     symmetric = np.array([0, 1, 2, 1, 3, 4, 2, 4, 5])
     aa, al, ll = (K[at].reshape(3, 3, -1) for at in (symmetric, np.arange(6, 15), 15 + symmetric))
@@ -53,7 +53,7 @@ def full(s, b):
 
 
 def add(s, k):
-    """The stiffness of contact k on the body that it pushes."""
+    """Adds the stiffness of contact k to the body that it pushes."""
     b, r, dim = s.a["con_body"][2 * k], load3(s.d.con_arm, 6 * k), s.a["con_dim"][k]
     if dim == 1:
         call(add_stiffness, s.d, b, r, call(normal_stiffness, s.d, k))
@@ -98,7 +98,7 @@ def test_a_body_has_the_sum_of_the_stiffnesses_below_it(s, rng):
     call(prepare_contacts, s.m, s.d)
     K, n = rng.normal(size=s.a["hessian.body_K"].shape), s.mj.nbody
     slots = s.a["con_body"][: 2 * s.a["ncon_slot"][0] : 2]
-    for own in (set(slots.tolist()), set(slots[:2].tolist()), set()):  # as often as one likes, of what pushes now
+    for own in (set(slots.tolist()), set(slots[:2].tolist()), set()):  # repeatable, for the currently active contacts
         s.a["hessian.body_K"][...] = np.nan
         call(clear_stiffness, s.m, s.d)
         for b in own:

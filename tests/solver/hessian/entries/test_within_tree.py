@@ -15,7 +15,7 @@ EXACT = 1e-11  # relative: sums of a few products
 
 
 def pairs(s):
-    """(slot, world) of contacts between two bodies of one tree."""
+    """Yields (slot, world) of contacts between two bodies of one tree."""
     tree = s.model.body_treeid
     for k, lane in present(s):
         b, other = s.a["con_body"][2 * k : 2 * k + 2]
@@ -24,7 +24,7 @@ def pairs(s):
 
 
 def dims_of(s, k):
-    """Dimensions that the contact may have: friction has a stiffness where it had one before."""
+    """Returns the dimensions that the contact may take: it has friction only if it had friction before."""
     return (1, 3, 4, 6) if s.a["con_dim"][k] > 1 or s.m.opt_cone == PYRAMIDAL else (1,)
 
 

@@ -1,4 +1,4 @@
-"""Newton's equation by articulated bodies: which worlds go so, and that they solve what a dense matrix does."""
+"""Newton's system by articulated bodies: the worlds that use it, and agreement with a dense solve."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
-    """With limits of balls that couple their dofs, and as many right-hand sides as one likes."""
+    """Covers limits of balls that couple their dofs, and several right-hand sides."""
     s = on("recursion", monkeypatch, rng, cone)
     for size in (1.0, 100.0):
         s.point = near(s, rng, size)

@@ -1,4 +1,4 @@
-"""Block rows: L^T D L with exact fill, and as many right-hand sides as one likes."""
+"""Block rows: L^T D L with exact fill-in, and several right-hand sides."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
 
 @pytest.mark.parametrize("count", [1, 3, 7, 20])
 def test_any_matrix_on_the_pattern_is_factored(count, rng):
-    """Random numbers on rows of blocks of one to six dofs, with random couplings."""
+    """Factors random values on rows of blocks of one to six dofs, with random couplings."""
     w = Workspace(load(mixed()), 1)
     (m, d), a, nv = records(w), w.arrays, w.model.nv
     keys = sorted({coupling_key_of.function(*map(int, rng.choice(nv, 2, False))) for _ in range(count)})

@@ -1,4 +1,4 @@
-"""Block rows: for any couplings exactly what an elimination fills in, by sets."""
+"""Block rows: for any couplings exactly the fill-in of an elimination, by sets."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def w():
 
 
 def enter(w, rng, count):
-    """Random couplings of dofs in different branches; their ends."""
+    """Returns random couplings of dofs in different branches, and their ends."""
     parents, ends = w.model.dof_parentid, set()
     while len(ends) < count:
         i, j = sorted(map(int, rng.choice(w.model.nv, 2, False)), reverse=True)
@@ -33,7 +33,7 @@ def enter(w, rng, count):
 
 
 def eliminated(model, ends, fill):
-    """Rows of blocks after an elimination from the last one on; without fill-in within trees alone."""
+    """Returns rows of blocks after an elimination from the last one on; without fill-in, within trees alone."""
     parent, block = model.block_parentid, model.dof_blockid
     rows = {b: {*ancestors(parent, b)} for b in range(model.nblock)}
     for i, j in ends:
@@ -61,7 +61,7 @@ def test_rows_hold_what_the_factor_fills_in_and_no_more(w, seed):
         for i in range(model.block_dofadr[b], model.block_dofadr[b] + model.block_dofnum[b]):
             row = columns(w, i)
             assert row[-1] == i == row.max() and len(row) == a["hessian.rownnz"][i]
-    # rows of a block are as long as the last of them, and do not overlap
+    # rows of a block have the length of its last row, and do not overlap
     starts = sorted((int(a["hessian.rowadr"][i]), int(i)) for i in range(model.nv))
     for at, i in starts:
         assert at == entries
@@ -72,7 +72,7 @@ def test_rows_hold_what_the_factor_fills_in_and_no_more(w, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rows_without_fill_in_hold_every_entry_of_h(w, seed):
-    """Of a coupling all dofs above its ends in both trees have entries with each other."""
+    """All dofs above a coupling's ends, in both trees, have entries with each other."""
     ends, (m, d), a = enter(w, np.random.default_rng(seed), 1 + seed), records(w), w.arrays
     a["hessian.fill"][0], a["con_overflow"][0], a["hessian.pattern"][0] = 0, 0, BLOCKS
     call(find_block_rows, m, d)

@@ -1,4 +1,4 @@
-"""An order with little fill-in: bits, lists of degrees, and elimination, by sets."""
+"""Minimum degree, an order with little fill-in: bits, lists of degrees, and elimination, by sets."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def neighbours(d, t):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_the_tree_of_fewest_neighbours_goes_first(n):
-    """And leaves its row of the factor in the graph: what its neighbours are at that moment."""
+    """Elimination also leaves the tree's row of the factor in the graph: its neighbours at that moment."""
     _, d, near = graph(n, np.random.default_rng(n), 2 * n)
     for t in range(n):
         assert neighbours(d, t) == near[t] and call(degree, d, t) == len(near[t])

@@ -1,4 +1,4 @@
-"""A world in an order of its own: which worlds go so, and that they solve what a dense matrix does."""
+"""Worlds with a separate elimination order: the worlds that use it, and agreement with a dense solve."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from oracles.uncompiled import call
 from scenes.touching import XML, present, vectors
 from scenes.ways import dense, on, solves
 
-# the tree that all others are coupled to is eliminated last: first of all trees, or last of them
+# the tree coupled to all others is eliminated last: first of all trees, or last of them
 TRUNK, END = XML.index('<body pos="0 0 0.055">'), XML.index('<body pos="0 0 0.165">')
 LAST = XML[:TRUNK] + XML[END:].replace("</worldbody>", XML[TRUNK:END] + "</worldbody>")
 
@@ -32,7 +32,7 @@ def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(xm
     s.a["primal.live"][0, 3] = s.a["active"][0, 4] = 0.0
     H = s.a["hessian.H"].copy()
     call(solve_ordered, s.m, s.d)
-    np.testing.assert_array_equal(s.a["primal.search"][: s.nv, 3:5], f[:, 3:5])  # worlds that have ended
+    np.testing.assert_array_equal(s.a["primal.search"][: s.nv, 3:5], f[:, 3:5])  # converged worlds
     np.testing.assert_array_equal(s.a["hessian.H"], H)
     s.a["primal.live"][0, 3] = 1.0
     s.a["primal.search"][: s.nv, 3] = np.linalg.solve(dense(s, 3), f[:, 3])

@@ -1,4 +1,4 @@
-"""Panels: where each tree's rows lie, and that their factor solves what a dense matrix does, uncompiled."""
+"""Panels: the position of each tree's rows, and agreement of the factor with a dense solve, uncompiled."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from featherlane.solver.hessian.factorizations.panel import (
 from oracles.uncompiled import call, records
 
 SOLVED = 1e-13  # relative, times the condition of a matrix of some hundreds
-# trees of 6, 6, 4, 1, 9, 6, 4, 1, 9 dofs: a run of six has a loop of its own, nine take two vectors
+# trees of 6, 6, 4, 1, 9, 6, 4, 1, 9 dofs: runs of six have a separate loop, nine take two vectors
 FREE = '<body><freejoint/><geom size="0.1"/></body>'
 OTHERS = """<body><joint/><geom size="0.1"/><body><joint type="ball"/><geom size="0.1"/></body></body>
 <body><joint type="slide"/><geom size="0.1"/></body>
@@ -24,11 +24,11 @@ OTHERS = """<body><joint/><geom size="0.1"/><body><joint type="ball"/><geom size
 
 
 def placed(seed, couplings):
-    """(workspace, m, d, a random matrix that couples some trees), the panels placed."""
+    """Returns (workspace, m, d, a random matrix that couples some trees), with placed panels."""
     rng = np.random.default_rng(seed)
     w = Workspace(fl.load(f"<mujoco><worldbody>{FREE}{FREE}{OTHERS}{FREE}{OTHERS}</worldbody></mujoco>"), 1)
     (m, d), model, a = records(w), w.model, w.arrays
-    a["panel.values"][...] = np.nan  # nothing of an earlier world stays
+    a["panel.values"][...] = np.nan  # no entry of an earlier world remains
     call(clear_graph, m, d)
     H = np.eye(model.nv)
     for t in range(model.ntree):
@@ -57,7 +57,7 @@ def dofs(model, t):
 
 
 def row_of(a, t):
-    """Trees in the row of t, and their columns."""
+    """Returns trees in the row of t, and their columns."""
     at = slice(a["graph.rowadr"][t], a["graph.rowadr"][t] + a["graph.rownnz"][t])
     return [*zip(map(int, a["graph.col"][at]), map(int, a["graph.colplace"][at]), strict=True)]
 

@@ -1,4 +1,4 @@
-"""Rows closed under paths: a tree in which every coupling lies on one path, so that nothing fills in."""
+"""Rows closed under paths: a tree in which every coupling lies on one path, so fill-in is zero."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def w():
 
 
 def joined(w, seed):
-    """Random pairs of dofs, joined; (m, d, the pairs)."""
+    """Returns random pairs of dofs, joined; (m, d, the pairs)."""
     rng, (m, d) = np.random.default_rng(seed), records(w)
     pairs = [tuple(map(int, rng.choice(w.model.nv, 2, False))) for _ in range(seed)] + [(0, w.model.nv - 1)]
     call(own_tree, m, d)
@@ -49,7 +49,7 @@ def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_joining_takes_in_no_dof_that_it_need_not(w, seed):
-    """A path is what is left when rows of ancestors are eliminated by sets: those below a dof, and what they reach."""
+    """Eliminating ancestor rows by sets leaves the path: the dofs below a dof, and those that they reach."""
     _, _, pairs = joined(w, seed)
     parents = w.arrays["hessian.parent"][: w.model.nv]
     rows = [{*ancestors(w.model.dof_parentid, i)} for i in range(w.model.nv)]

@@ -1,4 +1,4 @@
-"""Rows of ancestors: L^T D L in place, and as many right-hand sides as one likes."""
+"""Rows of ancestors: L^T D L in place, and several right-hand sides."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ def boxed(A, b, lo=LOW, hi=HIGH):
 
 
 def natural(x, A, b, lo=LOW, hi=HIGH):
-    """0 where x is complementary."""
+    """Returns the complementarity error: 0 where x is complementary."""
     return np.abs(x - np.clip(x - (A @ x - b), lo, hi)).max()
 
 
@@ -27,13 +27,13 @@ def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
     r1 = boxed(A, b)
     for p in range(N):
         active_set.to_bound(r1, p, bool(rng.random() < 0.5))
-        if p % 3 == 0:  # given up somewhere between
+        if p % 3 == 0:  # abandoned between its bounds
             r1.one.state[p], r1.place.x[p] = places.WAITING, 0.1
     used = active_set.improve(r1, 10 * N, 1.0)
     x = r1.place.x.array[:N]
     assert used < 10 * N and natural(x, A, b) < SAME
     assert active_set.improve(r1, 10 * N, 1.0) == 1 and natural(x, A, b) < SAME
-    for p in range(N):  # states say where x is
+    for p in range(N):  # states locate x: at a bound or between
         side = {places.LOWER: LOW, places.UPPER: HIGH}.get(r1.one.state[p], x[p])
         assert x[p] == side and LOW <= x[p] <= HIGH
 
@@ -88,7 +88,7 @@ def test_one_approach_is_enough_where_no_bound_is_near(rng):
     x = r1.place.x.array[:N]
     np.testing.assert_allclose((A @ x - b)[inside], 0.0, atol=SAME)
     assert (np.delete(x, inside) == 0.1).all()
-    r1.place.hi[9] = x[9] - 0.2  # a bound on the way
+    r1.place.hi[9] = x[9] - 0.2  # a bound before the target
     r1.place.x.array[inside] -= 0.5
     places.refresh(r1)
     assert active_set.approach(r1) == 0 and r1.one.state[9] == places.UPPER and x[9] == r1.place.hi[9]
@@ -98,7 +98,7 @@ def test_the_row_that_is_most_wrong_is_released(rng):
     r1 = boxed(correlations(rng), np.zeros(N))
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 1)
-    r1.place.w.array[:N] = np.where(np.arange(N) % 2 == 1, -1.0, 1.0)  # all as they should be
+    r1.place.w.array[:N] = np.where(np.arange(N) % 2 == 1, -1.0, 1.0)  # all states already correct
     assert active_set.most_wrong(r1, 0.1, False) == -1
     r1.place.w.array[[2, 5, 8]] = -0.3, 0.6, -0.2
     assert active_set.most_wrong(r1, 0.1, False) == 5 and active_set.most_wrong(r1, 0.1, True) == 2
@@ -114,7 +114,7 @@ def test_the_row_that_is_most_wrong_is_released(rng):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(("first", "expected"), [(0.1, (-0.5, 0.1)), (0.6, (-0.5, 0.6)), (0.71, (-0.49, 0.7))])
 def test_a_row_that_depends_on_another_moves_against_it(first, expected, sign):
-    """Until either meets its bound; where it does not itself, it waits."""
+    """Both move until one meets its bound; if it is the other one, the released row waits."""
     lo, hi = np.sort(sign * np.array([[-0.5, -0.5], [0.8, 0.7]]), axis=0)
     r1 = start(Problem(np.ones((2, 2)), np.zeros(2), lo, hi))
     add(r1, 0)

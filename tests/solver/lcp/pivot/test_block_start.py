@@ -1,4 +1,4 @@
-"""The start with all rows at once: what it says is complementary, is, and rows go where their x and w send them."""
+"""The start with all rows at once: rows marked complementary are, and rows move as their x and w require."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ KNOWN = 1e-9  # of x: a diagonal of n keeps A well conditioned
 
 
 def place_problem(r1, n):
-    """A, b, lo, hi by place."""
+    """Returns A, b, lo, hi by place."""
     width = -(-n // 8) * 8
     A = r1.place.A.array[: n * width].reshape(n, width)[:, :n]
     return A, *(getattr(r1.place, name).array[:n] for name in ("b", "lo", "hi"))
@@ -40,7 +40,7 @@ def test_it_finds_the_known_answer(n, rng):
             np.testing.assert_array_equal(x[state == LOWER], lo[state == LOWER])
             np.testing.assert_array_equal(x[state == UPPER], hi[state == UPPER])
             assert sorted(inside_of(r1)) == np.nonzero(state == BETWEEN)[0].tolist()
-    assert found >= 4  # a start that seldom comes to an end is none
+    assert found >= 4  # the start must converge often to be useful
 
 
 def test_rows_before_the_first_are_complementary_already(rng):
@@ -112,7 +112,7 @@ def test_a_row_belongs_where_x_and_w_say(state, x, w, expected):
 
 @pytest.mark.parametrize(("leaving", "entering"), [([3], [1, 6]), ([0, 3, 7, 11, 19], [1]), ([], [2, 4]), ([8, 9], [])])
 def test_the_factor_follows_the_states(leaving, entering, rng):
-    """Few rows go one by one; many, and the factor is built anew."""
+    """Few rows are exchanged one by one; for many, the factor is rebuilt."""
     A = correlations(rng)
     r1 = start(Problem(A, np.zeros(N), -1.0, 1.0))
     outside = [1, 2, 4, 6, 15]

@@ -1,4 +1,4 @@
-"""Dantzig's method from inside: a row that is driven becomes complementary, and the rows before it stay so."""
+"""Dantzig's method internally: a driven row becomes complementary, and the rows before it stay complementary."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_known_answers(n, start_, rng):
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
 def test_friction_is_bounded_by_the_normals_without_it(start_, rng):
-    """As ODE has it: limits are set once, by the solution without friction."""
+    """Limits are set once, from the solution without friction, as in ODE."""
     for _ in range(4):
         problem = friction_problem(rng, 4)
         A, b, n = problem.matrix, problem.b, problem.n
@@ -93,7 +93,7 @@ def test_a_row_without_an_answer_is_told():
 
 
 def pushed(rng):
-    """A record before row 12 is pushed: some rows between their bounds, others at one; the sets by name."""
+    """Returns a record before row 12 is driven: some rows between their bounds, others at one; the sets by name."""
     A, n = correlations(rng), 12
     b = rng.standard_normal(N)
     r1 = start(Problem(A, b, -0.5, 0.7))

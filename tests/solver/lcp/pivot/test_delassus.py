@@ -1,4 +1,4 @@
-"""The Delassus matrix of an island: J M^-1 J^T and the softness, of its rows and of one world alone."""
+"""The Delassus matrix of an island: J M^-1 J^T and the softness, for its rows and one world only."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROUNDING = 1e-12  # of sums of ten products
 @pytest.mark.parametrize("rows", [[3], [0, 1, 2, 5, 9], [*range(8)], [*range(12)]])
 @pytest.mark.parametrize("lane", [0, 1])
 def test_it_is_the_product_of_the_rows(rows, lane, rng):
-    """Whatever another island left in the room, and with eights filled up by zeros."""
+    """Tested for any memory left by another island, and padded with zeros to multiples of eight."""
     p, Y, cfm = factored_record(rng, n=12, columns=10, width=2)
     p.one.n[0], p.one.row.array[: len(rows)] = len(rows), rows
     p.place.A.array[...] = p.one.A.array[...] = np.nan

@@ -1,4 +1,4 @@
-"""L D L^T of the rows between their bounds: after any rows came and went it is that of the rows that are there."""
+"""L D L^T of the rows between their bounds: after any insertions and removals it equals that of the present rows."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved, start
 
 
 def check(r1, A, inside):
-    """L D L^T is A of the factor's rows, its gaps are rows of the identity."""
+    """Checks that L D L^T is A of the factor's rows, and that its gaps are rows of the identity."""
     m, width = r1.one.count[0], 8 * factor.eights_of_row(r1)
     U = r1.one.L.array[: m * width].reshape(m, width)[:, :m]
     assert not np.tril(U).any()
@@ -62,7 +62,7 @@ def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
 
 @pytest.mark.parametrize(("apart", "large", "independent"), [
     (0.1, 1.0, True), (1e-11, 1.0, True), (1e-15, 1.0, False), (-1e-12, 1.0, False),
-    (1e-11, 1e4, False),  # a combination of large numbers, of which rounding leaves as much
+    (1e-11, 1e4, False),  # a cancellation of large numbers, which leaves their rounding error
 ])  # fmt: skip
 def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, independent):
     A = np.array([[1.0, large], [large, large**2 + apart]])

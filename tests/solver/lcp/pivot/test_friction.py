@@ -1,4 +1,4 @@
-"""Friction limits: what follows from x, its derivative, and the fixed point at which both agree."""
+"""Friction limits: values that follow from x, their derivative, and the fixed point of both."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from scenes.lcp_factor import start
 from scenes.lcp_problems import friction_problem
 
 EXACT = 1e-10  # the condition of A is about 10
-STEP = 1e-4  # of limits, which x follows linearly
+STEP = 1e-4  # of limits, which depend linearly on x
 CONTACTS = 5
 
 
 def scaled_contacts(rng):
-    """Contacts whose rows have units that lie far apart, some limits with a part that is added."""
+    """Returns contacts whose rows have units of very different scale, some limits with an added constant."""
     problem = friction_problem(rng, CONTACTS)
     s = 4.0 ** rng.integers(-3, 4, problem.n)
     A, normal = problem.matrix * np.outer(s, s), problem.findex
@@ -24,7 +24,7 @@ def scaled_contacts(rng):
 
 
 def frozen(problem):
-    """The record after limits were set once; (A, b) by place."""
+    """Returns the record after limits were set once; (A, b) by place."""
     r1, n, rows = start(problem), problem.n, int((problem.findex < 0).sum())
     assert block_start.start_with_all(r1, 0, rows)
     friction.limit_friction(r1)
@@ -35,7 +35,7 @@ def frozen(problem):
 
 
 def limits(r1, problem, x):
-    """The limits of the friction places at x, by place, from the definition."""
+    """Returns the limits of the friction places at x, by place, from the definition."""
     k, s = r1.one.order.array[: problem.n][CONTACTS:], r1.place.scale.array[: problem.n]
     normal = r1.one.place.array[problem.findex[k]]
     return (problem.hi[k] * np.abs(x[normal] * s[normal]) + problem.add[k]) / s[CONTACTS:]
@@ -66,7 +66,7 @@ def test_no_force_is_no_friction_whatever_mu():
     r1.place.x[0] = -2.0
     assert friction.limit_of(r1, 1) == np.inf
     r1.place.hi[1] = 0.0
-    assert friction.mismatch(r1) == (0.0, 0.0)  # what is infinite is left out
+    assert friction.mismatch(r1) == (0.0, 0.0)  # infinite values are left out
 
 
 def test_the_system_holds_the_derivative_of_the_limits(contacts):
@@ -136,7 +136,7 @@ def test_settled_limits_are_those_of_the_solution(seed):
     np.testing.assert_allclose(hi[CONTACTS:], limits(r1, problem, x), atol=EXACT)
     lower = np.where(np.arange(n) < CONTACTS, 0.0, -hi)
     np.testing.assert_allclose(x, np.clip(x - (A @ x - b), lower, hi), atol=EXACT)
-    assert friction.settle_friction(r1, 0, 99) == 0  # without a pass nobody knows
+    assert friction.settle_friction(r1, 0, 99) == 0  # without a pass, convergence is unknown
 
 
 def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):

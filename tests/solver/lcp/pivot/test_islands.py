@@ -1,4 +1,4 @@
-"""Islands: rows of two of them have no tree in common, together they are all rows, and each world has its own."""
+"""Islands: rows of two islands share no tree, together they are all rows, and each world has separate islands."""
 
 from types import SimpleNamespace
 
@@ -16,14 +16,14 @@ EXACT = 1e-9  # of forces: the softness is 0.1
 
 
 def scattered(rng, width=2, room=None):
-    """(model, tile): rows of one or two trees, some absent in some worlds; a friction row and one with a force."""
+    """Returns (model, tile): rows of one or two trees, some absent in some worlds; a friction row, one with a force."""
     p, Y, cfm = factored_record(rng, N, TREES * DOFS, width, each=2)
     m = SimpleNamespace(ntree=TREES, dof_treeid=[c // DOFS for c in range(TREES * DOFS)])
     m.opt_lcp_friction, m.opt_lcp_iterations = FROZEN, 50
     there = rng.random((width, N)) < 0.8
     p.lcp.b.array[...] = rng.standard_normal((N, width))
     p.lcp.lo.array[...], p.lcp.hi.array[...] = np.where(there, -0.5, 0.0).T, np.where(there, [[np.inf]], 0.0).T
-    # rows 2 k and 2 k + 1 share their columns: 5 is friction of 4, 7 friction of 6 that is a force
+    # rows 2 k and 2 k + 1 share their columns: 5 is friction of 4, 7 friction of 6 with a constant force
     for i, mu, add in ((5, 0.3, 0.1), (7, 0.0, 0.2)):
         there[:, i] = there[:, i - 1]
         p.lcp.findex[i], p.lcp.lo.array[i], p.lcp.lo.array[i - 1] = i - 1, 0.0, 0.0
@@ -36,7 +36,7 @@ def scattered(rng, width=2, room=None):
 
 
 def connected(Y, there):
-    """Which rows belong together: the closure of 'has a tree in common'."""
+    """Returns the rows that belong together: the transitive closure of 'share a tree'."""
     trees = (Y.reshape(N, TREES, DOFS) != 0.0).any(2) & there[:, None]
     together = trees @ trees.T
     for _ in range(N):
@@ -70,7 +70,7 @@ def test_a_problem_has_the_numbers_of_its_rows(rng):
     p.lcp.lo.array[rows, 1] = [-0.4, 0.0, 0.0, 0.0, 0.0, -np.inf]
     islands.gather_problem(p, 1)
     np.testing.assert_array_equal(p.one.b.array[:6], p.lcp.b.array[rows, 1])
-    assert p.one.findex.array[:6].tolist() == [-1, -1, 1, -1, -1, -1]  # friction that is a force has bounds of its own
+    assert p.one.findex.array[:6].tolist() == [-1, -1, 1, -1, -1, -1]  # friction with a constant force has fixed bounds
     assert p.one.lo.array[:6].tolist() == [-0.4, 0.0, 0.0, 0.0, -0.2, -np.inf]
     assert p.one.hi.array[:6].tolist() == [2.0, np.inf, 0.3, np.inf, 0.2, 5.0]
     assert p.one.add.array[:6].tolist() == [0.0, 0.0, 0.1, 0.0, 0.0, 0.0]
@@ -83,7 +83,7 @@ def test_a_problem_has_the_numbers_of_its_rows(rng):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_islands_of_all_worlds_are_solved(seed):
-    """What is taken apart solves the whole, and what rests out stays as it is."""
+    """Solved islands together solve the whole, and resting worlds stay unchanged."""
     m, p, Y, cfm, there = scattered(np.random.default_rng(seed), width=4)
     p.active.array[0, 2] = 0.0
     p.lcp.x.array[...] = p.lcp.niter.array[...] = 7.0

@@ -1,4 +1,4 @@
-"""Block pivoting in lanes: each world's factor, each world's answer, and nothing of its mates in either."""
+"""Block pivoting in lanes: each world's factor and result, independent of the other worlds of the tile."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_friction_is_bounded_by_the_normals_without_it(rng):
 
 
 def free(problem, s):
-    """A of the rows that are free, and 1 at the others."""
+    """Returns A of the free rows, and 1 at the others."""
     on = s == lane_blocks.OPEN
     return np.where(np.outer(on, on), problem.matrix, np.eye(problem.n)), on
 
@@ -110,7 +110,7 @@ def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
 def test_rows_change_sides_where_their_condition_breaks():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
     p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
-    p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held whatever w
+    p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held for any w
     p.lcp.best.array[:, 0] = [0, 0, 0, -1, 1, -1, -1]
     p.lcp.x.array[:, 0] = [-1.5, 2.5, 0.5, -1, 2, -1, 0]
     p.lcp.w.array[:, 0] = [0, 0, 0, -1, 1, 1, -1]

@@ -1,4 +1,4 @@
-"""Problems side by side, one after the other by the pivots of one."""
+"""Problems in lanes, solved one after the other by the pivots of a single problem."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Lemke's method: the dictionary says w = A z - b + z0 whatever is basic, and its end is complementary."""
+"""Lemke's method: the dictionary satisfies w = A z - b + z0 for any basis, and its solution is complementary."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def standard(A, b):
 
 
 def definite(rng, n):
-    """A whose symmetric part is definite, and which is not symmetric."""
+    """Returns A with a definite symmetric part, itself not symmetric."""
     M, S = rng.standard_normal((2, n, n))
     return M @ M.T / n + np.eye(n) + (S - S.T), rng.standard_normal(n)
 
@@ -35,7 +35,7 @@ def test_w_and_z_are_complementary(n, rng):
 
 
 def test_ties_do_not_cycle(rng):
-    """Small whole numbers of low rank: many ratios are equal."""
+    """Uses small integers of low rank: many ratios are equal."""
     for _ in range(20):
         J = rng.integers(-1, 2, (8, 3)).astype(float)
         A, b = J @ J.T, J @ rng.integers(-2, 3, 3)
@@ -46,7 +46,7 @@ def test_ties_do_not_cycle(rng):
 
 
 def holds(r1, A, b, rng):
-    """The dictionary's equations for any numbers of the variables that are not basic."""
+    """Checks the dictionary's equations for any values of the nonbasic variables."""
     n = r1.one.n[0]
     T = r1.place.A.array[: n * r1.nlcpone].reshape(n, r1.nlcpone)[:, : n + 1]
     v, others = np.zeros(2 * n + 1), r1.one.place.array[: n + 1]
@@ -81,7 +81,7 @@ def test_the_row_that_leaves_is_the_first_to_reach_zero(c, rng):
     r = lemke.leaving_row(r1, c)
     assert r == (int(ratio.argmin()) if np.isfinite(ratio).any() else -1)
     falling = np.nonzero(column < 0.0)[0]
-    if len(falling) > 1:  # of equals z0 goes
+    if len(falling) > 1:  # in a tie, z0 leaves
         q[falling] = -column[falling]
         for i in falling:
             r1.one.order[i] = 16

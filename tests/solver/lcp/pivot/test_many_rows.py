@@ -1,4 +1,4 @@
-"""Rows that come into the factor together leave it as if they had come one by one."""
+"""Adding rows to the factor together gives the same factor as adding them one by one."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8, 11])
 def test_many_rows_come_at_once(before, rng):
-    """Also behind a gap, and with rows that depend on others among them: these wait."""
+    """Covers a start after a gap, and linearly dependent rows: these wait."""
     r1, A = free_rows(rng)
     order = [int(p) for p in rng.permutation(N)]
     for p in order[:before]:

@@ -1,4 +1,4 @@
-"""Places: rows in the order in which they are driven, scaled by powers of two, which is undone without rounding."""
+"""Places: rows in the order in which they are driven, scaled by powers of two, which is exactly reversible."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ N = 11
 
 @pytest.fixture
 def problem(rng):
-    """Rows of all three kinds in any order, in units that lie far apart."""
+    """Returns rows of all three kinds in any order, in units of very different scale."""
     units = 10.0 ** rng.integers(-6, 7, N)
     J = rng.standard_normal((N, N + 3)) * units[:, None]
     findex, lo, hi = np.full(N, -1), np.full(N, -np.inf), np.full(N, np.inf)
@@ -91,7 +91,7 @@ def test_products_are_those_of_dense_matrices(n, rng):
 
 @pytest.mark.parametrize("large", [1.0, 1e9])
 def test_the_residual_is_that_of_the_problem(large, problem, rng):
-    """Relative to x, or to a load that is larger."""
+    """The residual is relative to x, or to a load that is larger."""
     r1, A = start(problem), problem.matrix
     a = A.diagonal().max()
     b = r1.one.b.array[:N] = large * problem.b

@@ -1,4 +1,4 @@
-"""The rows of a tile in their order: A and b are those of the rows' Jacobian, in any company."""
+"""The rows of a tile in their order: A and b are those of the rows' Jacobian, independent of the batch."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # relative, of numbers through a mass matrix
+EXACT = 1e-9  # relative, of values through a mass matrix
 LINKED = SCENE.replace('joint name="p"', 'joint name="p" damping=".3"')
 
 
@@ -58,7 +58,7 @@ def test_the_problem_is_that_of_its_rows(world, tile):
 
 
 def test_it_can_be_made_again(tile):
-    """Whatever is left of rows made before."""
+    """Tested for any memory left by earlier rows."""
     d, n = tile.d, tile.d.lcp.n[0]
     before = {name: getattr(d.lcp, name).array.copy() for name in ("Y", "b", "lo", "hi", "add", "cfm", "col")}
     d.dual.mark.array[...] = 3
@@ -70,7 +70,7 @@ def test_it_can_be_made_again(tile):
 
 
 def test_a_worlds_rows_are_its_own_in_any_company(rng):
-    """Rows that it lacks hold zeros, and hold no force."""
+    """Absent rows are zero and have no force."""
     tile = scene(rng, 4)
     tile.run(make_lcp)
     for world in range(4):
@@ -89,7 +89,7 @@ def test_a_worlds_rows_are_its_own_in_any_company(rng):
 def test_rows_can_be_switched_off(tile):
     tile.m.opt_disableflags = int(Disable.CONSTRAINT)
     for name in ("ndofrow", "ngenrow"):
-        getattr(tile.d, name)[0] = 0  # the constraint layer made none
+        getattr(tile.d, name)[0] = 0  # the constraint layer made no rows
     tile.run(make_lcp)
     assert tile.d.lcp.n[0] == 0 and np.isfinite(tile.d.qacc_step.array).all()
     clear_rows(tile.m, tile.d)

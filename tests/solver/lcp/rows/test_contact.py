@@ -1,4 +1,4 @@
-"""Rows of contacts: J is the velocity of body 2 from body 1, the rest is ODE's formula."""
+"""Rows of contacts: J is the velocity of body 2 relative to body 1, the rest is ODE's formula."""
 
 import mujoco
 import numpy as np
@@ -14,7 +14,7 @@ from featherlane.solver.lcp.rows.softness import by_reference
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # of numbers through a mass matrix
+EXACT = 1e-9  # of values through a mass matrix
 # contacts of 1, 3, 4 and 6 rows: with the world, with another tree, and within one
 XML = """<mujoco><option timestep=".004"/><worldbody><geom type="plane" size="9 9 1" friction=".8 .02 .01"/>
   <body pos="0 0 .1"><freejoint/><geom size=".12" condim="3"/></body>
@@ -43,7 +43,7 @@ def made(tile):
 
 
 def jacobian(tile, k, world=0):
-    """(6, nv) along normal and tangents, and about them, by MuJoCo."""
+    """Returns (6, nv) along normal and tangents, and about them, by MuJoCo."""
     mj = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(mj)
     data.qpos[:] = tile.d.qpos.array[: mj.nq, world]
@@ -108,12 +108,12 @@ def test_slip_belt_and_friction_that_is_a_force(rng):
 
 @pytest.mark.parametrize(("depth", "belt", "e", "v", "expected"), [
     (0.02, 0.0, 0.0, -1.0, 0.2 / 0.004 * 0.015), (0.003, 0.0, 0.0, -1.0, 0.0),  # less than min_depth
-    (-0.01, 0.1, 0.0, -1.0, -0.01 / 0.004 + 0.1), (0.9, 0.0, 0.0, -1.0, 2.0),  # no faster than max_vel
-    (0.003, 0.1, 0.0, 0.0, 0.1), (0.003, 0.0, 0.5, -3.0, 1.5), (0.003, 0.0, 0.5, -0.3, 0.0),  # too slow to bounce
+    (-0.01, 0.1, 0.0, -1.0, -0.01 / 0.004 + 0.1), (0.9, 0.0, 0.0, -1.0, 2.0),  # limited to max_vel
+    (0.003, 0.1, 0.0, 0.0, 0.1), (0.003, 0.0, 0.5, -3.0, 1.5), (0.003, 0.0, 0.5, -0.3, 0.0),  # below its threshold
     (0.003, 0.1, 0.5, -3.0, 0.5 * 3.1 + 0.1), (0.9, 0.0, 0.9, -9.0, 8.1), (0.02, 0.0, 0.1, -1.0, 0.75),
 ])  # fmt: skip
 def test_the_velocity_with_which_a_contact_parts(depth, belt, e, v, expected, rng):
-    """ODE manual, sec. Contact: erp / h of the depth, at most max_vel, or a bounce, which is not limited."""
+    """ODE manual, sec. Contact: erp / h of the depth, at most max_vel, or restitution, which is not limited."""
     tile = scene(rng, contact_min_depth=0.005, contact_max_vel=2.0)
     d = tile.d
     for name, value in (("dist", -depth), ("includemargin", 0.0), ("restitution", e), ("restitution_vel", 0.4)):

@@ -1,4 +1,4 @@
-"""Parameters of contacts, mixed by hand: the leading geom's alone, else the softer and the larger of the two."""
+"""Contact parameters, mixed by hand: those of the geom with priority, else the softer and the larger of the two."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from featherlane.solver.lcp.rows import contact_parameters as parameters
 from scenes.lcp_records import Rows
 
 EXACT = 1e-12
-K = 1  # the contact: not the first one, which is that of another ball
+K = 1  # the contact: not the first one, which belongs to another ball
 BALLS = """<mujoco><worldbody><geom type="plane" size="9 9 1" priority="P"/>
   <body pos="1 0 .09"><freejoint/><geom size=".1"/></body>
   <body pos="0 0 .09" euler="20 30 40"><freejoint/><geom type="ellipsoid" size=".1 .1 .1" priority="Q"/></body>
@@ -19,7 +19,7 @@ NAMES = ("erp", "cfm", "restitution", "restitution_vel")
 
 
 def scene(euler="20 30 40", priority=(0, 0), **fields):
-    """A tile with the contact of a plane and a ball, and fields of the two geoms."""
+    """Returns a tile with the contact of a plane and a ball, and fields of the two geoms."""
     xml = BALLS.replace("20 30 40", euler)
     model = fl.load(xml.replace('"P"', f'"{priority[0]}"').replace('"Q"', f'"{priority[1]}"'))
     for name, values in fields.items():
@@ -71,7 +71,7 @@ def test_what_is_given_stays_its_own():
 @pytest.mark.parametrize(("first", "second", "turns"), [
     ([1.0, 2.0, 0.5], [0, 0, 0], True), ([0, 0, 0], [1.0, -2.0, 0.5], True), ([1.0, 0.3, 0], [0, 1.0, 0], True),
     ([0, 0, 0], [1.0, 0, 0], True), ([0, 0, 0], [0, 1.0, 0], True), ([0, 0, 0], [0, 0, 1.0], True),
-    ([0, 0, 0], [0, 0, 0], False), ([1e-8, 0, 1.0], [1.0, 0, 0], False),  # along the normal it says nothing
+    ([0, 0, 0], [0, 0, 0], False), ([1e-8, 0, 1.0], [1.0, 0, 0], False),  # its normal component is unused
 ])  # fmt: skip
 def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, turns):
     tile = scene("0 0 0" if not turns else "20 30 40", fdir=[first, second])
@@ -92,7 +92,7 @@ def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, t
 
 
 def test_surfaces_that_move_are_belts():
-    """The first surface's velocity less the second's, along the tangents; their turns about the normal are the spin."""
+    """The first surface's velocity less the second's, along the tangents; the spin is rotation about the normal."""
     velocity = [[0.3, -0.2, 0.1, 0.5, 0.4, 0.7], [0.05, 0.6, -0.4, -0.3, 0.2, 0.9]]
     tile = scene()
     tile.m.flg_surfacevel = 1

@@ -1,4 +1,4 @@
-"""Which contacts have rows: those that touch; of many points of a pair, corners and the deepest stay."""
+"""Contacts that get rows: touching ones; of many points of a pair, the corners and the deepest."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ R = 1.0  # bounding radius
 
 
 def tile(points, depths, width=2, **given):
-    """(m, d): points of one pair, all of them present, the same in all worlds."""
+    """Returns points of one pair from (m, d), all present, the same in all worlds."""
     n = len(points)
 
     def field(value):
@@ -39,7 +39,7 @@ def chosen(m, d, world=0):
 
 
 def test_points_between_others_go_and_corners_stay():
-    """On an edge and as deep as the edge there; a point inside, and one that is not on the line, stay."""
+    """Points on an edge, as deep as the edge, are dropped; an inner point and one off the line stay."""
     more = [[0.0, -1.0, 0.0], [0.2, 0.3, 0.0], [0.5, 1.001, 0.0], [1.0, 1.0, 0.0]]
     m, d = tile(SQUARE + more, 8 * [0.01])
     assert chosen(m, d) == [0, 1, 2, 3, 5, 6]
@@ -68,14 +68,14 @@ def test_points_of_others_do_not_count(apart):
         d.con_frame.array[9:12] = [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]]  # of point 1: the first edge ends there
         assert chosen(m, d) == [0, 1, 2, 3, 4]
     elif apart == "distance":
-        d.con_dist.array[1] = 1.0  # point 1 does not touch
+        d.con_dist.array[1] = 1.0  # point 1 is not in contact
         assert chosen(m, d) == [0, 2, 3, 4]
     elif apart == "given":
         d.con_cand = 6 * [NO_CANDIDATE]
         assert chosen(m, d) == [0, 1, 2, 3, 4, 5]
     else:
         getattr(d, apart)[-2 if apart == "con_geom" else -1] = 1
-        assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one is another pair's
+        assert chosen(m, d) == [0, 1, 2, 3, 5]  # the last one belongs to another pair
 
 
 def test_points_that_fall_together_are_one():
@@ -86,13 +86,13 @@ def test_points_that_fall_together_are_one():
 
 
 def test_contacts_act_where_they_touch():
-    """Up to 1e-6 of both radii, from includemargin on; what is given up to its margin alone."""
+    """A tolerance of 1e-6 of both radii is added to includemargin; given contacts use their margin only."""
     gaps = [0.0, 1.9e-6, 2.1e-6, 0.1, 0.1]
     m, d = tile(5 * [[0.0, 0.0, 0.0]], np.negative(gaps), con_cand=[0, 1, 2, 3, 4])
     d.con_includemargin.array[3] = 0.1
     d.con_present.array[0, 1], d.con_D.array[0] = 0.0, 40.0
     assert chosen(m, d) == [0, 1, 3] and np.nonzero(d.con_D.array[:, 1])[0].tolist() == [1, 3]
-    assert d.con_D.array[0, 0] == 40.0 and d.con_D.array[1, 0] == 1.0  # 1 / R stays where there is one
+    assert d.con_D.array[0, 0] == 40.0 and d.con_D.array[1, 0] == 1.0  # a nonzero 1 / R stays
     d.con_cand = 5 * [NO_CANDIDATE]
     assert chosen(m, d) == [0, 3]
 

@@ -19,12 +19,12 @@ SCENE = ONE_OF_EACH.replace('name="b"', 'name="b" frictionloss=".3"').replace(
     "<tendon>", '<tendon><fixed name="first"><joint joint="b" coef="1"/></fixed>'
 )
 SLOPE = 1e-6  # central differences with this step
-EXACT = 1e-9  # of numbers through a mass matrix
+EXACT = 1e-9  # of values through a mass matrix
 INF = np.inf
 
 
 def beyond_limits(model, rng):
-    """Two states beyond the limits of hinges, slide, ball and tendon, the equalities apart."""
+    """Returns two states beyond the limits of hinges, slide, ball and tendon, with violated equalities."""
     qpos = np.array([model.qpos0, model.qpos0])
     qpos[:, :2] = [[0.75, -0.6], [-0.8, 0.6]]
     qpos[:, 2:6] = [[np.cos(0.4), 0, np.sin(0.4), 0], [np.cos(0.3), np.sin(0.3), 0, 0]]
@@ -47,7 +47,7 @@ def scene(rng, qpos=None, qvel=None, **options):
 
 
 def listed(tile, world):
-    """(prefix, k, row of the LCP) of each row that a world has."""
+    """Returns (prefix, k, row of the LCP) of each row that a world has."""
     d = tile.d
     return [
         (prefix, k, getattr(d, f"{prefix}_lcprow")[k])
@@ -67,7 +67,7 @@ def type_of(tile, prefix, k):
 
 @pytest.mark.parametrize("world", [0, 1])
 def test_rows_are_the_derivative_of_the_error(world, rng):
-    """By central differences of the errors of the constraint layer, along the velocity of each dof."""
+    """J equals central differences of the constraint layer's errors, along the velocity of each dof."""
     tile = scene(rng)
     mj, found, checked = mujoco.MjModel.from_xml_string(SCENE), tile.lcp(world), set()
     qpos, n = tile.d.qpos.array[: mj.nq, world], mj.nv
@@ -93,7 +93,7 @@ def test_rows_are_the_derivative_of_the_error(world, rng):
 
 
 def expected_speed(tile, prefix, k, J, world, erp):
-    """(c, lo, hi) by ODE's formulas."""
+    """Returns (c, lo, hi) by ODE's formulas."""
     kind, v = type_of(tile, prefix, k), J @ tile.d.qvel.array[: tile.model.nv, world]
     if kind in (FRICTION_DOF, FRICTION_TENDON):
         loss = 0.3 if kind == FRICTION_DOF else 0.2
@@ -135,7 +135,7 @@ def test_each_has_its_own_erp_and_cfm(rng):
 
 
 def test_softness_by_solref_is_that_of_the_elements(rng):
-    """Of equalities at the norm of the errors of all rows of one."""
+    """For equalities, at the norm of the errors of all their rows."""
     model, own = fl.load(SCENE), {"softness": "solref"}
     for what in ("dof_sol{}", "jnt_sol{}", "eq_sol{}", "tendon_sol{}_fri", "tendon_sol{}_lim"):
         n = len(getattr(model, what.format("ref")))

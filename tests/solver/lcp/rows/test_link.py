@@ -1,4 +1,4 @@
-"""Rows of links: velocities of two bodies that agree, ODE's right-hand side, and the forces on the first body."""
+"""Rows of links: equal velocities of two bodies, ODE's right-hand side, and the forces on the first body."""
 
 import mujoco
 import numpy as np
@@ -13,7 +13,7 @@ from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # of numbers through a mass matrix
+EXACT = 1e-9  # of values through a mass matrix
 INF = np.inf
 XML = """<mujoco><option timestep=".004"/><worldbody>
   <body pos="0 0 1"><freejoint/><geom type="box" size=".1 .2 .3" pos=".05 0 .1"/></body>
@@ -46,7 +46,7 @@ def world_of(vectors, world=0):
 
 
 def velocities(tile, world=0):
-    """(J of the point's velocity, of the turn): of the first body from the second, by MuJoCo."""
+    """Returns (J of the point's velocity, of the rotation): first body relative to the second, by MuJoCo."""
     mj = mujoco.MjModel.from_xml_string(XML)
     data = mujoco.MjData(mj)
     data.qpos[:] = tile.d.qpos.array[: mj.nq, world]
@@ -60,7 +60,7 @@ def velocities(tile, world=0):
 
 
 def directions(tile, kind, world=0):
-    """(turns?, unit vector) of each row."""
+    """Returns (rotational?, unit vector) of each row."""
     axes = list(np.eye(3))
     n = world_of(link_axis(tile.m, tile.d, 1, 0), world)
     across = plane_space(n)
@@ -71,7 +71,7 @@ def directions(tile, kind, world=0):
 
 
 def plane_space(n):
-    """ODE's: p across the steeper of z and the others, q = n x p."""
+    """Returns ODE's directions: p across the steeper of z and the others, q = n x p."""
     if not np.any(n):
         return None, None
     p = np.array([0, -n[2], n[1]]) if abs(n[2]) > np.sqrt(0.5) else np.array([-n[1], n[0], 0])
@@ -89,7 +89,7 @@ def test_directions_across_an_axis_are_odes(n):
 @pytest.mark.parametrize("bodies", BODIES)
 @pytest.mark.parametrize("kind", LINKS)
 def test_rows_are_velocities_that_agree(kind, bodies, rng):
-    """J is that of the first body from the second; c is erp / h of the error, J v' + cfm x = c."""
+    """J is that of the first body relative to the second; c is erp / h of the error, J v' + cfm x = c."""
     tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
     assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
@@ -116,7 +116,7 @@ def test_a_link_without_numbers_of_its_own_has_the_models(rng):
 @pytest.mark.parametrize("motor", [-1, 12])
 @pytest.mark.parametrize("kind", LINKS)
 def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
-    """Power: what the rows do to a free body is force times velocity of its com, and torque times its turn."""
+    """Power: rows on a free body do force times velocity of its com, and torque times its angular velocity."""
     tile = scene(rng, kind, (1, None))
     m, d, n = tile.m, tile.d, tile.d.lcp.n[0]
     d.lcp.x.array[:n] = rng.standard_normal((n, 2))
@@ -139,7 +139,7 @@ def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
     com, turn = np.zeros((2, 3, mj.nv))
     mujoco.mj_jacBodyCom(mj, data, com, turn, 1)
     np.testing.assert_allclose(com.T @ force[:3] + turn.T @ force[3:], power, atol=EXACT)
-    assert d.link_force.array[:, 1].tolist() == [5.0 + i for i in range(12)]  # a world that rests out
+    assert d.link_force.array[:, 1].tolist() == [5.0 + i for i in range(12)]  # a resting world
     d.link_lcprow.array[2:4] = -1
     link.link_forces(m, d)
     assert not d.link_force.array[6:12, 0].any()

@@ -1,4 +1,4 @@
-"""The inertia of a step: its factor, the acceleration without rows, and the way back from rows to dofs."""
+"""The inertia of a step: its factor, the acceleration without rows, and the map from rows to dofs."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from scenes.lcp import SCENE
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # relative, of numbers through a mass matrix
+EXACT = 1e-9  # relative, of values through a mass matrix
 
 
 @pytest.fixture

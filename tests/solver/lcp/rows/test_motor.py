@@ -10,7 +10,7 @@ from featherlane.solver.lcp.rows.assembly import clear_rows
 from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 
-EXACT = 1e-9  # of numbers through a mass matrix
+EXACT = 1e-9  # of values through a mass matrix
 H, INF = 0.004, np.inf
 JOINTS = """<mujoco><option timestep=".004"/><worldbody>
   <body><joint axis="0 1 0" limited="true" range="-40 40"/><geom size=".1" pos=".2 0 0"/>
@@ -39,7 +39,7 @@ def joints(angles, **fields):
 
 
 def test_a_motor_seeks_its_velocity_with_a_bounded_force():
-    """In worlds where its joint stands at no stop; a ball has none."""
+    """Tested in worlds whose joint is not at a stop; a ball joint has no stop."""
     tile = prepared(joints([0.2, 0.8, -0.8, 0.3], vel=[0.7, -0.4, 9.0], force=[3.0, 5.0, 9.0], cfm=[0.01, -1.0, 9.0]))
     d = tile.d
     assert d.lcp.n[0] == 2
@@ -65,7 +65,7 @@ def test_no_force_no_motor_and_none_between_stops_at_one_place():
 
 
 def links(kind, position, velocity=(0.3, -0.2), tilt=0.0, **more):
-    """Worlds with body 1 turned about, or moved along, y by these positions, at rest and moving."""
+    """Returns worlds with body 1 rotated about, or moved along, y by these positions, at rest and moving."""
     given = {"anchor": (0, 0, 1)} if kind == "hinge" else {}
     link = fl.Link(kind, 1, 2, axis=(0, 1, 0), **given, **more)
     model = fl.load(FREE, links=[fl.Link("ball", 2, None, anchor=(0, 0, 1)), link])  # not the first one
@@ -96,7 +96,7 @@ def test_away_from_its_stops_a_link_has_its_motor(kind):
 
 @pytest.mark.parametrize("kind", ["hinge", "slider"])
 def test_at_a_stop_it_pushes_back_alone(kind):
-    """J v' >= -erp / h (position - stop) below, <= above; the motor is a force like any other there."""
+    """J v' >= -erp / h (position - stop) below, <= above; the motor adds an ordinary force there."""
     tile = prepared(links(kind, (-0.25, 0.3), motor_force=3.0, range=(-0.2, 0.2), stop_erp=0.5, stop_cfm=0.02))
     low, high = tile.lcp(0), tile.lcp(1)
     np.testing.assert_allclose([low.c[0], low.cfm[0], low.lo[0], low.hi[0]], [0.5 / H * 0.05, 0.02, 0, INF], atol=EXACT)
@@ -106,9 +106,9 @@ def test_at_a_stop_it_pushes_back_alone(kind):
 
 
 @pytest.mark.parametrize(("speeds", "expected"), [
-    ((-9.0, 9.0), (7.2, -7.2)),  # runs into it, and back by 0.8 of that
-    ((-0.1, 0.1), (0.2 / H * 0.01, -0.2 / H * 0.01)),  # slower than the error asks for
-    ((9.0, -9.0), (0.2 / H * 0.01, -0.2 / H * 0.01)),  # leaves it already
+    ((-9.0, 9.0), (7.2, -7.2)),  # hits it, and bounces at 0.8 of that
+    ((-0.1, 0.1), (0.2 / H * 0.01, -0.2 / H * 0.01)),  # slower than the error requires
+    ((9.0, -9.0), (0.2 / H * 0.01, -0.2 / H * 0.01)),  # already leaving
 ])  # fmt: skip
 def test_a_stop_bounces(speeds, expected):
     tile = prepared(links("slider", (-0.21, 0.21), speeds, range=(-0.2, 0.2), stop_bounce=0.8))

@@ -1,4 +1,4 @@
-"""Rows that are appended: their columns, whitened entries, right-hand sides, bounds, and the room that they take."""
+"""Appended rows: their columns, whitened entries, right-hand sides, bounds, and the memory that they use."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ from featherlane.solver.lcp.rows.metric import factor_step_inertia
 from scenes.lcp_records import Rows
 from scenes.states import kicked
 
-EXACT = 1e-9  # of numbers through a mass matrix
-# two branches from one hinge, and a tree beside it
+EXACT = 1e-9  # of values through a mass matrix
+# two branches from one hinge, and a separate tree
 TREE = """<mujoco><option timestep=".003"/><worldbody>
   <body><joint axis="0 1 0"/><geom size=".1" pos=".2 0 0"/>
     <body pos=".3 0 0"><joint axis="1 0 0"/><geom size=".1" pos="0 .2 0"/>
@@ -32,7 +32,7 @@ def tile(rng):
 
 
 def append(tile, J, start, n, **given):
-    """A row with J (W, nv) at n columns from start on; returns its number, J v and J Mh^-1 f."""
+    """Appends a row with J (W, nv) at n columns from start on; returns its number, J v and J Mh^-1 f."""
     for i in tile.d.lcp.col.array[start : start + n]:
         tile.d.primal.search.array[i] = J[:, i]
     r, v, a = rows.append_row(tile.m, tile.d, start, n)
@@ -62,7 +62,7 @@ def test_columns_are_the_dofs_above_marked_by_whom_they_move(tile):
 
 
 def test_a_group_shares_its_columns(tile, rng):
-    """Y Y^T = J Mh^-1 J^T, and b, v and a from J; the next group begins behind it."""
+    """Y Y^T = J Mh^-1 J^T, and b, v and a from J; the next group starts after it."""
     m, d, h = tile.m, tile.d, tile.model.opt.timestep
     J, v, a = np.zeros((5, 2, 7)), {}, {}
     for group, bodies, count in (([0, 1, 2], (LEFT, RIGHT), 3), ([3, 4], (ALONE, RIGHT), 2)):
@@ -115,7 +115,7 @@ def test_friction_is_a_share_of_the_normal_or_a_force(tile):
 
 @pytest.mark.parametrize(("size", "room"), [("nlcp", 5), ("nlcpcol", 6 + 7), ("nlcpY", 3 * 6 + 2 * 7)])
 def test_room_is_asked_for_before_rows_come(size, room, tile):
-    """3 rows of 6 entries are there, two more of up to 7 dofs are asked for."""
+    """3 rows of 6 entries exist, two more of up to 7 dofs are added."""
     m, d = tile.m, tile.d
     n = rows.pair_columns(m, d, LEFT, RIGHT, 0)
     for _ in range(3):

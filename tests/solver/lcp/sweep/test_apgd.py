@@ -1,4 +1,4 @@
-"""Accelerated projected gradients: a step from its definition, and an end that is a solution."""
+"""Accelerated projected gradients: a step by its definition, and convergence to a solution."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ T = 0.7  # length of a step
 
 @pytest.fixture
 def tile(rng):
-    """(record, problems) somewhere on the way."""
+    """Returns (record, problems) at an intermediate iterate."""
     problems = [friction_problem(rng, 2) for _ in range(2)]
     p = lane_record(*problems)
     for name in ("x", "y", "w", "g"):
@@ -26,7 +26,7 @@ def tile(rng):
 
 
 def test_a_step_goes_down_the_gradient_and_back_into_the_bounds(tile):
-    """First the rows that limit others, then friction at the limits that these give."""
+    """First the rows that limit others, then friction at their limits."""
     p, problems = tile
     set_steps(p, 0)
     apgd.projected_step(p, p.lcp.parameter[1] * T, 0)
@@ -111,7 +111,7 @@ def test_it_ends_at_the_known_answer(rng):
 
 
 def test_on_cones_what_slips_is_held_against_its_motion(rng):
-    """Coulomb's law: |x_t| <= mu x_n; where w_t is not 0, x_t is mu x_n against it; x_n w_n = 0."""
+    """Coulomb's law: |x_t| <= mu x_n; if w_t is not 0, x_t is mu x_n opposite to it; x_n w_n = 0."""
     problems = [friction_problem(rng, 3) for _ in range(2)]
     p = lane_record(*problems)
     apgd.apgd(p, 3000, 1)

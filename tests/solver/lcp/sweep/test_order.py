@@ -1,4 +1,4 @@
-"""The order of visits: a permutation at any time, and QuickStep's own."""
+"""The order of visits: a permutation at any time, and equal to QuickStep's."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_rows_as_they_stand_or_friction_last():
 
 @pytest.mark.parametrize("n", [7, 40, 300])
 def test_shuffles_are_those_of_quickstep(n):
-    """Row k changes places with a row up to it, drawn by a linear congruential generator: every eighth sweep."""
+    """Swaps row k with a random row up to it, by a linear congruential generator, in every eighth sweep."""
     p = tile(n * [-1])
     order.start_order(p, 0)
     seed, expected, shuffles = 42, list(range(n)), 0
@@ -42,7 +42,7 @@ def test_shuffles_are_those_of_quickstep(n):
 
 
 def folded(r, n):
-    """Bits of r folded onto as few as n needs, then scaled: dRandInt as it is described."""
+    """Folds the bits of r onto as few as n needs, then scales: dRandInt as documented."""
     for bits in (16, 8, 4, 2, 1):
         if n > 1 << bits:
             break

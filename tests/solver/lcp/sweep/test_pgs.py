@@ -1,4 +1,4 @@
-"""Projected Gauss-Seidel: a visit makes its row complementary, and sweeps end where all are."""
+"""Projected Gauss-Seidel: a visit makes its row complementary, and sweeps stop when all rows are."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def start(p, cone=0, omega=1.0):
     set_steps(p, cone)
     sum_rows(p, p.lcp.x)
     start_order(p, 0)
-    return p.lcp.parameter[0] > 0.0  # live everywhere
+    return p.lcp.parameter[0] > 0.0  # active in all worlds
 
 
 @pytest.mark.parametrize("omega", [1.0, 1.3])
@@ -99,7 +99,7 @@ def test_factored_rows_end_where_dense_ones_do(rng):
 
 def test_as_many_sweeps_as_are_asked_for(rng):
     p = lane_record(*(known_problem(rng, 6)[0] for _ in range(2)))
-    p.lcp.parameter.array[0] = -1.0  # no test
+    p.lcp.parameter.array[0] = -1.0  # no convergence test
     pgs.pgs(p, 7, 0, 0)
     assert (p.lcp.niter.array == 7).all()
     p.lcp.x.array[...], p.lcp.parameter.array[0] = 0.0, 1e-12

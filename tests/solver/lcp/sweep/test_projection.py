@@ -1,4 +1,4 @@
-"""Projections: the nearest point of a box, a disc and a cone; the steps with which rows move."""
+"""Projections: the nearest point of a box, a disc and a cone; step lengths of rows."""
 
 import itertools
 
@@ -18,7 +18,7 @@ MU, ADD = [0.5, 0.8, 0.0, 0.4], [0.1, 0.2, 0.3, 0.05]
 
 @pytest.fixture
 def tile(rng):
-    """A record of 4 worlds."""
+    """Returns a record of 4 worlds."""
     A = np.diag([2.0, 1.0, 3.0, 1.5, 4.0, 2.5])
     hi, add = [np.inf, *MU[:3], 0.7, MU[3]], [0.0, *ADD[:3], 0.0, ADD[3]]
     p = lane_record(*(Problem(A, np.zeros(6), [0, 0, 0, 0, -0.2, 0], hi, FINDEX, add) for _ in range(4)))
@@ -59,7 +59,7 @@ def test_the_tip_of_a_cone_and_lengths_across_it(tile):
 
 
 def test_friction_goes_to_the_nearest_point_of_the_disc(tile, rng):
-    """Scaled in s = x / mu where it is outside; a row without mu into its own bounds."""
+    """Scaled in s = x / mu if outside; a row without mu is clipped to its bounds."""
     p, a = tile, 0.2
     for _ in range(10):
         u = p.lcp.change.array[...] = rng.standard_normal((6, 4))
@@ -106,7 +106,7 @@ def test_steps_are_the_inverse_diagonal(tile):
     projection.set_steps(p, 0)
     np.testing.assert_allclose(p.lcp.step.array[:, 0], 1.0 / np.array([2.0, 1.0, 3.0, 1.5, 4.0, 2.5]))
     assert (projection.largest_diagonal(p) == 4.0).all()
-    p.lcp.diag.array[[0, 4]] = 0.0  # a force that does nothing: slowly where nothing ends it, else at once
+    p.lcp.diag.array[[0, 4]] = 0.0  # a force without effect: slow decay if nothing limits it, else immediate
     projection.set_steps(p, 0)
     np.testing.assert_allclose(p.lcp.step.array[[0, 4], 0], [1 / 3.0, 1 / (3.0 * projection.FLOOR)])
     for most, expected in ((0.5, 0.5), (0.0, 1.0)):
@@ -115,7 +115,7 @@ def test_steps_are_the_inverse_diagonal(tile):
 
 
 def test_steps_on_a_cone_are_alike_in_the_metric_of_s(tile):
-    """Across mu_i^2 / sum mu_j^2 A_jj; of whole cones by the largest mu_i^2 A_ii, mu = 1 of the normal."""
+    """Across: mu_i^2 / sum mu_j^2 A_jj; for whole cones the largest mu_i^2 A_ii, with mu = 1 of the normal."""
     p, A = tile, np.array([2.0, 1.0, 3.0, 1.5, 4.0, 2.5])
     square = np.array([0.25, 0.64])
     projection.set_steps(p, 1)

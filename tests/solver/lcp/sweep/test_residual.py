@@ -1,4 +1,4 @@
-"""The residual: 0 at a solution, more off it, relative to the solution's size."""
+"""The residual: 0 at a solution, larger elsewhere, relative to the solution's size."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ EXACT = 1e-12
 
 
 def natural(problem, x, w):
-    """The residual from the definition in status.py, with live limits."""
+    """Returns the residual from the definition in status.py, with current limits."""
     limit = problem.hi * np.abs(x[problem.findex]) + problem.add
     limit[problem.add + np.abs(x[problem.findex]) == 0.0] = 0.0
     lower, upper = (np.where(problem.findex >= 0, s * limit, own) for s, own in ((-1, problem.lo), (1, problem.hi)))
@@ -49,7 +49,7 @@ def test_it_is_that_of_the_definition(rng):
 
 
 def cone_residual(problem, u, v, a):
-    """Steps of lengths mu_i^2 / max mu^2 down w, and back to the disc that the normal leaves."""
+    """Returns the residual: steps of lengths mu_i^2 / max mu^2 along -w, projected onto the normal's disc."""
     far = [abs(max(u[k] - v[k] / a, 0.0) - u[k]) for k in (0, 3)]
     s = (u[1:3] - np.array([0.25, 0.64]) / 0.64 * v[1:3] / a) / [0.5, 0.8]
     y = s * min(1.0, max(u[0], 0.0) / np.linalg.norm(s)) * [0.5, 0.8]
