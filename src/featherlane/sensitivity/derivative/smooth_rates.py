@@ -1,6 +1,6 @@
 """Derivatives of inverse dynamics by position and velocity with composite bodies: O(nv) once, O(depth) for an entry.
 
-A displacement of dof j moves the outer bodies by its axis S_j, and leaves the inner ones.  Relative to the outer
+A displacement of dof j moves the outer bodies along its axis S_j, and leaves the inner ones.  Relative to the outer
 bodies, the inner ones then have another velocity and acceleration.  With v the velocity and a the acceleration
 (including gravity) before the joint:
 
