@@ -78,7 +78,7 @@ class Dynamics:
         return shapes | {"control": (self.nworld, nstep, self.model.nu)}
 
     def start(self) -> Batch:
-        """Returns the worlds in their state at construction; the batch is shared, and the next call changes it."""
+        """Returns the worlds in their state at construction; this object reuses the batch in its next call."""
         return self._worlds({})
 
     def field_shapes(self, names) -> dict[str, tuple[int, ...]]:

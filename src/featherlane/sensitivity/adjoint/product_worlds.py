@@ -27,11 +27,11 @@ COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
 
 
 def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Returns whether products serve the model.  A single world may still report that they do not serve it.
+    """Returns whether products apply to the model.  A single world may still report that they do not.
 
     Args:
         model: the model.
-        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
     """
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
     euler = model.opt_integrator in (EULER, IMPLICITFAST)
@@ -40,7 +40,7 @@ def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
 
 
 class ProductWorlds(OwnWorlds):
-    """Worlds and the costates of some of their steps, stored in the order of processing: the last step first.
+    """Holds worlds and the costates of some of their steps, stored in processing order: the last step first.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
@@ -75,7 +75,7 @@ class ProductWorlds(OwnWorlds):
         return np.lib.stride_tricks.as_strided(a, (a.shape[0] * self.nrow, self.nrow, a.shape[2]), (step, step, 8))
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
-        """Processes steps of some worlds, from number `first` in the order of this object."""
+        """Processes steps of some worlds, from number `first` in processing order."""
         self.go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
@@ -190,7 +190,7 @@ class ProductSteps:
 
 
 def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
-    """Returns what serves a trajectory and others like it; the model and the fields to differentiate by decide."""
+    """Returns the `Steps` for a trajectory and similar ones, by the model and the fields to differentiate by."""
     if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
         return JacobianSteps(trajectory, parameters, nthread, frictionloss)
     return ProductSteps(trajectory, nthread, frictionloss)

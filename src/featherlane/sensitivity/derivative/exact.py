@@ -1,6 +1,6 @@
 """Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at displaced points.
 
-Whole steps are differenced if the theorem does not apply: with the no-slip solver, and with activations under the
+Whole steps are differenced if it does not apply: with the no-slip solver, and with activations under the
 integrator rk4.  `docs/derivatives.md` lists both cases.
 """
 

@@ -18,7 +18,7 @@ from featherlane.sensitivity.derivative.implicit_passes import DifferentiatedWor
 
 
 class ImplicitWorlds(DifferentiatedWorlds):
-    """Worlds of a `Data` or a `Batch`, and their derivatives; the arguments are those of `DifferentiatedWorlds`."""
+    """Holds worlds of a `Data` or a `Batch` and their derivatives; arguments as for `DifferentiatedWorlds`."""
 
     _looked_at: Any = None
 

@@ -59,7 +59,7 @@ class Rates(NamedTuple):
 
 
 class DifferentiatedWorlds(OwnWorlds):
-    """Worlds of a `Data` or a `Batch`, prepared for passes.
+    """Holds the worlds of a `Data` or a `Batch`, prepared for passes.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
@@ -113,7 +113,7 @@ class DifferentiatedWorlds(OwnWorlds):
 
 
 class Passes:
-    """Plans of tiles of one width, and the arrays between them.
+    """Holds the plans of tiles of one width, and the arrays between them.
 
     Args:
         worlds: the worlds of the passes.

@@ -162,7 +162,7 @@ inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)
 
 
 class InverseWorlds(OwnWorlds):
-    """Worlds of a `Data` or a `Batch`, and the rates of inverse dynamics' forces.
+    """Holds the worlds of a `Data` or a `Batch`, and the rates of inverse dynamics' forces.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.

@@ -28,7 +28,7 @@ def _limits(d, x, loads, i):
     k = d.lcp.findex[i]
     if k >= 0:
         load = fabs(loads[k])
-        # without a normal force there is no friction, even if mu is infinite
+        # without a normal force friction is 0, even if mu is infinite
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:

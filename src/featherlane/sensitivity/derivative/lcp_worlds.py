@@ -51,7 +51,7 @@ def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
 
 
 class LcpWorlds(OwnWorlds):
-    """Worlds of a `Data` or a `Batch` under the contact model lcp, and their derivatives.
+    """Holds the worlds of a `Data` or a `Batch` under the contact model lcp, and their derivatives.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.

@@ -20,7 +20,7 @@ from featherlane.simulation.world.data import Data, ready
 
 
 class OneWorld(OwnWorlds):
-    """Memory of one world, and the pass of `formula_steps` through it.
+    """Holds the memory of one world, and the pass of `formula_steps` through it.
 
     Args:
         model, source, disabled: as for `OwnWorlds`.

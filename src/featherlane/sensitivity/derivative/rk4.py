@@ -4,7 +4,7 @@
     q' = q_0 (+) h sum b_k r_k,  v' = v_0 + h sum b_k a_k
 
 with c = 0, 1/2, 1/2, 1 and b = 1/6, 1/3, 1/3, 1/6.  Accelerations are differentiated by the implicit function theorem,
-in the tangent space of their own position; positions as in tangent.py.  Arrays have one row for each displaced
+in the tangent space at their position; positions as in tangent.py.  Arrays have one row for each displaced
 coordinate, (nworld, n, nv), as in the passes.
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; dynamics/integrator/runge_kutta.py.
 """

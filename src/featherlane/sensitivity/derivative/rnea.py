@@ -114,7 +114,7 @@ rnea_columns = in_each_tile("rnea_columns", rnea_columns_of_tile)
 
 
 class MovingWorlds(OwnWorlds):
-    """Worlds of a `Data` or a `Batch`, and the rates of the forces that accelerate their bodies.
+    """Holds the worlds of a `Data` or a `Batch`, and the rates of the forces that accelerate their bodies.
 
     Args:
         model, source, nthread: as for `OwnWorlds`.

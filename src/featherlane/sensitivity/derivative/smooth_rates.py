@@ -13,7 +13,7 @@ work on them; for dof k of a composite body and each dof j from the root down to
 
     by position   dtau_k / dq_j = (I^c S_k) . zeta_j + (B^c^T S_k) . eta_j
                   dtau_j / dq_k = S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
-    by velocity   the same with w, S in place of zeta, eta, and without the carried term
+    by velocity   the same with w, S in place of zeta, eta, and without the term S x* f
 
 The axes of one ball move each other: there the last term is omitted.  Forces f^c are net: contact forces, which move
 along with a body, are subtracted, and contact_rates.py computes their remaining changes.
@@ -40,7 +40,7 @@ def _outwards(m, d, p, i, x):
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            # translations: their axes are fixed, and there is no velocity before them
+            # translations: their axes are fixed, and the velocity before them is 0
             for k in range(v, v + 3):
                 store6(p.dof_carried, 6 * k, zeros(d, 6))
                 store3(p.dof_turned, 3 * k, zeros(d, 3))
