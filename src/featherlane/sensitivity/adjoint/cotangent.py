@@ -19,7 +19,7 @@ from featherlane.spatial.vector import MINVAL
 
 
 class Coordinates:
-    """Indices of the quaternions and plain coordinates in a model's positions.
+    """Holds the indices of the quaternions and plain coordinates in a model's positions.
 
     Args:
         model: the model.

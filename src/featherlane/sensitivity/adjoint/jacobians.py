@@ -67,7 +67,7 @@ class JacobianSteps:
         yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """See `Steps`."""
+        """Propagates costates through steps, see `Steps`."""
         found, by_p = self.derivatives(states, first), {}
         nworld, n, nx = direct.shape
         by_u = np.empty((nworld, n, found.B.shape[-1]))

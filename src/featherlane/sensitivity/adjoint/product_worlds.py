@@ -116,7 +116,7 @@ class ProductSteps:
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
-        """See `Steps`."""
+        """Returns a context for a trajectory, see `Steps`."""
         model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
@@ -124,7 +124,7 @@ class ProductSteps:
             yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """See `Steps`."""
+        """Propagates costates through steps, see `Steps`."""
         worlds, (nworld, n, nx) = self._worlds, direct.shape
         control = self.trajectory.control[:, first : first + n]
         for name, values in (states | {"ctrl": control}).items():

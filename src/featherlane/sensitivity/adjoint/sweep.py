@@ -22,7 +22,7 @@ Loss = Callable[[int, States], tuple[np.ndarray | None, np.ndarray | None]]
 
 
 class Gradients(NamedTuple):
-    """Gradients of a loss through some or all steps.
+    """Holds the gradients of a loss through some or all steps.
 
     Attributes:
         state: (nworld, 2 nv + na) by the state before the first step.

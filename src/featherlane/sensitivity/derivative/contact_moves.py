@@ -339,7 +339,7 @@ def _difference(m, d, p, k, axis, scale):
 
 @kernel
 def contact_moves(m, d, p):
-    """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are detected again at the end.
+    """Computes slot_moves of all contacts, by twelve collisions at displaced poses, and then detects contacts again.
 
     Writes slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the tile's buffer is full;
     slot_near: 1 if another contact exists at such a pose, in worlds with contacts; slot_jumps: 1 if a point is
