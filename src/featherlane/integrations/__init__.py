@@ -1,5 +1,5 @@
-"""Integrations: interfaces of other libraries, on Featherlane.
+"""Integrations: interfaces of other libraries, implemented on Featherlane.
 
-Each module has the names and signatures of the library that it stands in for, so that existing code changes its import
-alone.  A library is imported only by its own module.
+Each module has the names and signatures of the library that it replaces, so existing code only changes its import.
+Each library is imported only by its own module.
 """

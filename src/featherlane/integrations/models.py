@@ -1,4 +1,4 @@
-"""Featherlane models of `mujoco.MjModel` objects, kept from call to call."""
+"""Cache of Featherlane models for `mujoco.MjModel` objects."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from featherlane.model import Model, load
 
-KEPT = 16  # models
+KEPT = 16  # largest number of models in the cache
 
 
 class LoadedModels:
-    """Loads an MjModel once for each content: an edit of a field leads to another model, an equal copy to the same."""
+    """Loads an MjModel once for each content: an edited model is loaded again, an equal copy is found in the cache."""
 
     def __init__(self) -> None:
         self._by_content: OrderedDict[bytes, Model] = OrderedDict()
@@ -23,7 +23,7 @@ class LoadedModels:
         self._buffer = np.zeros(0, np.uint8)
 
     def of(self, models: list) -> list[Model]:
-        """The model of each MjModel.
+        """Returns the model of each MjModel.
 
         Raises:
             ModelError, UnsupportedFeatureError: as `featherlane.load`.

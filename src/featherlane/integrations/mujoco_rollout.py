@@ -3,8 +3,8 @@
     from featherlane.integrations import mujoco_rollout as rollout   # instead of: from mujoco import rollout
     state, sensordata = rollout.rollout(model, data, initial_state, control)
 
-Rollouts of equal models step side by side in the vector lanes of the CPU.  Results are those of MuJoCo to rounding: the
-two engines add in different orders.  `data` gives the number of threads, as in MuJoCo; its fields are not written.
+Rollouts of equal models run in parallel in the vector lanes of the CPU.  Results equal MuJoCo's up to rounding, because
+the engines sum in different orders.  `data` only sets the number of threads, as in MuJoCo; its fields are not written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESET = STATUS.index("bad_number")
 
 
 class Rollout:
-    """Rollouts that share threads, models and memory from call to call.
+    """Computes rollouts with threads, models and memory that are shared between calls.
 
     Args:
         nthread: threads; 0 or None for the calling thread alone.
@@ -46,7 +46,7 @@ class Rollout:
         self.close()
 
     def close(self) -> None:
-        """Release the memory; no rollout can be requested afterwards."""
+        """Releases the memory; `rollout` raises an error afterwards."""
         self._models = None
         self._batches = {}
 
@@ -73,20 +73,20 @@ class Rollout:
             initial_state: (nbatch or 1, nstate) states of mjSTATE_FULLPHYSICS.
             control: (nbatch or 1, nstep or 1, ncontrol) vectors of `control_spec`.
             control_spec: `mjtState` bits of inputs.
-            skip_checks: take arrays as they are; all of them must be given, with all axes.
+            skip_checks: use arrays without checks; all of them must be given, with all axes.
             nstep: steps; None: those of the arrays.
             initial_warmstart: (nbatch or 1, nv) accelerations at which the solver starts; None: zeros.
             state: (nbatch, nstep, nstate) array to record into.
             sensordata: (nbatch, nstep, nsensordata) array to record into.
-            chunk_size: accepted and ignored: threads take tiles of worlds.
+            chunk_size: accepted and ignored, because threads process tiles of worlds.
 
         Returns:
             state (nbatch, nstep, nstate) after each step, and sensordata (nbatch, nstep, nsensordata) of the state
-            before it, as mj_step leaves them.  A rollout whose state becomes non-finite repeats its last state.
+            before it, as in mj_step.  A rollout whose state becomes non-finite repeats its last state.
 
         Raises:
             RuntimeError: `close` was called.
-            ValueError: shapes, types or sizes that do not fit, with MuJoCo's messages; a feature that is not supported.
+            ValueError: invalid shapes, types or sizes, with MuJoCo's messages; an unsupported feature.
 
         Source: mujoco.rollout.
         """
@@ -116,7 +116,7 @@ class Rollout:
         return state, sensordata  # type: ignore[return-value]
 
     def _check_data(self, data) -> None:
-        """The errors of MuJoCo for data that do not fit to the threads."""
+        """Raises MuJoCo's errors if the number of `data` objects does not match the threads."""
         given = data if isinstance(data, list) else [data]
         if not given:
             raise ValueError("The list of data instances is empty")
@@ -129,7 +129,7 @@ class Rollout:
             raise ValueError(f"Length of data: {len(given)} not equal to nthread: {self.nthread}")
 
     def _batch(self, model, nworld: int) -> Batch:
-        """A batch of a model, kept for the next call."""
+        """Returns a batch of a model, which is kept for the next call."""
         key = id(model), nworld
         batch = self._batches.get(key)
         if batch is None or batch.model is not model:
@@ -139,7 +139,7 @@ class Rollout:
 
 
 def _inputs(model: Model, control: np.ndarray, spec: int) -> dict[str, np.ndarray]:
-    """Inputs of the steps by field, (n, nstep, ...), from vectors of `control_spec`."""
+    """Returns inputs of the steps by field, (n, nstep, ...), from vectors of `control_spec`."""
     sizes = model.size_values()
     shapes = {field: (*control.shape[:2], *DATA[field].dims(sizes)) for field, _ in places(model, spec)}
     return {field: control[..., at].reshape(shapes[field]) for field, at in places(model, spec)}
@@ -148,7 +148,7 @@ def _inputs(model: Model, control: np.ndarray, spec: int) -> dict[str, np.ndarra
 def _roll(
     batch: Batch, nstep: int, inputs: dict[str, np.ndarray] | None, chosen: np.ndarray, state, sensordata
 ) -> None:
-    """Steps of a batch, recorded into the rows `chosen` of the results."""
+    """Steps a batch and records into the rows `chosen` of the results."""
     parts, n = list(places(batch.model, FULL)), len(chosen)
     found = batch.rollout(
         nstep, inputs, ["warning", *(field for field, _ in parts), *["sensordata"] * (sensordata is not None)]
@@ -171,7 +171,7 @@ def _roll(
 
 # ---- arguments -------------------------------------------------------------------------------------------------------
 def _check_count(name: str, value: Any, least: int, what: str) -> None:
-    """Refuse what is no whole number from `least` on."""
+    """Raises an error unless the value is an integer of at least `least`."""
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -181,10 +181,10 @@ def _check_count(name: str, value: Any, least: int, what: str) -> None:
 
 
 def _inferred(model, arrays: dict[str, Any], nstep, spec: int) -> tuple[list, dict[str, Any], int]:
-    """Models, arrays with all axes, and the number of steps, checked; the messages are MuJoCo's.
+    """Returns models, arrays with all axes, and the number of steps, checked; the messages are MuJoCo's.
 
     Raises:
-        ValueError: what does not fit.
+        ValueError: invalid arguments.
     """
     if spec & ~USER:
         raise ValueError("control_spec can only contain bits in mjSTATE_USER")
@@ -223,7 +223,7 @@ def _inferred(model, arrays: dict[str, Any], nstep, spec: int) -> tuple[list, di
 
 
 def _dimension(axis: int, size: int, arrays: dict[str, Any]) -> int:
-    """The length of an axis that arrays have in common; 1 fits to every length."""
+    """Returns the common length of an axis of the arrays; length 1 matches every length."""
     for name, a in arrays.items():
         if a is not None and a.shape[axis] not in (size, 1):
             if size != 1:
@@ -237,7 +237,7 @@ _persistent: Rollout | None = None
 
 
 def shutdown_persistent_pool() -> None:
-    """Release the memory that calls with `persistent_pool` share."""
+    """Releases the memory shared by calls with `persistent_pool`."""
     global _persistent
     if _persistent is not None:
         _persistent.close()
@@ -260,7 +260,7 @@ def rollout(
 
     Args:
         model, data, initial_state, control: as for `Rollout.rollout`.
-        persistent_pool: share models and memory with the other calls that ask for it.
+        persistent_pool: share models and memory with all other calls that set this argument.
         how: the keyword arguments of `Rollout.rollout`.
     """
     global _persistent

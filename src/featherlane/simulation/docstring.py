@@ -1,9 +1,9 @@
-"""What the docstring of a stage says, section by section, and the docstring that its public function has of it.
+"""Parses docstrings of stages section by section, and generates the docstrings of their public functions.
 
-A docstring is a first line, more text, and sections, each behind its label at the start of a line or behind three
-spaces.  In `Reads` and `Writes` a word that is the name of a field is that field, with its shape and unit behind it
-where they help, `con_*` is every field whose name begins so, and `` `crb` `` what the stage of that name reads or
-writes.  What a stage stores itself it names; what the stages that it calls store stands in theirs.
+A docstring has a first line, more text, and sections.  Each section follows its label, which is at the start of a line
+or after three spaces.  In `Reads` and `Writes` a field's name stands for that field; its shape and unit are added where
+they help.  `con_*` is every field whose name begins with con_, and `` `crb` `` is whatever the stage of that name reads
+or writes.  A stage lists only the fields that it stores itself; those of the stages that it calls are listed there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LABELS = ("Args", "Returns", "Raises", "Reads", "Writes", "Frame", "Cost", "Note
 WIDTH = 116
 _LABEL = re.compile(rf"(?:^|   +)({'|'.join(LABELS)}):[ \n]*", re.MULTILINE)
 _FIELD = re.compile(r"(?<![\w`.])([A-Za-z]\w*)(?![\w*`]|\.\w)(?: \((?:\d[\w, ]*|\w+,[\w, ]*)\))?(?: \[[^]]*\])?")
-# what all public functions of stages have in common
+# common text of all public functions of stages
 CALL = """
 Args:
     model: the model.
@@ -34,7 +34,7 @@ Raises:
 
 
 def sections(function: Callable) -> dict[str, str]:
-    """The parts of a docstring by label, each in one line; the first line and what follows it under "" and "Text"."""
+    """Returns the parts of a docstring by label, each in one line; the first line and the text under "" and "Text"."""
     written = inspect.getdoc(function) or ""
     marks = list(_LABEL.finditer(written))
     ends = [mark.start() for mark in marks[1:]] + [len(written)] * bool(marks)
@@ -47,12 +47,12 @@ def sections(function: Callable) -> dict[str, str]:
 
 
 def is_shown(field: Field) -> bool:
-    """Does a user see the field, world by world?"""
+    """Returns whether users can access the field of each world."""
     return field.role != "" and ROLES[field.role].shown
 
 
 def completed(text: str) -> str:
-    """A list of fields, with the declared shape and unit of each that a user sees."""
+    """Adds the declared shape and unit to each field in a list that users can access."""
 
     def with_shape(match) -> str:
         if match[1] not in DATA or not is_shown(DATA[match[1]]):
@@ -66,7 +66,7 @@ def completed(text: str) -> str:
 
 
 def parts_of(stage: Stage) -> dict[str, str]:
-    """The sections of a stage as its public function has them, in their order there."""
+    """Returns the sections of a stage, ordered as in its public function's docstring."""
     found = sections(stage.function)
     if "Writes" in found:
         found["Writes"] = completed(found["Writes"])
@@ -74,7 +74,7 @@ def parts_of(stage: Stage) -> dict[str, str]:
 
 
 def public_docstring(stage: Stage) -> str:
-    """The docstring of the public function that runs a stage on one world."""
+    """Returns the docstring of the public function that runs a stage on one world."""
     parts = parts_of(stage)
     lines = [parts.pop(""), ""]
     if "Text" in parts:
@@ -85,7 +85,7 @@ def public_docstring(stage: Stage) -> str:
 
 
 def wrapped(text: str, indent: str = "") -> list[str]:
-    """Lines of at most WIDTH characters."""
+    """Returns lines of at most WIDTH characters."""
     lines, line = [], ""
     for word in text.split():
         if line and len(line) + 1 + len(word) > WIDTH:

@@ -1,1 +1,1 @@
-"""The adjoint of a rollout: gradients of a loss by where worlds start, by controls and by parameters."""
+"""Adjoint of a rollout: gradients of a loss by initial states, controls and parameters."""

@@ -1,4 +1,4 @@
-"""What the bridges to other libraries have in common: `featherlane.torch.Dynamics` and `featherlane.jax.Dynamics`."""
+"""Common part of the adapters to other libraries: `featherlane.torch.Dynamics` and `featherlane.jax.Dynamics`."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from featherlane.simulation.batch.batch import Batch
 
 
 def about(who: str, more: str) -> str:
-    """The docstring of a bridge: who makes what of the functions, what is the library's own, and what all have."""
+    """Returns the docstring of an adapter: its library, the part that is specific to it, and the common part."""
     common = (Bridge.__doc__ or "").partition("\n")[2]
     return f"Steps and rollouts of the worlds of a batch, as functions that {who}.\n\n    {more}\n{common}"
 
 
 class Bridge(ABC):
-    """Steps and rollouts of the worlds of a batch, as functions that another library differentiates.
+    """Computes steps and rollouts of a batch's worlds as functions that another library differentiates.
 
-    All that is no argument (the model, time, warm starts, applied forces, mocap bodies) is as in the batch when this is
-    made, at the start of every call: the same arguments give the same bits, and later edits of the batch and its model
-    change nothing.  A quaternion in `qpos` of any length stands for its direction; its gradient is tangent to the
-    sphere.  There are no second derivatives.
+    All other inputs (model, time, warm starts, applied forces, mocap bodies) are copied from the batch at construction
+    and restored at the start of every call.  The same arguments give bitwise identical results, and later edits of the
+    batch and its model have no effect.  A quaternion in `qpos` of any nonzero length represents its direction; its
+    gradient is tangent to the sphere.  Second derivatives are not supported.
 
     Args:
-        batch: the worlds; it stays as it is.
+        batch: the worlds; it is not changed.
         nthread: threads, 0: those of the batch.
-        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
+        frictionloss: include the dry friction of joints and tendons in derivatives; steps always include it.
 
     Attributes:
         model: a copy of the batch's model.
         nworld: worlds.
 
     Raises:
-        TypeError: `batch` is no Batch.
+        TypeError: `batch` is not a Batch.
         ModelError: nthread or frictionloss out of range.
         UnsupportedFeatureError: the flag `sleep` is on.
     """
@@ -43,37 +43,37 @@ class Bridge(ABC):
         self.model, self.nworld = self._dynamics.model, batch.nworld
 
     def step(self, qpos, qvel, act, ctrl, **fields):
-        """One step of every world.
+        """Computes one step of every world.
 
         Args:
-            qpos, qvel, act: (nworld, nq), (nworld, nv), (nworld, na); None for `act` where na is 0.
+            qpos, qvel, act: (nworld, nq), (nworld, nv), (nworld, na); None for `act` if na is 0.
             ctrl: (nworld, nu).
-            fields: real fields of the model, (nworld, ...) each, in place of the model's numbers (`body_mass=masses`).
+            fields: real fields of the model, (nworld, ...) each, which replace the model's values (`body_mass=masses`).
 
         Returns:
-            (qpos, qvel, act) after the step, of the arguments' dtype.
+            (qpos, qvel, act) after the step, in the arguments' dtype.
 
         Raises:
-            ModelError: arguments of other shapes, dtypes or devices; no such field.
+            ModelError: arguments of invalid shapes, dtypes or devices; an unknown field.
         """
         return tuple(after[:, 0] for after in self.rollout(qpos, qvel, act, self._one_step(ctrl), **fields))
 
     @abstractmethod
     def rollout(self, qpos, qvel, act, control, **fields) -> tuple[Any, ...]:
-        """Steps of every world, one for each control.
+        """Computes steps of every world, one for each control.
 
         Args:
-            qpos, qvel, act: as `step` takes them.
+            qpos, qvel, act: as for `step`.
             control: (nworld, nstep, nu), or (nstep, nu) for all worlds.
-            fields: as `step` takes them.
+            fields: as for `step`.
 
         Returns:
             (qpos, qvel, act) after each step, (nworld, nstep, nq), (nworld, nstep, nv), (nworld, nstep, na).
 
         Raises:
-            ModelError: arguments of other shapes, dtypes or devices; no such field.
+            ModelError: arguments of invalid shapes, dtypes or devices; an unknown field.
         """
 
     @abstractmethod
     def _one_step(self, ctrl) -> Any:
-        """Controls (nworld, nu) as those of a rollout of one step; all else as it is."""
+        """Returns controls (nworld, nu) as those of a rollout of one step; all else unchanged."""

@@ -1,7 +1,7 @@
-"""Rollouts as functions of arrays, and their products with cotangents: what bridges to other libraries stand on.
+"""Rollouts as functions of arrays, and their vector-Jacobian products; the adapters to other libraries use them.
 
-States go in and out by coordinates, (qpos, qvel, act).  A quaternion of any length stands for its direction, so the
-function is defined around the unit sphere, and its derivatives are those of its four numbers (cotangent.py).
+States are given and returned as coordinates (qpos, qvel, act).  A quaternion of any nonzero length represents its
+direction, so the function is defined around the unit sphere.  Its gradients have four numbers (cotangent.py).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ STATE = ("qpos", "qvel", "act")
 
 
 class Run(NamedTuple):
-    """A rollout that was run, as its gradient needs it.
+    """Holds a finished rollout with the data that its gradient needs.
 
     Attributes:
         trajectory: its states.
-        fields: the model's numbers that were given, by name.
+        fields: the given model parameters, by name.
         after: (qpos, qvel, act) after each step, each (nworld, nstep, n).
     """
 
@@ -40,24 +40,24 @@ class Run(NamedTuple):
 
 
 class Dynamics:
-    """Rollouts of the worlds of a batch, as functions of where they start, of controls and of the model's numbers.
+    """Computes rollouts of a batch's worlds as functions of initial states, controls and model parameters.
 
-    All else (the model, time, warm starts, applied forces, mocap bodies) is as in the batch when this is made, at the
-    start of every rollout: the same arguments give the same bits, and later edits of the batch and its model change
-    nothing.
+    All other inputs (model, time, warm starts, applied forces, mocap bodies) are copied from the batch at construction
+    and restored at the start of every rollout.  The same arguments give bitwise identical results, and later edits of
+    the batch and its model have no effect.
 
     Args:
-        batch: the worlds; it stays as it is.
+        batch: the worlds; it is not changed.
         nthread: threads, 0: those of the batch.
-        frictionloss: with dry friction, in derivatives.
+        frictionloss: include dry friction in derivatives.
 
     Attributes:
-        model: a copy of the batch's model, which nobody should edit.
+        model: a copy of the batch's model; do not edit it.
         nworld, dtype: of the worlds.
         sizes: of a state: nq, nv, na.
 
     Raises:
-        TypeError: `batch` is no Batch.
+        TypeError: `batch` is not a Batch.
         UnsupportedFeatureError: as `linearize` does.
     """
 
@@ -73,16 +73,16 @@ class Dynamics:
         self._coordinates, self._steps = Coordinates(self.model), {}
 
     def shapes(self, nstep: int) -> dict[str, tuple[int, ...]]:
-        """Of the arguments of a rollout."""
+        """Returns the shapes of a rollout's arguments."""
         shapes = {name: (self.nworld, n) for name, n in zip(STATE, self.sizes, strict=True)}
         return shapes | {"control": (self.nworld, nstep, self.model.nu)}
 
     def start(self) -> Batch:
-        """The worlds as they were when this was made; they are this one's own, and go on with its next call."""
+        """Returns the worlds in their state at construction; this object reuses the batch in its next call."""
         return self._worlds({})
 
     def field_shapes(self, names) -> dict[str, tuple[int, ...]]:
-        """Of model fields that are given, by the names that the model has for them; checked."""
+        """Checks names of given model fields and returns their shapes by name."""
         asked = Parameters(self.model, tuple(names))
         known = asked.names
         for name, field in zip(known, asked.fields, strict=True):
@@ -91,15 +91,15 @@ class Dynamics:
         return {name: (self.nworld, *np.shape(self.model.__dict__[name])) for name in known}
 
     def run(self, qpos, qvel, act, control, fields=None) -> Run:
-        """A rollout.
+        """Runs a rollout.
 
         Args:
-            qpos, qvel, act: (nworld, n) where worlds start.
+            qpos, qvel, act: (nworld, n) initial states of the worlds.
             control: (nworld, nstep, nu), at least one step.
-            fields: name of a real model field -> (nworld, ...) numbers in its place.
+            fields: name of a real model field -> (nworld, ...) values that replace it.
 
         Raises:
-            ModelError: shapes or names that do not fit.
+            ModelError: invalid shapes or names.
         """
         control = reals("control", control, "are numbers")
         nstep = control.shape[1] if control.ndim == 3 else 0
@@ -123,11 +123,11 @@ class Dynamics:
         return Run(trajectory, numbers, tuple(after))
 
     def pull_back(self, run: Run, *cotangents) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, States]:
-        """Gradients by (qpos, qvel, act, control, fields) of what has these by the states after each step.
+        """Computes gradients by (qpos, qvel, act, control, fields) from gradients by the states after each step.
 
         Args:
-            run: what `run` gave.
-            cotangents: by qpos, qvel and act after each step, each (nworld, nstep, n), or None for zeros.
+            run: the result of `run`.
+            cotangents: gradients by qpos, qvel and act after each step, each (nworld, nstep, n); None for zeros.
         """
         trajectory, (nq, nv, _) = run.trajectory, self.sizes
         nstep = trajectory.control.shape[1]
@@ -148,7 +148,7 @@ class Dynamics:
         return by_qpos, by_qvel, by_act, found.control, found.parameters
 
     def _worlds(self, fields: dict[str, np.ndarray]) -> Batch:
-        """The worlds as they were when this was made, with other numbers of the model."""
+        """Returns the worlds in their state at construction, with the given model parameters."""
         worlds = self._start
         for name, rows in self._kept.items():
             worlds.arrays.rows[name][...] = rows
@@ -164,7 +164,7 @@ class Dynamics:
         return worlds
 
     def _steps_of(self, trajectory: Trajectory, names: tuple[str, ...]) -> Steps:
-        """Where the derivatives of such a rollout's steps are computed, which is kept from call to call."""
+        """Returns the object that differentiates the steps of such a rollout; it is kept from call to call."""
         key = trajectory.control.shape[1], names, tuple(self._start.arrays.expanded)
         if key not in self._steps:
             self._steps = {key: steps_of(trajectory, names, self.nthread, self.frictionloss)}
@@ -172,7 +172,7 @@ class Dynamics:
 
 
 def _fitting(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
-    """Real numbers of one shape."""
+    """Checks that a value is real and of the given shape, and returns it as an array."""
     array = reals(name, value, f"are numbers {shape}")
     if array.shape != shape:
         raise ModelError(f"{name}: got shape {array.shape}, allowed is {shape}")

@@ -1,7 +1,7 @@
-"""Costates by the derivatives of steps, which are formed.
+"""Propagates costates by the derivatives (Jacobians) of steps.
 
-The derivatives of a step need nothing of the steps after it: those of many steps of all worlds are computed side by
-side in lanes, as if each were a world, and what is left are products.
+The derivatives of a step do not depend on the steps after it.  So those of many steps of all worlds are computed in
+parallel lanes, as if each step were a world, and products with the costates follow.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from featherlane.sensitivity.derivative.exact import Linearization, linearize
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.simulation.batch.batch import Batch
 
-REALS = 1 << 22  # of the derivatives that are in memory at a time, about
-FIELD_POINTS = 512  # worlds that have a number of the model moved each, at a time, about
+REALS = 1 << 22  # approximate number of values of derivatives in memory at a time
+FIELD_POINTS = 512  # approximate number of worlds at a time, each with one model parameter displaced
 
 
 def transposed_product(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """M^T v of each world: (n, i, j), (n, i) -> (n, j), summed from the first i to the last whatever n is."""
+    """Returns M^T v of each world: (n, i, j), (n, i) -> (n, j), summed over i in the same order for all n."""
     return np.add.reduce(matrix * vector[:, :, None], 1)
 
 
 def place_worlds(batch: Batch, source: Batch, which: np.ndarray, states: States) -> None:
-    """Writes the worlds `which` of a source into a batch, in other states (..., n)."""
+    """Writes the worlds `which` of a source batch into a batch, in other states (..., n)."""
     for own, others in ((batch.arrays.rows, source.arrays.rows), (batch.arrays.expanded, source.arrays.expanded)):
         for name, rows in own.items():
             if name in others:
@@ -37,15 +37,15 @@ def place_worlds(batch: Batch, source: Batch, which: np.ndarray, states: States)
 
 
 class JacobianSteps:
-    """Steps of all worlds side by side, as worlds of a batch; serves trajectories of one length and one set of worlds.
+    """Differentiates steps of all worlds as worlds of one batch, for trajectories of equal length and worlds.
 
     Args:
-        trajectory: the first of them.
-        parameters: fields of the model, or entries of them, by which to differentiate, too.
-        nthread, frictionloss: as `linearize` has them.
+        trajectory: the first trajectory.
+        parameters: fields of the model, or entries of them, to differentiate by.
+        nthread, frictionloss: as for `linearize`.
 
     Attributes:
-        each: steps of each world at a time.
+        each: number of steps of each world in one call.
     """
 
     def __init__(self, trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool):
@@ -62,12 +62,12 @@ class JacobianSteps:
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
-        """Serve a trajectory, whose worlds have inputs and a model of their own."""
+        """Returns a context in which a trajectory with its inputs and model can be processed."""
         self.trajectory = trajectory
         yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """See `Steps`."""
+        """Propagates costates through steps, see `Steps`."""
         found, by_p = self.derivatives(states, first), {}
         nworld, n, nx = direct.shape
         by_u = np.empty((nworld, n, found.B.shape[-1]))
@@ -80,7 +80,7 @@ class JacobianSteps:
         return Gradients(costate, by_u, by_p, found.switching.min(1))
 
     def derivatives(self, states: States, first: int) -> Linearization:
-        """Those of the steps from number `first` on, in the states (nworld, n, ...) before them, step by step."""
+        """Computes derivatives of the steps from `first` on, in the states (nworld, n, ...) before them, by step."""
         length = next(iter(states.values())).shape[1]
         batch = self._batches.get(length)
         if batch is None:

@@ -1,4 +1,4 @@
-"""Worlds that take costates backwards through their tiles, and the memory between Python and them."""
+"""Worlds whose costates are propagated backwards through tiles, and the arrays shared with the kernels."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from featherlane.sensitivity.derivative.moved import OwnWorlds, borrowed, in_use
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 
-EACH = 16  # steps at a time: what follows a step that formulas do not serve is taken anew, to the end of the part
-FEW = 4  # worlds below that go one by one
+EACH = 16  # steps at a time: after a step without formulas, the later steps of the part are recomputed
+FEW = 4  # fewer worlds are processed one by one
 COSTATE, DIRECT = ("by_q", "by_v", "by_act"), ("loss_q", "loss_v", "loss_act")
 
 
 def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Returns whether products serve the model.  A single world may still report that they do not serve it.
+    """Returns whether products apply to the model.  A single world may still report that they do not.
 
     Args:
         model: the model.
-        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
     """
     convex = model.opt_contact_model == CONVEX and model.opt_noslip_iterations == 0
     euler = model.opt_integrator in (EULER, IMPLICITFAST)
@@ -40,18 +40,18 @@ def by_products(model: Model, in_use: Mapping[str, Any]) -> bool:
 
 
 class ProductWorlds(OwnWorlds):
-    """Worlds and the costates of some of their steps, which stand in the order in which they are taken: the last first.
+    """Holds worlds and the costates of some of their steps, stored in processing order: the last step first.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
-        nstep: how many steps there are, at most.
-        fields: what states consist of.
+        nstep: the largest number of steps.
+        fields: the fields of a state.
 
     Attributes:
         states: field -> (nworld, nstep + 1, n) before each step.
-        direct: (nworld, nstep + 1, nx) how the loss moves with the state after each step directly.
-        found: (nworld, nstep + 1, nx + nu + REPORTS) costates before the steps that were taken until then, without
-            what is direct there, gradients by controls, reports.
+        direct: (nworld, nstep + 1, nx) partial derivative of the loss by the state after each step.
+        found: (nworld, nstep + 1, nx + nu + REPORTS) costates before the steps processed so far, without the direct
+            part there, then gradients by controls, then reports.
     """
 
     def __init__(self, model: Model, source: Batch, nthread: int, disabled: int, nstep: int, fields: tuple[str, ...]):
@@ -70,16 +70,16 @@ class ProductWorlds(OwnWorlds):
         )
 
     def _from_anywhere(self, a: np.ndarray) -> np.ndarray:
-        """Rows (nworld, nrow, n) such that a pass may begin at any of them: row k of world w is place w nrow + k."""
+        """Returns rows (nworld, nrow, n) in which a pass can begin anywhere: row k of world w is place w nrow + k."""
         step = a.strides[1]
         return np.lib.stride_tricks.as_strided(a, (a.shape[0] * self.nrow, self.nrow, a.shape[2]), (step, step, 8))
 
     def take(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> None:
-        """Steps of some worlds, from number `first` in the order of this."""
+        """Processes steps of some worlds, from number `first` in processing order."""
         self.go(self.prepared(worlds, first, nstep, width), -(-len(worlds) // width))
 
     def prepared(self, worlds: np.ndarray, first: int, nstep: int, width: int) -> Plan:
-        """The plan of such a pass, begun."""
+        """Returns the plan of such a pass, ready to run."""
         self.runner.prepare(width)
         sizes = {"rate_rest": 0, "rate_steps": 1}
         plan = self.kept(
@@ -92,21 +92,21 @@ class ProductWorlds(OwnWorlds):
         return plan
 
     def known(self, nstep: int) -> np.ndarray:
-        """(nworld, nstep) of each step: 1 formulas serve, 0 they do not, -1 they may where the world is alone."""
+        """Returns (nworld, nstep) by step: 1 formulas apply, 0 they do not, -1 they may if the world runs alone."""
         return self.found[:, 1 : nstep + 1, -REPORTS]
 
 
 class ProductSteps:
-    """Takes costates back without forming derivatives, but for steps that formulas do not serve.
+    """Propagates costates without forming derivatives, except for steps without formulas.
 
-    Which these are is a world's own: a contact within 2e-7 m of its end, mostly.
+    These steps differ between worlds; the usual case is a contact within 2e-7 m of its end.
 
     Args:
-        trajectory: the first that it serves; others have as many worlds and steps.
+        trajectory: the first trajectory; later ones have as many worlds and steps.
         nthread, frictionloss: as `linearize` has them.
 
     Attributes:
-        each: steps of each world at a time.
+        each: number of steps of each world in one call.
     """
 
     def __init__(self, trajectory: Trajectory, nthread: int, frictionloss: bool):
@@ -116,7 +116,7 @@ class ProductSteps:
 
     @contextmanager
     def entered(self, trajectory: Trajectory) -> Iterator[None]:
-        """See `Steps`."""
+        """Returns a context for a trajectory, see `Steps`."""
         model, disabled = trajectory.model, 0 if self.frictionloss else int(Disable.FRICTIONLOSS)
         how = self.nthread, disabled, self.each, tuple(trajectory.fields)
         with borrowed(ProductWorlds, model, trajectory.worlds, *how) as worlds:
@@ -124,7 +124,7 @@ class ProductSteps:
             yield
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """See `Steps`."""
+        """Propagates costates through steps, see `Steps`."""
         worlds, (nworld, n, nx) = self._worlds, direct.shape
         control = self.trajectory.control[:, first : first + n]
         for name, values in (states | {"ctrl": control}).items():
@@ -138,7 +138,7 @@ class ProductSteps:
         return Gradients(found[:, -1, :nx] + direct[:, 0], by_control, {}, found[:, :, -1].min(1))
 
     def _mend(self, n: int) -> None:
-        """Steps that formulas did not serve, by their derivatives, and those that are taken after them anew."""
+        """Processes steps without formulas by their derivatives, and recomputes the steps after them."""
         worlds, known = self._worlds, self._worlds.known(n)
         at, derivatives = np.zeros(len(known), int), {}
         while True:
@@ -152,7 +152,7 @@ class ProductSteps:
                 alone = some[known[some, step] < 0.0]
                 if len(alone):
                     worlds.take(alone, step, n - step, 1)
-                    # what is wrong there still is the world's own
+                    # if formulas still do not apply, the cause is in the world itself
                     worlds.found[alone, 1 : n + 1, -REPORTS] = np.maximum(known[alone], 0.0)
                 some = some[known[some, step] == 0.0]
                 if len(some):
@@ -167,7 +167,7 @@ class ProductSteps:
                         worlds.take(some, step + 1, n - step - 1, worlds.width if len(some) >= FEW else 1)
 
     def _jump(self, world: int, step: int, A: np.ndarray, B: np.ndarray, switching: float) -> None:
-        """Through a step of a world, by its derivatives."""
+        """Propagates through a step of a world, by its derivatives."""
         worlds = self._worlds
         costate = worlds.found[world, step, : worlds.nx] + worlds.direct[world, step]
         row = worlds.found[world, step + 1]
@@ -176,7 +176,7 @@ class ProductSteps:
         row[-1] = switching
 
     def _derivatives(self, pairs: list[tuple[int, int]]) -> dict:
-        """(A, B, switching) of steps of worlds, by (world, step)."""
+        """Returns (A, B, switching) of steps of worlds, by (world, step)."""
         k = max(FEW, 1 << (len(pairs) - 1).bit_length())
         if k not in self._jacobians:
             self._jacobians[k] = worlds_like(self.trajectory.worlds, 1, 1, chosen=np.zeros(k, int))
@@ -190,7 +190,7 @@ class ProductSteps:
 
 
 def steps_of(trajectory: Trajectory, parameters: tuple[str, ...], nthread: int, frictionloss: bool) -> Steps:
-    """Returns what serves a trajectory and others like it; the model and the fields to differentiate by decide."""
+    """Returns the `Steps` for a trajectory and similar ones, by the model and the fields to differentiate by."""
     if parameters or not by_products(trajectory.model, in_use_of(trajectory.worlds)):
         return JacobianSteps(trajectory, parameters, nthread, frictionloss)
     return ProductSteps(trajectory, nthread, frictionloss)

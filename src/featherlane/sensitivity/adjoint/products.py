@@ -1,13 +1,13 @@
-"""Costates step by step backwards through tiles of worlds: products with a step's derivatives, none of which is formed.
+"""Propagates costates backwards through tiles of worlds: products with a step's derivatives, which are never formed.
 
 With l' = (l'_q, l'_v, l'_a) by the next state, and  q' = q (+) h v',  v' = v + h a*,  K a* = M a - p,  g(a; x, u) = 0,
 
     m = l'_v + h J^T l'_q             by the next velocity, J the right Jacobian of tangent.py
-    z = K^-1 h m,  y = H^-1 M z       (where the integrator takes the acceleration itself: y = H^-1 h m, no z)
-    l_c = -y . dg_c + z . dp_c + (what q, v and activations give x' directly)
+    z = K^-1 h m,  y = H^-1 M z       (y = H^-1 h m and no z if the integrator uses the acceleration itself)
+    l_c = -y . dg_c + z . dp_c + (the direct derivatives of x' by q, v and activations)
 
-for each coordinate c: one solve in all, where the derivative itself takes one for each column.  The rates dg_c, dp_c at
-fixed acceleration are those of the formulas.
+for each coordinate c.  This takes one solve in total, while the derivative itself takes one for each column.  The rates
+dg_c, dp_c at fixed acceleration are those of the formulas.
 Source: implicit function theorem, transposed; Griewank and Walther, Evaluating Derivatives (2008), ch. 15.
 """
 
@@ -41,12 +41,12 @@ COSTATES = Layout(
     ),
 )
 
-REPORTS = 2  # numbers of a step besides its gradients: KNOWN, NEAREST
+REPORTS = 2  # values of a step besides its gradients: KNOWN, NEAREST
 
 
 @kernel
 def pull_tangent(m, d, velocity, h, position, out):
-    """position <- by the position what it was by the next one; out += by the next velocity."""
+    """position <- gradient by the position, given that by the next position; out += gradient by the next velocity."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
@@ -71,7 +71,7 @@ def pull_tangent(m, d, velocity, h, position, out):
 
 @kernel
 def solve_costate(m, d, p, damped):
-    """y, z; by_q and by_v <- what x' has of q and v directly."""
+    """Computes y and z; by_q and by_v <- gradients through the direct dependence of x' on q and v."""
     h = timestep(m)
     pull_tangent(m, d, p.next_qvel, h, p.by_q, p.by_v)
     for i in range(m.nv):
@@ -93,7 +93,7 @@ def solve_costate(m, d, p, damped):
 
 @kernel
 def reach(m, d, c):
-    """How far coordinate c moves up and down where forces are differenced: a control not out of its range."""
+    """Returns the displacements of coordinate c up and down for differences of forces; controls stay in their range."""
     up = real(d, EPS)
     down = up
     i = c - (2 * m.nv + m.na)
@@ -108,7 +108,7 @@ def reach(m, d, c):
 
 @kernel
 def product(m, d, p, c):
-    """l_c: the gradient by coordinate c, of which dg, dp and dact have the rates."""
+    """Returns l_c, the gradient by coordinate c, from its rates dg, dp and dact."""
     x = zero(d)
     for i in range(m.nv):
         x = fma(p.z[i], p.dp[i], fma(-p.y[i], p.dg[i], x))
@@ -124,18 +124,18 @@ def product(m, d, p, c):
 
 @kernel
 def give(b, p, thread, tile, k, value):
-    """Number k of a tile's worlds."""
+    """Writes result k of a tile's worlds."""
     p.number[0] = value
     write_records(b, thread, tile, k)
 
 
 @stage(p=COSTATES)
 def adjoint_steps_of_tile(m, d, b, p, thread, tile):
-    """Costates before each step of the worlds of a tile, and gradients by its controls, from the last step on.
+    """Computes costates before each step of a tile's worlds, and gradients by its controls, from the last step on.
 
-    What comes from the call for each step: the state, the costate after it, the loss's own gradient there.  What goes
-    back, number by number: gradients by positions, velocities, activations and controls; whether formulas serve; how
-    near a switch is.
+    The call provides for each step the state, the costate after it, and the loss's direct gradient there.  It receives,
+    value by value, gradients by positions, velocities, activations and controls, whether formulas apply, and the
+    distance to the nearest switch.
     Reads:  the rows that the transfers of b bring in, among them by_q, by_v, by_act, loss_q, loss_v, loss_act.
     Writes: those that they take back; number, report, by_q, by_v, by_act (costates), y, z, dg, dp, dact, next_qvel;
             act_upper, body_*, dof_*, geom_*, slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are
@@ -146,7 +146,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
     for s in range(b.nstep):
         k = s * (n + REPORTS)
         read_controls(b, thread, tile, s)
-        # how the loss moves with the state after this step directly
+        # add the direct derivative of the loss by the state after this step
         for i in range(m.nv):
             p.by_q[i] = p.by_q[i] + p.loss_q[i]
             p.by_v[i] = p.by_v[i] + p.loss_v[i]
@@ -154,7 +154,7 @@ def adjoint_steps_of_tile(m, d, b, p, thread, tile):
             p.by_act[a] = p.by_act[a] + p.loss_act[a]
         damped = begin_step(m, d, p)
         if d.con_overflow[0] == 0:
-            # rows that found no room in company may find it alone
+            # rows that exceed the tile's shared buffer may fit if the world runs alone
             p.report[KNOWN] = where(leaves_out(d) | (p.report[FITS] == 0.0), -1.0, p.report[KNOWN])
             solve_costate(m, d, p, damped)
             for c in range(n):

@@ -1,4 +1,4 @@
-"""`rollout_gradient`: gradients of a loss of a rollout by its start, its controls and the model's numbers."""
+"""`rollout_gradient`: gradients of a rollout loss by initial state, controls and model parameters."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from featherlane.simulation.world.recordings import controls_of_rollout
 
 
 class RolloutState(NamedTuple):
-    """States of all worlds at one moment of a rollout, in the batch's dtype.
+    """Holds the states of all worlds at one time of a rollout, in the batch's dtype.
 
     Attributes:
         qpos: (nworld, nq).
         qvel: (nworld, nv).
         act: (nworld, na).
-        ctrl: (nworld, nu) the controls of the step that starts here; after the last step None.
+        ctrl: (nworld, nu) controls of the step that starts in this state; None after the last step.
         time: (nworld,) [s].
     """
 
@@ -41,14 +41,14 @@ class RolloutState(NamedTuple):
 
 
 class RolloutGradient(NamedTuple):
-    """Gradients of a loss L of a rollout, world by world, in float64.
+    """Holds the gradients of a rollout loss L for each world, in float64.
 
     Attributes:
-        state: (nworld, 2 nv + na) dL/dx by the state at the start, x = (position by dof, velocity, activation).
+        state: (nworld, 2 nv + na) dL/dx with respect to the initial state x = (position by dof, velocity, activation).
         control: (nworld, nstep, nu) dL/du.
-        parameters: name of a model field, or of entries of it -> (nworld, their shape); empty where none was asked for.
-        switching: (nworld,) the least of `Linearization.switching` of all steps; NaN where a step went by
-            differences of steps.
+        parameters: name of a model field or entry -> (nworld, shape of the field or entry); empty if none is requested.
+        switching: (nworld,) the minimum of `Linearization.switching` over all steps; NaN if a step was differentiated
+            by finite differences.
         end: the states after the last step.
     """
 
@@ -69,34 +69,33 @@ def rollout_gradient(
     nthread: int = 0,
     frictionloss: bool = True,
 ) -> RolloutGradient:
-    """Gradients of a loss of a rollout: the adjoint, backwards from the last step to the first.
+    """Computes the gradients of a rollout loss by the adjoint method, backwards from the last step to the first.
 
-    The worlds go from their present states under the controls, as `Batch.rollout` takes them, and the derivatives of
-    each step are those of `linearize`, at the states that they came through: also its limits, see docs/derivatives.md.
+    The worlds start in their present states and step under the controls, as in `Batch.rollout`.  The derivatives of
+    each step are those of `linearize` at the visited states, with the same limits; see docs/derivatives.md.
 
     Args:
         model: the model.
-        batch: the worlds; they stay as they are.
-        control: (nworld, nstep, nu), or (nstep, nu) for all worlds [N, N m, or what the actuator takes].
-        loss_gradient: how the loss moves with states.  Numbers: (nworld, nx) by the last state, or (nworld, nstep + 1,
-            nx) by each from the start to the end; (nx,), (1, nx) and (1, nstep + 1, nx) are those of all worlds.  Or a
-            function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the `RolloutState` after k steps,
-            which returns what broadcasts to (nworld, nx), or None where the loss does not look at this state; or a pair
-            of these by state and by control, the latter (nworld, nu).  nx is 2 nv + na for a gradient by dof, or
-            nq + nv + na for one by (qpos, qvel, act), where quaternions count as four numbers.
-        parameters: names of real model fields, or of entries of them, as in `linearize`, by which to differentiate,
-            too.
-        interval: steps from one state that is kept to the next.  1: all are.  Else the others are computed again: a
-            second rollout; 0: as many as need the least memory, sqrt(nstep).
+        batch: the worlds; they are not changed.
+        control: (nworld, nstep, nu), or (nstep, nu) for all worlds [N, N m, or the unit of the actuator's input].
+        loss_gradient: derivative of the loss with respect to states.  An array: (nworld, nx) for the last state, or
+            (nworld, nstep + 1, nx) for all states from the first to the last; (nx,), (1, nx) and (1, nstep + 1, nx)
+            hold for all worlds.  Or a function `loss_gradient(k, state)`, called for k = nstep, ..., 0 with the
+            `RolloutState` after k steps.  It returns an array that broadcasts to (nworld, nx), or None if the loss does
+            not depend on this state, or a pair of these for state and control, the latter (nworld, nu).  nx is
+            2 nv + na for a gradient by dof, or nq + nv + na for one by (qpos, qvel, act), quaternions as four numbers.
+        parameters: names of real model fields, or of entries of them, to differentiate by, as in `linearize`.
+        interval: number of steps between stored states.  1: all states are stored.  Otherwise the others are computed
+            again by a second rollout.  0: the interval of least memory, about sqrt(nstep).
         nthread: threads, 0: those of the batch.
-        frictionloss: with the dry friction of joints and tendons, in derivatives; steps always have it.
+        frictionloss: include the dry friction of joints and tendons in derivatives; steps always include it.
 
     Returns:
-        `RolloutGradient`.  NaN for a world whose numbers turned bad, so that it was reset.
+        `RolloutGradient`.  NaN for a world that was reset because its state became non-finite or out of range.
 
     Raises:
-        TypeError: `batch` is no Batch.
-        ModelError: shapes, names or counts that do not fit; the model is not the batch's.
+        TypeError: `batch` is not a Batch.
+        ModelError: invalid shapes, names or counts; the model is not the batch's.
         UnsupportedFeatureError: as `linearize` does.
 
     Source: Griewank and Walther, Evaluating Derivatives (2008).
@@ -120,7 +119,7 @@ def rollout_gradient(
 
 
 def _steps(control) -> int:
-    """How many steps controls are for."""
+    """Returns the number of steps of a control array."""
     given = numbers("control", control, "are numbers (nworld, nstep, nu) or (nstep, nu)")
     if given.ndim not in (2, 3):
         raise ModelError(f"control: got shape {given.shape}, allowed is (nworld, nstep, nu) or (nstep, nu)")
@@ -128,14 +127,14 @@ def _steps(control) -> int:
 
 
 def _state(states: States, ctrl: np.ndarray | None) -> RolloutState:
-    """States of one moment, as they are shown."""
+    """Returns the states of one time as a `RolloutState`."""
     n, dtype = len(states["time"]), min((a.dtype for a in states.values()), key=lambda dtype: dtype.itemsize)
     qpos, qvel, act = (states.get(name, np.zeros((n, 0), dtype)) for name in ("qpos", "qvel", "act"))
     return RolloutState(qpos, qvel, act, ctrl, states["time"][:, 0])
 
 
 class _Loss:
-    """How a loss moves with states, by numbers or a function, checked.
+    """Evaluates the loss gradient with respect to states, given as an array or a function, and checks it.
 
     Attributes:
         nx: length of a gradient by dof.
@@ -148,7 +147,7 @@ class _Loss:
         self.numbers = None if callable(given) else self._numbers(given)
 
     def at_end(self, states: States) -> np.ndarray:
-        """dL/dx (nworld, nx) by the last states."""
+        """Returns dL/dx (nworld, nx) with respect to the last states."""
         zeros = np.zeros((self.nworld, self.nx))
         if self.numbers is not None and self.numbers.ndim == 2:
             by_x = self._by_dof(states, self.numbers)
@@ -159,7 +158,7 @@ class _Loss:
         return zeros if by_x is None else zeros + by_x
 
     def __call__(self, k: int, states: States, ctrl) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """dL/dx and dL/du of the state after k steps."""
+        """Returns dL/dx and dL/du for the state after k steps."""
         if self.numbers is not None:
             return (None if self.numbers.ndim == 2 else self._by_dof(states, self.numbers[:, k])), None
         found = self.function(k, _state(states, ctrl))  # type: ignore[misc]
@@ -174,14 +173,14 @@ class _Loss:
         return self.coordinates.state_to_tangent(states["qpos"].astype(np.float64), gradient)
 
     def _numbers(self, given) -> np.ndarray:
-        """A gradient by the last state, or by each."""
+        """Returns a gradient given as an array, by the last state or by each state."""
         lengths = dict.fromkeys((self.nx, self.nc))
         shapes = [(*lead, n) for lead in ((self.nworld,), (self.nworld, self.nstep + 1)) for n in lengths]
         allowed = f"is a function, or numbers {' or '.join(map(str, shapes))}, 1 in place of a length for all alike"
         array = reals("loss_gradient", given, allowed)
         n, steps = (array.shape or (0,))[-1], self.nstep + 1
         if n in lengths and array.ndim < 3:
-            # (nx,) or (nworld, nx): by the last state
+            # (nx,) or (nworld, nx): with respect to the last state
             wide = (self.nworld, n)
         else:
             wide = (self.nworld, steps, n)
@@ -191,7 +190,7 @@ class _Loss:
         raise ModelError(f"loss_gradient: got shape {array.shape}, allowed {allowed}")
 
     def _shaped(self, k: int, by: str, given, lengths: tuple[int, ...]) -> np.ndarray:
-        """What the function gave, (nworld, n)."""
+        """Returns the function's result, broadcast to (nworld, n)."""
         what = f"loss_gradient by {by} after {k} steps"
         shapes = " or ".join(str((self.nworld, n)) for n in dict.fromkeys(lengths))
         array = reals(what, given, f"is what broadcasts to {shapes}")

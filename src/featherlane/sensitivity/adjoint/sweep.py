@@ -1,9 +1,9 @@
-"""Backwards along a trajectory: how a loss moves with each state and control, step by step.
+"""Backward sweep along a trajectory: gradients of a loss by each state and control, step by step.
 
     l_k = A_k^T l_k+1 + dL/dx_k,     dL/du_k <- B_k^T l_k+1 + dL/du_k,     dL/dp <- dL/dp + P_k^T l_k+1
 
-A part of the steps at a time: products without derivatives where formulas serve (product_worlds.py), else derivatives,
-then products (jacobians.py).
+Each call takes some of the steps.  Where formulas apply, products are computed without derivatives (product_worlds.py);
+otherwise derivatives are computed and multiplied (jacobians.py).
 Source: Griewank and Walther, Evaluating Derivatives (2008), ch. 3.
 """
 
@@ -22,13 +22,13 @@ Loss = Callable[[int, States], tuple[np.ndarray | None, np.ndarray | None]]
 
 
 class Gradients(NamedTuple):
-    """Gradients of a loss through some steps, or through all.
+    """Holds the gradients of a loss through some or all steps.
 
     Attributes:
         state: (nworld, 2 nv + na) by the state before the first step.
         control: (nworld, n, nu) by the controls of the steps.
         parameters: field -> (nworld, ...).
-        switching: (nworld,) the least of all steps.
+        switching: (nworld,) minimum over all steps.
     """
 
     state: np.ndarray
@@ -38,39 +38,39 @@ class Gradients(NamedTuple):
 
 
 class Steps(Protocol):
-    """Takes costates back through steps of a trajectory.
+    """Propagates costates backwards through steps of a trajectory.
 
     Attributes:
-        each: how many steps of each world at a time, at most.
+        each: the largest number of steps of each world in one call.
     """
 
     each: int
 
     def entered(self, trajectory: Trajectory) -> AbstractContextManager:
-        """Serve a trajectory, whose worlds have inputs and a model of their own."""
+        """Returns a context in which a trajectory with its inputs and model can be processed."""
         ...
 
     def pull_back(self, states: States, first: int, costate: np.ndarray, direct: np.ndarray) -> Gradients:
-        """Through the steps from number `first` on.
+        """Propagates through the steps from number `first` on.
 
         Args:
             states: (nworld, n, ...) before each.
             first: number of the first.
             costate: (nworld, 2 nv + na) after the last.
-            direct: (nworld, n, 2 nv + na) how the loss moves with the states before each.
+            direct: (nworld, n, 2 nv + na) partial derivative of the loss by the state before each step.
         """
         ...
 
 
 def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -> Gradients:
-    """Gradients by what a rollout starts from.
+    """Computes gradients by the inputs of a rollout.
 
     Args:
         trajectory: the rollout.
         final: (nworld, 2 nv + na) dL/dx by the last state.
-        loss: called for each step, from the last to the first, with the states before it: how the loss moves with them
-            and with the step's controls directly.
-        steps: takes costates back.
+        loss: called for each step, from the last to the first, with the states before it; returns the partial
+            derivatives of the loss by these and by the step's controls.
+        steps: propagates costates backwards.
     """
     nworld, nx = final.shape
     costate, by_u, nearest = final, np.zeros(trajectory.control.shape), np.full(nworld, np.inf)
@@ -88,11 +88,11 @@ def sweep(trajectory: Trajectory, final: np.ndarray, loss: Loss, steps: Steps) -
                     direct[:, k] = 0.0 if at_x is None else at_x
                     by_u[:, first + k] = 0.0 if at_u is None else at_u
                 pulled = steps.pull_back(some, first, costate, direct)
-                costate, nearest = pulled.state, np.minimum(nearest, pulled.switching)  # NaN where it is not known
+                costate, nearest = pulled.state, np.minimum(nearest, pulled.switching)  # NaN where it is unknown
                 by_u[:, first : start + last] += pulled.control
                 for name, value in pulled.parameters.items():
                     by_p[name] = by_p[name] + value if name in by_p else value
     costate, bad = np.array(costate), trajectory.bad
     for array in (costate, by_u, *by_p.values(), nearest):
-        array[bad] = np.nan  # a world that was reset went on from the model's defaults, which nothing moves
+        array[bad] = np.nan  # a reset world continued from the model's defaults, which have no derivative
     return Gradients(costate, by_u, by_p, nearest)

@@ -1,7 +1,7 @@
-"""The states of a rollout, all of them kept or some, from which its steps are differentiated again.
+"""States of a rollout, all or some of them stored, from which its steps are differentiated.
 
-Between two states that are kept the others are computed again when they are asked for, bit for bit: with one in
-sqrt(n) kept, memory for n steps grows with sqrt(n) and each step is taken twice.
+States between two stored ones are recomputed on demand, bitwise identical.  If one state in sqrt(n) is stored, memory
+for n steps grows with sqrt(n) and each step is computed twice.
 Source: Griewank and Walther, Evaluating Derivatives (2008), ch. 12 (checkpoints; here of one level).
 """
 
@@ -20,14 +20,14 @@ States = dict[str, np.ndarray]  # field -> (nworld, ...)
 
 
 def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = None, chosen=None) -> Batch:
-    """A batch that has each world of another `times` times, one after the other, in its present state.
+    """Returns a batch with `times` copies of each world of another one, consecutive, in its present state.
 
     Args:
         batch: the other batch.
-        times: how often.
-        nthread: threads of the new one.
-        model: a copy of its model, to take in its place.
-        chosen: which of its worlds, by number; None: all.
+        times: copies of each world.
+        nthread: threads of the new batch.
+        model: a copy of the batch's model, to use instead of it.
+        chosen: indices of the worlds to copy; None: all.
     """
     chosen = np.arange(batch.nworld) if chosen is None else chosen
     made = Batch(model or batch.model, len(chosen) * times, nthread, batch.dtype, batch.ngiven)
@@ -41,17 +41,17 @@ def worlds_like(batch: Batch, times: int, nthread: int, model: Model | None = No
 
 
 class Trajectory:
-    """A rollout of all worlds of a batch.
+    """Holds a rollout of all worlds of a batch.
 
     Args:
         model: the batch's model.
-        worlds: the worlds, where they start; they go to the end.
+        worlds: the worlds in their initial states; they are stepped to the last state.
         control: (nworld, nstep, nu) in the batch's dtype.
-        interval: steps between states that are kept; 1: all are.
+        interval: steps between stored states; 1: all are stored.
 
     Attributes:
         last: field -> (nworld, ...), the states after the last step.
-        bad: (nworld,) whether the numbers of a world turned bad, so that it was reset.
+        bad: (nworld,) whether a world was reset because its state became non-finite or out of range.
     """
 
     def __init__(self, model: Model, worlds: Batch, control: np.ndarray, interval: int):
@@ -74,19 +74,19 @@ class Trajectory:
         return {name: self.worlds.arrays.rows[name].copy() for name in self.fields}
 
     def _steps(self, first: int, last: int) -> States:
-        """The states before each step, from where the worlds are: (nworld, last - first, ...)."""
+        """Returns the states before each step from the worlds' present states on: (nworld, last - first, ...)."""
         start = self._copy()
         out = self.worlds.rollout(last - first, self.control[:, first:last], self.fields)
         after = {name: a.reshape(*a.shape[:2], *start[name].shape[1:]) for name, a in out.items()}
         return {name: np.concatenate([start[name][:, None], a[:, :-1]], 1) for name, a in after.items()}
 
     def states(self) -> States:
-        """The states before each step, (nworld, nstep, ...), where all are kept."""
+        """Returns the states before each step, (nworld, nstep, ...); all of them must be stored."""
         assert self._recorded is not None
         return self._recorded
 
     def segments(self) -> Iterator[tuple[int, States]]:
-        """(number of the first step, states before each of its steps), from the last segment to the first."""
+        """Yields (number of the first step, states before each of its steps), from the last segment to the first."""
         nstep = self.control.shape[1]
         if self._recorded is not None:
             yield 0, self._recorded
@@ -99,5 +99,5 @@ class Trajectory:
 
 
 def root_interval(nstep: int) -> int:
-    """The interval with which the fewest states are in memory."""
+    """Returns the interval for which the fewest states are in memory."""
     return max(2, isqrt(nstep - 1) + 1)

@@ -1,1 +1,1 @@
-"""Derivatives of a step and of inverse dynamics: a batch whose worlds have a coordinate moved each."""
+"""Derivatives of a step and of inverse dynamics: a batch whose worlds each have one coordinate displaced."""

@@ -1,13 +1,13 @@
-"""Differences over long ways, where what is differenced is analytic.
+"""Finite differences with large displacements, for analytic residuals.
 
-A central difference over 2e-7 stays clear of whatever bends, and keeps nine of sixteen digits; a long chain, whose
-inertia's condition number is 1e6, then loses six of them in the solve.  Where nothing bends (no rows, no clamped
-forces, no medium, polynomials of a joint's own coordinate alone) three differences, over e, 2e and 3e, are weighted so
-that all terms up to the sixth order vanish:
+A central difference over 2e-7 avoids nonsmooth points, and keeps nine of sixteen digits.  A long chain, whose inertia
+has a condition number of 1e6, then loses six of them in the solve.  An analytic residual has no rows, no clamped
+forces, no fluid, and only polynomials of a joint's own coordinate.  There, three differences over e, 2e and 3e are
+weighted so that all terms up to the sixth order vanish:
 
     1.5 D(e) - 0.6 D(2e) + 0.1 D(3e),    D(e) = (g(x + e) - g(x - e)) / 2e.
 
-With e = 1e-3 rounding is 5000 times less, and what is left out is of the order of 36 e^6.
+With e = 1e-3 the rounding error is 5000 times smaller, and the truncation error is of the order of 36 e^6.
 Source: Fornberg, Generation of Finite Difference Formulas on Arbitrarily Spaced Grids, 1988.
 """
 
@@ -23,7 +23,7 @@ from featherlane.sensitivity.derivative.formulas import motors_are_simple
 
 FAR = 1e-3  # e [m, rad, m/s, rad/s]
 WEIGHTS = 1.5, -0.6, 0.1
-# where one of these is not 0, forces bend
+# if one of these is not 0, forces are nonsmooth
 BENDING = (
     "jnt_actfrclimited",
     "actuator_forcelimited",
@@ -36,13 +36,13 @@ BENDING = (
 
 
 def are_analytic(model: Model, disabled: int, own: Mapping[str, np.ndarray], worlds: np.ndarray) -> np.ndarray:
-    """(k,) of each world: is its residual an analytic function of position and velocity, far around?
+    """Returns (k,) whether a world's residual is an analytic function of position and velocity, far around its state.
 
     Args:
         model: the model.
-        disabled: flags that are set besides its own.
-        own: fields of which each world has numbers of its own, (nworld, ...) by name.
-        worlds: (k,) numbers of the worlds that are asked for.
+        disabled: flags that are set in addition to the model's.
+        own: fields with separate values for each world, (nworld, ...) by name.
+        worlds: (k,) indices of the worlds to check.
     """
     rows = not (model.opt_disableflags | disabled) & DISABLE_CONSTRAINT
     bends = np.zeros(len(worlds), bool)

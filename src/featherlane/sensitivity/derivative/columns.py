@@ -1,8 +1,8 @@
-"""The columns of a step's derivative, tile by tile: rates of the residual, and what the acceleration makes of them.
+"""Computes the columns of a step's derivative, tile by tile: rates of the residual, then rates of the acceleration.
 
 A column belongs to a coordinate: a dof's position, a dof's velocity, an activation or a control.  The worlds of a tile
-stand side by side in its lanes and take the columns one after the other; where there is one world only, all lanes hold
-it and each takes columns of its own.  The record p has what a call brings for a column and takes of it (rates.py).
+occupy its lanes and process the columns one after the other.  If there is only one world, all lanes hold it and each
+lane processes other columns.  The record p has the inputs and outputs of a column (rates.py).
 Source: the implicit function theorem; see residual.py.
 """
 
@@ -37,15 +37,15 @@ from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
 from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
-# what a pass reports of a world
+# indices in the report of a pass on a world
 FITS, NEAREST = 0, 1
 
 
 @stage(p=COLUMNS)
 def accelerate(m, d, p):
-    """qacc and qacc_step at the present state, the rows at the solution, and what `report` says of them.
+    """Computes qacc and qacc_step in the present state, and `report`, with the rows at the solution.
 
-    A world whose tile has no room for all its contacts, or whose Hessian was taken apart, says so in report[FITS].
+    report[FITS] is 0 in a world whose tile cannot hold all contacts, or whose Hessian was decomposed into parts.
     Reads:  qpos, qvel, act, ctrl, con_fresh.
     Writes: report, con_fresh, active, qacc, qacc_step, dof_touched, qfrc_constraint, and all that a step writes; aba_*,
             block, cacc, cfrc, qH, qHDiagInv, qLU, qvec for itself.
@@ -69,7 +69,7 @@ def accelerate(m, d, p):
 
 @stage(p=COLUMNS)
 def base_tile(m, d, b, p, thread, tile):
-    """Accelerations of the worlds at the states where derivatives are taken: qacc, and qacc_step of the integrator.
+    """Computes accelerations in the states at which derivatives are taken: qacc, and qacc_step of the integrator.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, con_fresh, active, qacc_step, dof_touched, qfrc_constraint, and all else
@@ -113,7 +113,7 @@ def central_differences(point: Kernel, refine: Kernel) -> Kernel:
 
 @kernel
 def move_forces(m, d, at, step):
-    """Velocity, activation or control number `at` moved."""
+    """Displaces velocity, activation or control number `at`."""
     move(d.qvel, m.nv, at, step, m.nv)
     move(d.act, m.na, at, step, 2 * m.nv)
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
@@ -121,14 +121,14 @@ def move_forces(m, d, at, step):
 
 @kernel
 def _moved_bodies(m, d, p, at, step, given, g, lag):
-    """The residual at a moved position, contacts found anew."""
+    """Computes the residual at a displaced position, with new collision detection."""
     move_pos(m, d, at, step)
     residual(m, d, p, place(m, d), g, lag)
 
 
 @kernel
 def _moved_forces(m, d, p, at, step, overflow, g, lag):
-    """The residual at a moved velocity, activation or control, in the position of `place`."""
+    """Computes the residual at a displaced velocity, activation or control, at the position of `place`."""
     move_forces(m, d, at, step)
     residual(m, d, p, overflow, g, lag)
 
@@ -139,9 +139,9 @@ _by_forces = central_differences(_moved_forces, unrefined)
 
 @stage(p=COLUMNS)
 def position_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of the residual by positions, dof by dof: central differences at fixed acceleration.
+    """Computes rates of the residual by position, dof by dof: central differences at fixed acceleration.
 
-    Contacts are found anew at each point.
+    Contacts are detected again at each point.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qpos, act, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
@@ -155,9 +155,9 @@ position_columns = in_each_tile("position_columns", position_columns_of_tile)
 
 @stage(p=COLUMNS)
 def force_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of the residual by velocities, activations and controls: central differences at fixed acceleration.
+    """Computes rates of the residual by velocity, activation and control: central differences at fixed acceleration.
 
-    Bodies and contacts stay where they are.
+    Bodies and contacts do not move.
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p; qvel, act, ctrl, primal.*, con_fresh,
             con_overflow, active, and all else of this thread's workspace; Mhat, block, cacc, cfrc, qH, qHDiagInv,
@@ -171,7 +171,7 @@ force_columns = in_each_tile("force_columns", force_columns_of_tile)
 
 @stage(p=COLUMNS)
 def parameter_points_of_tile(m, d, b, p, thread, tile):
-    """The residual of worlds that have each a number of its model moved, and their next activations.
+    """Computes the residual and the next activations of worlds with one displaced model parameter each.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact; act, primal.*, con_fresh,
@@ -186,10 +186,10 @@ def parameter_points_of_tile(m, d, b, p, thread, tile):
 parameter_points = in_each_tile("parameter_points", parameter_points_of_tile)
 
 
-# ---- what the acceleration makes of them -----------------------------------------------------------------------------
+# ---- rates of the acceleration ---------------------------------------------------------------------------------------
 @kernel
 def solve_column(m, d, p):
-    """da = -H^-1 dg; free bodies that turn by themselves by their own."""
+    """Computes da = -H^-1 dg; free bodies that turn independently have their own solution."""
     for i in range(m.nv):
         x = -p.dg[i]
         p.solved[i] = x
@@ -202,7 +202,7 @@ def solve_column(m, d, p):
 
 @kernel
 def step_column(m, d, p, at, damped):
-    """dq' and dv' from da of the column of coordinate `at`, qacc_step <- da*; damped as `is_damped`."""
+    """Computes dq' and dv' from da of the column of coordinate `at`, qacc_step <- da*; damped: see `is_damped`."""
     h = timestep(m)
     if is_implicit(m):
         # K da* = M da + dp
@@ -221,7 +221,7 @@ def step_column(m, d, p, at, damped):
 
 @stage(p=COLUMNS)
 def solve_columns_of_tile(m, d, b, p, thread, tile):
-    """From rates of the residual to those of the acceleration and of the next state, column by column.
+    """Converts rates of the residual to those of the acceleration and of the next state, column by column.
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py.
     Reads:  the rows that the transfers of b bring in: dg, dp, room for da.
@@ -242,7 +242,7 @@ def solve_columns_of_tile(m, d, b, p, thread, tile):
     else:
         p.report[FITS] = where(leaves_out(d), 0.0, p.report[FITS])
         if uses_articulated(m):
-            # the recursion of the integrator lies where that of the Hessian does: one after the other
+            # the factors of the integrator and of the Hessian share memory, so these solves run one after the other
             for s in range(b.nstep):
                 read_controls(b, thread, tile, s)
                 solve_column(m, d, p)

@@ -1,11 +1,11 @@
-"""How contacts move with the bodies that touch: distance, point and frame, by the twists of their relative pose.
+"""Derivatives of contacts by the poses of the bodies: distance, point and frame, by twists of the relative pose.
 
 Only the pose of one body relative to the other matters.  Each contact's distance, point and frame are differenced for
-the six twists of that pose, all contacts of a world at once: every body b moves by a twist about the com of its tree,
-scaled by a number c_b of its own, so that two bodies have the relative twist (c_2 - c_1) T wherever they touch.  It
-takes twelve collisions, however many dofs there are, and serves every pair of shapes.  Tangents follow the world's axes
-and not the bodies: where two moving bodies touch, a frame spins about its normal while all is turned
-(collision/frame.py); six collisions more say how where a pair's tangents follow something else.
+the six twists of that pose, for all contacts of a world at once.  Every body b moves by a twist about the com of its
+tree, scaled by a unique number c_b, so that each touching pair has the relative twist (c_2 - c_1) T.  This takes twelve
+collision detections for any number of dofs, and works for every pair of shapes.  Tangents follow the world's axes and
+not the bodies: if two moving bodies touch, the frame spins about its normal when the whole scene is turned
+(collision/frame.py).  If a pair's tangents follow something else, six more collision detections measure this spin.
 """
 
 from featherlane.prelude import *
@@ -15,27 +15,27 @@ from featherlane.collision.given import NO_CANDIDATE
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.rows.rows import moving_body
 
-STEP = 2e-7  # m, rad: by how much poses move; what lies flat, and hardly so, bends within 1e-4
-SAME = 1e-10  # of two unit vectors
-JUMP = 1e-4  # m: a point that is farther away at a displaced pose is another one
+STEP = 2e-7  # m, rad: displacement of poses; nearly flat contacts change within 1e-4
+SAME = 1e-10  # tolerance for equal unit vectors
+JUMP = 1e-4  # m: a point that is farther away at a displaced pose is a different point
 
 
 @kernel
 def share(m, b):
-    """c_b: no two bodies that can touch have the same; 0 for what stands still."""
+    """Returns c_b, which differs between any two bodies that can touch; 0 for fixed bodies."""
     own = 1.0 + m.body_weldid[b] * (1.0 / m.nbody)
     return own if moving_body(m, b) > 0 else 0.0
 
 
 @kernel
 def _along_axis(d, axis, s):
-    """The twist s along one of six axes: (rotation, translation)."""
+    """Returns the twist s along one of six axes: (rotation, translation)."""
     return tuple(tuple(s if axis == c + first else zero(d) for c in range(3)) for first in (0, 3))
 
 
 @kernel
 def _turn_geom(d, p, g, w):
-    """geom_xmat of geom g <- that kept, turned by w."""
+    """geom_xmat of geom g <- the stored one, turned by w."""
     for c in range(3):
         a = 9 * g + c
         e = (p.geom_mat[a], p.geom_mat[a + 3], p.geom_mat[a + 6])
@@ -44,7 +44,7 @@ def _turn_geom(d, p, g, w):
 
 @kernel
 def _displace(m, d, p, axis, step):
-    """geom_xpos, geom_xmat <- those kept, moved by `step` of a twist: three rotations, three translations."""
+    """geom_xpos, geom_xmat <- the stored ones, moved by `step` of a twist: three rotations, three translations."""
     for g in range(m.ngeom):
         b, x = m.geom_bodyid[g], load3(p.geom_pos, 3 * g)
         w, u = _along_axis(d, axis, zero(d) + step * share(m, b))
@@ -55,7 +55,7 @@ def _displace(m, d, p, axis, step):
 
 @kernel
 def _turn_all(m, d, p, axis, step):
-    """geom_xpos, geom_xmat <- those kept, all turned about one axis through the com of the first tree."""
+    """geom_xpos, geom_xmat <- the stored ones, all turned about one axis through the com of the first tree."""
     centre = load3(d.subtree_com, 3 * m.body_rootid[1])
     w, _ = _along_axis(d, axis, zero(d) + step)
     for g in range(m.ngeom):
@@ -66,7 +66,7 @@ def _turn_all(m, d, p, axis, step):
 
 @kernel
 def _is_of_pair(d, p, s, k):
-    """Is slot s, as it is found, of the pair of slot k of the world's own pose?"""
+    """Returns whether detected slot s has the same pair as slot k of the world's own pose."""
     return (
         d.con_cand[s] == p.slot_cand[k]
         and d.con_geom[2 * s] == p.slot_geom[2 * k]
@@ -76,16 +76,16 @@ def _is_of_pair(d, p, s, k):
 
 @kernel
 def _same(d, p, s, k):
-    """Is slot s, as it is found, slot k of the world's own pose?"""
+    """Returns whether detected slot s is slot k of the world's own pose."""
     return d.con_point[s] == p.slot_point[k] and _is_of_pair(d, p, s, k)
 
 
 @kernel
 def _find(d, p, k, first):
-    """Where slot k of the world's own pose stands now, looked for from `first` on and then before it; -1: nowhere."""
+    """Returns the detected slot of slot k of the world's own pose, searching from `first` cyclically; -1: none."""
     n, at = d.ncon_slot[0], -1
     if p.slot_cand[k] == NO_CANDIDATE:
-        at = k  # a contact that the caller gave moves with nothing
+        at = k  # a contact given by the caller does not move
     else:
         c = 0
         while c < n and at < 0:
@@ -97,10 +97,10 @@ def _find(d, p, k, first):
 
 @kernel
 def _find_slots(d, p, n):
-    """slot_at <- where the n slots of the worlds' own pose stand now, -1: nowhere; slot_known and slot_near as in
+    """slot_at <- detected slots of the n slots of the worlds' own pose, -1: none; slot_known and slot_near as in
     `contact_moves`.
 
-    A pose may have more slots or fewer, in another order: those of a world's mates are none of its business.
+    A pose may have more slots or fewer, in another order: slots of the tile's other worlds are ignored.
     """
     if d.con_overflow[0]:
         p.slot_known[0] = real(d, -1.0)
@@ -124,33 +124,33 @@ def _find_slots(d, p, n):
         for s in range(d.ncon_slot[0]):
             if p.slot_taken[s] == 0:
                 p.slot_near[0] = where(d.con_present[s] > 0.0, 1.0, p.slot_near[0])
-        # a world without contacts is not looked at when it is alone
+        # a world without contacts is not checked, as it would not be if it were alone
         p.slot_near[0] = where(touching > 0.0, p.slot_near[0], 0.0)
 
 
 @kernel
 def _arm(m, d, p, k, place):
-    """The contact point, halfway between both poses, from the com of the tree of the body at that place."""
+    """Returns the contact point, midway between both poses, from the com of the tree of the body at that place."""
     point = scale3(0.5, add3(load3(p.slot_lower, 13 * k + 1), load3(p.slot_upper, 13 * k + 1)))
     return sub3(point, load3(d.subtree_com, 3 * m.body_rootid[p.slot_carrier[2 * k + place]]))
 
 
 @kernel
 def _normal(t, k):
-    """The contact's normal, halfway between both poses."""
+    """Returns the contact's normal, midway between both poses."""
     return scale3(0.5, add3(load3(t.slot_lower, 13 * k + 4), load3(t.slot_upper, 13 * k + 4)))
 
 
 @kernel
 def _twist(d, axis, s, arm):
-    """(rotation, translation at the contact) of a body's twist."""
+    """Returns (rotation, translation at the contact) of a body's twist."""
     w, u = _along_axis(d, axis, s)
     return w, add3(u, cross(w, arm))
 
 
 @kernel
 def _store_move(t, k, axis, dist, pos, turned):
-    """Column `axis` of the contact's map: 7 rows of 6."""
+    """Stores column `axis` of the contact's map: 7 rows of 6."""
     a = 42 * k + axis
     t.slot_moves[a] = dist
     for c in range(3):
@@ -160,7 +160,7 @@ def _store_move(t, k, axis, dist, pos, turned):
 
 @kernel
 def moved_by(t, k, w, u):
-    """(distance, position, turn) of contact k for the relative twist (w, u) at the contact, body 1 at rest."""
+    """Returns (distance, position, turn) of contact k for the relative twist (w, u) at the contact, body 1 fixed."""
     a = 42 * k
     dist = _row(t, a, w, u)
     pos, turned = tuple(tuple(_row(t, a + first + 6 * c, w, u) for c in range(3)) for first in (6, 24))
@@ -175,14 +175,14 @@ def _row(t, a, w, u):
 
 @kernel
 def _from_own(d, p, s, k):
-    """Square of the distance of slot s, as it is found, from slot k at the world's own pose."""
+    """Returns the squared distance of detected slot s from slot k at the world's own pose."""
     between = sub3(load3(d.con_pos, 3 * s), load3(p.slot_own, 13 * k + 1))
     return dot3(between, between)
 
 
 @kernel
 def _choose(d, k, s, chosen, to):
-    """Geometry number k of `to` <- that of slot s, as it is found, where it is chosen."""
+    """Geometry k of `to` <- that of detected slot s, if it is chosen."""
     a, b = 13 * k, 9 * s
     to[a] = where(chosen, d.con_dist[s], to[a])
     for c in range(3):
@@ -193,11 +193,11 @@ def _choose(d, k, s, chosen, to):
 
 @kernel
 def _keep_geometry(d, p, k, to):
-    """Geometry number k of `to` <- distance, position and frame of slot k at a displaced pose; zeros where it is not.
+    """Geometry k of `to` <- distance, position and frame of slot k at a displaced pose; zeros if it is absent.
 
-    Corners of a clipped polygon may be counted from another one on: then it is the point of the pair that is nearest,
-    world by world.  Others may stand for a face than those at the world's own pose: where none is near it is the
-    geometry there, and 1 is returned.
+    Corners of a clipped polygon may be enumerated from another corner on: then the pair's nearest point is used, world
+    by world.  A face may also be represented by different points: if none is near, the geometry of the world's own pose
+    is used, and 1 is returned.
     """
     at, lost = p.slot_at[k], zero(d)
     for e in range(13 * k, 13 * k + 13):
@@ -229,9 +229,9 @@ def _keep_upper(d, p, n):
 
 @kernel
 def _keep_lower(d, p, k):
-    """slot_lower <- that of slot k at the opposite pose; returns 1 / the span between the two, in steps.
+    """slot_lower <- the geometry of slot k at the opposite pose; returns 1 / the span between both poses, in steps.
 
-    Where it is lost at one of them the span is that to the world's own pose; slot_jumps <- 1 where it is at both.
+    If it is lost at one pose, the span is that to the world's own pose; slot_jumps <- 1 if it is lost at both.
     """
     lost = p.slot_lost[k] + _keep_geometry(d, p, k, p.slot_lower)
     p.slot_jumps[0] = where(lost > 1.0, 1.0, p.slot_jumps[0])
@@ -241,7 +241,7 @@ def _keep_lower(d, p, k):
 
 @kernel
 def _frame_turn(d, p, k, scale):
-    """Turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
+    """Returns the turn of the frame from the lower pose to the upper one, half the sum of e x de, times the scale."""
     turned = zeros(d, 3)
     for c in range(3):
         e, f = load3(p.slot_lower, 13 * k + 4 + 3 * c), load3(p.slot_upper, 13 * k + 4 + 3 * c)
@@ -251,20 +251,20 @@ def _frame_turn(d, p, k, scale):
 
 @kernel
 def _pair_moves(m, p, k):
-    """Do both bodies of slot k move?"""
+    """Returns whether both bodies of slot k move."""
     return moving_body(m, p.slot_carrier[2 * k]) > 0 and moving_body(m, p.slot_carrier[2 * k + 1]) > 0
 
 
 @kernel
 def _find_at(m, d, p, n):
-    """The slots at the pose of geom_xpos and geom_xmat."""
+    """Detects the slots at the pose of geom_xpos and geom_xmat."""
     collision(m, d)
     _find_slots(d, p, n)
 
 
 @kernel
 def _follows_normal(t, k):
-    """Mask: the tangents of slot k are those that its normal has wherever the bodies are turned."""
+    """Returns the mask: the tangents of slot k depend on its normal only, however the bodies are turned."""
     n, tangent = load3(t.slot_own, 13 * k + 4), load3(t.slot_own, 13 * k + 7)
     frame = frame_of(n)
     off = sub3(tangent, (frame[3], frame[4], frame[5]))
@@ -273,7 +273,7 @@ def _follows_normal(t, k):
 
 @kernel
 def _spins(m, d, p, n):
-    """slot_spin: how frames between moving bodies spin about their normals, more than all else, while all is turned."""
+    """slot_spin <- spin of frames between moving bodies about their normals, relative to a turn of the whole scene."""
     strays = 0
     for k in range(n):
         spin = zeros(d, 3)
@@ -290,7 +290,7 @@ def _spins(m, d, p, n):
 
 @kernel
 def _difference_spins(m, d, p, n):
-    """slot_spin of frames whose tangents follow something else, by six collisions more."""
+    """Computes slot_spin of frames whose tangents follow something else, by six more collision detections."""
     for axis in range(3):
         _turn_all(m, d, p, axis, STEP)
         _find_at(m, d, p, n)
@@ -306,7 +306,7 @@ def _difference_spins(m, d, p, n):
 
 @kernel
 def _moved_by_translation(t, k, u):
-    """`moved_by` without rotation."""
+    """Returns `moved_by` without rotation."""
     a, s = 42 * k + 3, t.slot_moves
     pos, turned = tuple(tuple(dot3(load3(s, a + first + 6 * c), u) for c in range(3)) for first in (6, 24))
     return dot3(load3(s, a), u), pos, turned
@@ -314,13 +314,13 @@ def _moved_by_translation(t, k, u):
 
 @kernel
 def _difference(m, d, p, k, axis, scale):
-    """Column `axis` of the map of contact k, from its upper pose and the lower one at hand."""
+    """Computes column `axis` of the map of contact k, from its upper pose and the present lower one."""
     one, two = p.slot_carrier[2 * k], p.slot_carrier[2 * k + 1]
     c1, c2 = share(m, one), share(m, two)
     dist = (p.slot_upper[13 * k] - p.slot_lower[13 * k]) * scale
     pos = scale3(scale, sub3(load3(p.slot_upper, 13 * k + 1), load3(p.slot_lower, 13 * k + 1)))
     turned = _frame_turn(d, p, k, scale)
-    # what is common to both bodies: body 1 carries all along, and body 2 has the rest
+    # motion common to both bodies: body 1 moves everything along, and body 2 has the remaining motion
     one_s, two_s = zero(d) + c1, zero(d) + c2
     w1, u1 = _twist(d, axis, one_s, _arm(m, d, p, k, 0))
     _, u2 = _twist(d, axis, two_s, _arm(m, d, p, k, 1))
@@ -331,7 +331,7 @@ def _difference(m, d, p, k, axis, scale):
     inverse = apart / (c2 - c1 + (1.0 - apart))
     if axis < 3:
         turned = axpy3(-c1 * p.slot_spin[3 * k + axis], _normal(p, k), turned)
-        # the translations' part is known by now
+        # the columns of translations are already computed
         known, moved, turn_of = _moved_by_translation(p, k, u)
         dist, pos, turned = dist - known, sub3(pos, moved), sub3(turned, turn_of)
     _store_move(p, k, axis, dist * inverse, scale3(inverse, pos), scale3(inverse, turned))
@@ -339,11 +339,11 @@ def _difference(m, d, p, k, axis, scale):
 
 @kernel
 def contact_moves(m, d, p):
-    """slot_moves of all contacts, by twelve collisions at displaced poses; contacts are found once more at the end.
+    """Computes slot_moves of all contacts, by twelve collisions at displaced poses, and then detects contacts again.
 
-    Writes slot_known: 0 in worlds that lack a contact of theirs at a displaced pose, -1 where the tile has no room;
-    slot_near: 1 where other contacts are at one, in worlds that have some; slot_jumps: 1 where a point is nowhere near
-    at both poses of a twist.
+    Writes slot_known: 0 in worlds that lack one of their contacts at a displaced pose, -1 if the tile's buffer is full;
+    slot_near: 1 if another contact exists at such a pose, in worlds with contacts; slot_jumps: 1 if a point is
+    not near its own at both poses of a twist.
     """
     n = d.ncon_slot[0]
     p.slot_known[0], p.slot_near[0], p.slot_jumps[0] = real(d, 1.0), zero(d), zero(d)

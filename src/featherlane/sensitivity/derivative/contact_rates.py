@@ -1,12 +1,12 @@
-"""How contacts' forces change with positions and velocities: the motions at the contact, and the force's law.
+"""Derivatives of contact forces by position and velocity: motions at the contact, and the law of the force.
 
-Motions.  A displacement of dof j carries body m beyond it along, by S_j, and the contact as contact_moves.py says; the
-velocity V_m and the acceleration A_m = J a of the body change by S_j x (V_m - V), V before the joint, and likewise A.
-A dof before both bodies changes nothing between them.
+Motions.  A displacement of dof j moves body m beyond it by S_j, and the contact as in contact_moves.py.  The body's
+velocity V_m and acceleration A_m = J a change by S_j x (V_m - V), with V before the joint, and likewise A.
+A dof that moves both bodies causes no change between them.
 
-Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C the second derivative of the cost, s the rate
-by distance of all stiffnesses over themselves.  The wrench on body m changes, beside what S_j carries along
-(smooth_rates.py), by dW_m - S_j x* W_m.
+Law.  With y = J a - aref in the contact's basis, df = -C dy + f s dr: C is the second derivative of the cost, s the
+relative rate of all stiffnesses by distance.  The wrench on body m changes by dW_m - S_j x* W_m, plus the part that
+moves with S_j (smooth_rates.py).
 Source: MuJoCo documentation, Computation, "Constraint model", for the law.
 """
 
@@ -22,7 +22,7 @@ from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces,
 # ---- law -------------------------------------------------------------------------------------------------------------
 @kernel
 def _set(t, k, r, c, x):
-    """Entry (r, c) and (c, r) of the curvature."""
+    """Sets entries (r, c) and (c, r) of the curvature."""
     t.slot_curvature[36 * k + 6 * r + c] = x
     t.slot_curvature[36 * k + 6 * c + r] = x
 
@@ -61,7 +61,7 @@ def _cone_curvature(d, p, k):
 
 @kernel
 def _along(d, k, f):
-    """The vector of the components f of the contact's basis."""
+    """Returns the vector with the components f in the contact's basis."""
     x = scale3(f[0], load3(d.con_basis, 9 * k))
     if d.con_dim[k] > 1:
         x = axpy3(f[1], load3(d.con_basis, 9 * k + 3), axpy3(f[2], load3(d.con_basis, 9 * k + 6), x))
@@ -70,7 +70,7 @@ def _along(d, k, f):
 
 @kernel
 def _along_turns(d, k, p):
-    """The vector of the components t of the turns' basis."""
+    """Returns the vector with the components t in the basis of rotations."""
     o = 9 * turn(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     return axpy3(p[0], load3(d.con_basis, o), axpy3(p[1], u, scale3(p[2], v)))
@@ -78,21 +78,21 @@ def _along_turns(d, k, p):
 
 @kernel
 def _wrench(d, k, place, f, moment):
-    """Moment and force at the com of the tree of the pushed body (0) or the other one (1)."""
+    """Returns moment and force at the com of the tree of the pushed body (place 0) or the other one (1)."""
     x = add3(cross(load3(d.con_arm, 6 * k + 3 * place), f), moment)
     return x[0], x[1], x[2], f[0], f[1], f[2]
 
 
 @kernel
 def _point_motion(S, arm):
-    """(angular, linear) motion S at the point at that arm."""
+    """Returns the (angular, linear) motion S at the point at that arm."""
     w = (S[0], S[1], S[2])
     return w, add3((S[3], S[4], S[5]), cross(w, arm))
 
 
 @kernel
 def _relative(d, k, w):
-    """(angular, linear) motion of the pushed body against the other one at the contact, given body motions."""
+    """Returns the (angular, linear) motion of the pushed body relative to the other one at the contact."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     a, u = _point_motion(load6(w, 6 * b), load3(d.con_arm, 6 * k))
     if other > 0:
@@ -103,7 +103,7 @@ def _relative(d, k, w):
 
 @kernel
 def contact_laws(m, d, p, shortest):
-    """Of each contact: force, curvature, slopes by distance, motions; its wrenches are taken off the bodies' forces."""
+    """Computes force, curvature, slopes and motions of each contact; subtracts its wrenches from the bodies' forces."""
     for k in range(d.ncon_slot[0]):
         for e in range(36 * k, 36 * k + 36):
             p.slot_curvature[e] = zero(d)
@@ -137,14 +137,14 @@ def contact_laws(m, d, p, shortest):
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def is_before(m, k, b):
-    """Does dof k move body b?"""
+    """Returns whether dof k moves body b."""
     last = m.body_lastdof[b]
     return last >= k and last - k < m.D_rownnz[k] - m.D_diag[k]
 
 
 @kernel
 def _before_joint(m, d, k, w, v):
-    """Motion w of what is before the joint of dof k, at dof velocities v."""
+    """Returns the motion w just before the joint of dof k, at dof velocities v."""
     i, joint = m.dof_bodyid[k], m.dof_jntid[k]
     x, first = load6(w, 6 * m.body_parentid[i]), m.jnt_dofadr[joint]
     if is_free(m.jnt_type[joint]) and k >= first + 3:
@@ -156,7 +156,7 @@ def _before_joint(m, d, k, w, v):
 
 @kernel
 def _push_by(d, p, k, y, turns):
-    """Change of force and moment of contact k by changes of y along its basis and turns, frame and distance aside."""
+    """Returns changes of force and moment of contact k by changes of y and rotations; frame and distance are fixed."""
     o = 36 * k
     C, g = p.slot_curvature, zeros(d, 3)
     if d.con_dim[k] == 1:
@@ -171,7 +171,7 @@ def _push_by(d, p, k, y, turns):
 
 @kernel
 def _along_basis(d, k, n, p, a):
-    """Components of n along the normal, of u along the tangents, of a along the turns."""
+    """Returns the components of n along the normal, of u along the tangents, of a along the rotation axes."""
     y, turns = (dot3(load3(d.con_basis, 9 * k), n), zero(d), zero(d)), zeros(d, 3)
     if d.con_dim[k] > 1:
         y = (y[0], dot3(load3(d.con_basis, 9 * k + 3), p), dot3(load3(d.con_basis, 9 * k + 6), p))
@@ -187,7 +187,7 @@ def _add_wrench(d, b, w):
 
 @kernel
 def _moved_contact(m, d, p, k, place, S, acc, vel):
-    """Changes of the wrenches of contact k where S carries the body at that place along, 0 the pushed one.
+    """Returns changes of both wrenches of contact k if S moves the body at that place; 0 is the pushed body.
 
     acc and vel are the motions before the joint.
     """
@@ -201,7 +201,7 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
         dist, pos, turned = moved_by(p, k, scale3(-1.0, w), scale3(-1.0, u))
         spin = dot3(load3(p.slot_spin, 3 * k), w)
         pos, turned = add3(pos, u), axpy3(spin, load3(d.con_frame, 9 * k), add3(turned, w))
-    # changes of the motions there, at the point that moves along with the contact
+    # changes of the motions at the point that moves with the contact
     before = axpy6(real(d, -1.0), acc, load6(d.con_motion, 6 * body))
     A = cross_motion(S, before)
     before = axpy6(real(d, -1.0), vel, load6(d.cvel, 6 * body))
@@ -233,7 +233,7 @@ def _moved_contact(m, d, p, k, place, S, acc, vel):
 
 @kernel
 def _spread(d, k, dF, dM):
-    """Add a change of the contact's force, and of its moment, to both bodies."""
+    """Adds a change of the contact's force, and of its moment, to both bodies."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     _add_wrench(d, b, _wrench(d, k, 0, dF, dM))
     if other > 0:
@@ -242,7 +242,7 @@ def _spread(d, k, dF, dM):
 
 @kernel
 def _takes(m, d, j, k):
-    """Which body of contact k dof j moves without the other: 0, 1, or -1 for none or both."""
+    """Returns the place of the body of contact k that dof j moves without the other: 0, 1, or -1 for none or both."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     first, second = is_before(m, j, b), other > 0 and is_before(m, j, other)
     place = -1
@@ -255,7 +255,7 @@ def _takes(m, d, j, k):
 
 @kernel
 def add_position_column(m, d, p, j):
-    """dg -= rates of J^T f by the position of dof j, beside what is carried along."""
+    """dg -= rates of J^T f by the position of dof j, without the part that moves along."""
     found = 0
     for k in range(d.ncon_slot[0]):
         place = _takes(m, d, j, k)
@@ -297,7 +297,7 @@ def add_velocity_column(m, d, p, j, accelerates):
 
 @kernel
 def _take_off(m, d, out):
-    """out -= J^T of what stands in con_wrench."""
+    """out -= J^T of the wrenches in con_wrench."""
     for i in range(m.nv):
         out[i] = -out[i]
     body_forces_to_dofs(m, d, out)

@@ -1,7 +1,7 @@
-"""How forces on single dofs change with its position and velocity: springs, dampers, motors, limits, dry friction.
+"""Derivatives of forces on single dofs by position and velocity: springs, dampers, motors, limits, dry friction.
 
-A row on a dof has the force f = -D (J a + B v + K d r) while it acts, with the impedance d(r): D / (1 / d - 1) and the
-stiffness change with r.
+A row on a dof has the force f = -D (J a + B v + K d r) while it is active, with the impedance d(r).  D / (1 / d - 1)
+and the stiffness depend on r.
 """
 
 from featherlane.prelude import *
@@ -17,7 +17,7 @@ from featherlane.solver.rows.pyramid import push
 
 @kernel
 def impedance_slopes(solref, solimp, r, shortest):
-    """(rate by r of D over D, rate by r of K d r, B) of a limit or contact at r below 0."""
+    """Returns (relative rate of D by r, rate of K d r by r, B) of a limit or contact at r < 0."""
     K, B = reference(solref, solimp, shortest)
     d, rate = impedance(solimp, r), -impedance_rate(solimp, r)
     return rate / fmax(d * (1.0 - d), MINVAL), K * fma(r, rate, d), B
@@ -35,7 +35,7 @@ def _springs(m, d, p):
 
 @kernel
 def _dampers(m, d, p):
-    """Rates b + 2 c |v| + 3 e v^2, and what the velocity changes of them times the integrator's acceleration."""
+    """Returns rates b + 2 c |v| + 3 e v^2, and their changes by velocity times the integrator's acceleration."""
     for i in range(m.nv):
         _, c, e = damping(m, d, i)
         p.dof_friction[i] = damping_rate(m, d, i)
@@ -75,9 +75,9 @@ def _rows(m, d, p):
 
 @kernel
 def dof_rates(m, d, p):
-    """dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
+    """Computes dof_stiffness, dof_friction, dof_lag_friction, dof_curvature: rates of the residual on the diagonal.
 
-    Of limits and dry friction alone where all else goes by differences.
+    Only limits and dry friction are included if all else is differenced.
     """
     for i in range(m.nv):
         p.dof_stiffness[i] = zero(d)
@@ -95,7 +95,7 @@ def dof_rates(m, d, p):
 
 @kernel
 def vector_springs(m):
-    """Mask: a ball or free joint has a spring, which has no formula here."""
+    """Returns the mask: a ball or free joint has a spring, which has no formula here."""
     found = timestep(m) < 0.0
     for j in range(m.njnt):
         if not is_scalar(m.jnt_type[j]):

@@ -1,7 +1,7 @@
-"""Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at moved points.
+"""Derivatives of a step and of forward dynamics by the implicit function theorem: no solver runs at displaced points.
 
-Worlds that the theorem does not serve go by differences of whole steps: the pass against slip, and activations under
-the integrator rk4; `docs/derivatives.md` says which are which.
+Whole steps are differenced if it does not apply: with the no-slip solver, and with activations under the
+integrator rk4.  `docs/derivatives.md` lists both cases.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
 
 
 class Linearization(NamedTuple):
-    """Derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
+    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
 
     Attributes:
         A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
@@ -47,9 +47,9 @@ class Linearization(NamedTuple):
         C: (..., nsensordata, 2 nv + na); None without `sensors`.
         D: (..., nsensordata, nu); None without `sensors`.
         P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
-        switching: (...) distance to the next change of the active constraints, at most 1: a contact that begins or ends
-            to push, a cone that begins to slip, friction that gives way.  Below about 1e-4 the derivatives on the two
-            sides may differ.  NaN for worlds whose steps were differenced.
+        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
+            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
+            sides of the change may differ.  NaN for worlds whose steps were differenced.
     """
 
     A: np.ndarray
@@ -61,14 +61,14 @@ class Linearization(NamedTuple):
 
 
 class AccelerationDerivatives(NamedTuple):
-    """Derivatives of forward dynamics' acceleration a, contacts included.
+    """Holds derivatives of the acceleration a of forward dynamics, contacts included.
 
     Attributes:
         DaDq: (..., nv, nv) by position, dof by dof: DaDq[..., i, j] = da_i / dq_j.
         DaDv: (..., nv, nv) by velocity.
         DaDact: (..., nv, na) by activation.
         DaDu: (..., nv, nu) by control.
-        DaDtau: (..., nv, nv) by generalized force: the inverse of the solver's Hessian; where nothing touches of M.
+        DaDtau: (..., nv, nv) by generalized force: the inverse of the solver's Hessian, or of M without constraints.
         switching: (...) as in `Linearization`.
     """
 
@@ -104,9 +104,9 @@ def linearize(
     `finite_difference` steps from displaced states, as MuJoCo does.  The solver starts where the world itself starts
     it; set `model.opt.tolerance` to 0 for accuracy.
 
-    A control at the limit of its range moves inwards only; the derivative by one beyond the range is 0.  Histories are
+    At the limit of its range a control is displaced inwards only; beyond its range its derivative is 0.  Histories are
     held fixed, so a control that acts after a delay has no derivative.  Dry friction holds a joint at rest, so its
-    derivative is that of a very stiff damper; for control design take `frictionloss=False`.
+    derivative is that of a very stiff damper; for control design use `frictionloss=False`.
 
     Args:
         model: the model.
@@ -114,10 +114,10 @@ def linearize(
         method: `analytic` or `finite_difference`.
         sensors: compute C and D, the derivatives of `sensordata`.
         parameters: names of real model fields (`body_mass`, `geom_friction`, `opt.gravity`), or of entries by name or
-            number: `body_mass[torso]`, `geom_friction[floor, 0]`, `opt.gravity[2]`.  What follows from them
-            (`set_const`) changes with them.
+            number: `body_mass[torso]`, `geom_friction[floor, 0]`, `opt.gravity[2]`.  Fields that depend on them
+            (`set_const`) change with them.
         eps: displacement of each coordinate under `finite_difference`; None: 1e-6.
-        centered: central differences under `finite_difference`; None: True.  One-sided ones take half the time.
+        centered: central differences under `finite_difference`; None: True.  One-sided differences take half the time.
         nthread: threads, 0: as many as the work is worth.
         frictionloss: include the dry friction of joints and tendons.
 
@@ -125,11 +125,11 @@ def linearize(
         `Linearization`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: the model is not the data's; a parameter is no real field of it, or the timestep; no such entry; an
-            unknown method; eps is not positive, or given with `analytic`.
-        UnknownNameError: an entry has another name.
-        TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`, and a sensor of the model is not supported; the flag `sleep` is on.
+        ModelError: the model is not the data's; a parameter is not a real field of it, or is the timestep; an entry
+            does not exist; an unknown method; eps is not positive, or given with `analytic`.
+        UnknownNameError: an entry's name is unknown.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
 
     Source: implicit function theorem; MuJoCo mjd_transitionFD (which refuses RK4 and delays).
     """
@@ -182,7 +182,7 @@ def linearize(
 
 
 def _differenced(model, data, sensors, parameters, eps, centered, nthread, frictionloss) -> Linearization:
-    """Differences of whole steps."""
+    """Computes the derivatives by differences of whole steps."""
     eps, centered = 1e-6 if eps is None else eps, True if centered is None else centered
     found, P = transition_fd(model, data, eps, centered, sensors, nthread, frictionloss), {}
     given = None if isinstance(parameters, tuple) and not parameters else Parameters(model, parameters)
@@ -197,25 +197,25 @@ def _differenced(model, data, sensors, parameters, eps, centered, nthread, frict
 def acceleration_derivatives(
     model: Model, data: Data | Batch, nthread: int = 0, frictionloss: bool = True
 ) -> AccelerationDerivatives:
-    """Derivatives of the acceleration of `forward` by position, velocity, activation, control and generalized force.
+    """Computes derivatives of `forward`'s acceleration by position, velocity, activation, control and applied force.
 
-    With contacts, limits and equality constraints: da = -H^-1 dg, see `linearize`.  Under the integrator discrete the
-    acceleration is that of the step.
+    Contacts, limits and equality constraints are included: da = -H^-1 dg, see `linearize`.  Under the integrator
+    discrete, the acceleration is that of the step.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
         nthread: threads, 0: as many as the work is worth.
-        frictionloss: with the dry friction of joints and tendons.
+        frictionloss: include the dry friction of joints and tendons.
 
     Returns:
         `AccelerationDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
         ModelError: the model is not the data's.
-        TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: the pass against slip, actuators that act through contacts under the contact model
-            lcp, a world whose rows found no room; the flag `sleep` is on.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
+        UnsupportedFeatureError: the no-slip solver, actuators that act through contacts under the contact model
+            lcp, a world with more rows than the buffer holds; the flag `sleep` is on.
 
     Source: implicit function theorem.
     """
@@ -251,7 +251,7 @@ def acceleration_derivatives(
 
 
 def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> AccelerationDerivatives:
-    """The parts of rates (..., nv, 3 nv + na + nu)."""
+    """Splits rates (..., nv, 3 nv + na + nu) into the derivatives by each kind of coordinate."""
     nv, n = rates.shape[-2:]
     act, force = 2 * nv + na, n - nv
     by_state = rates[..., :nv], rates[..., nv : 2 * nv], rates[..., 2 * nv : act]
@@ -259,7 +259,7 @@ def _by_coordinate(rates: np.ndarray, na: int, nearest: np.ndarray) -> Accelerat
 
 
 def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
-    """C and D, of worlds without room for all their rows by differences of steps."""
+    """Computes C and D; worlds whose rows exceed the buffer are differentiated by differences of steps."""
     from featherlane.model.features import refuse_sensors  # imports mujoco
 
     refuse_sensors(model)
@@ -267,7 +267,7 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         rates, left = sensor_rates(model, data, threads(nthread), disabled)
         out = rates.swapaxes(1, 2)
     else:
-        # forces of the LCP follow from no acceleration
+        # the LCP's forces cannot be computed from an acceleration
         left = np.arange(1 if isinstance(data, Data) else data.nworld)
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
@@ -280,16 +280,16 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 def _by_steps(asked: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
-    """(..., nx, n) derivatives of the next state by parameters, as differences of whole steps."""
+    """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
     worlds = OwnWorlds(model, data, 2 * asked.n, nthread, disabled)
     worlds.load(data)
     return as_given(data, asked.rates_of_steps(worlds).swapaxes(1, 2))
 
 
 def _served(sizes: dict[str, int]) -> bool:
-    """Does the theorem serve the model's solver and integrator?"""
+    """Returns whether implicit differentiation supports the model's solver and integrator."""
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
     if sizes["opt_integrator"] == RK4:
-        # what it makes of activations, and of springs that yield, has no chain here
+        # the chain rule of rk4 is not implemented for activations and plastic springs
         convex = convex and sizes["na"] == 0 and sizes["nplastic"] == 0
     return convex and sizes["opt_integrator"] in SERVED and sizes["nv"] > 0

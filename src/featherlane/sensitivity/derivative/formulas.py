@@ -1,8 +1,8 @@
 """Rates of the residual by formulas, in a tile of worlds: bodies, springs, motors, limits, dry friction and contacts.
 
-A model is served as a whole (`serves`), a world by its numbers: what has no formula here goes by differences of the
-residual (columns.py).  Activations, and controls that act through them, are differenced: they move forces of actuators
-alone.
+`serves` decides for a model as a whole, kernels for each world by its parameters.  Parts without formulas are computed
+by differences of the residual (columns.py).  Activations, and controls that act through them, are differenced, because
+they affect only actuator forces.
 """
 
 from __future__ import annotations
@@ -40,25 +40,25 @@ from featherlane.simulation.tile.rows import read_controls, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out
 
-KNOWN = 2  # in `report`, beside FITS and NEAREST: 1 where all rates have formulas, -1 where a world has to go alone
+KNOWN = 2  # index in `report` after FITS and NEAREST: 1 all rates have formulas, 0 not, -1 the world must run alone
 
 GAINS, BIASES = (enums.GAIN_FIXED, enums.GAIN_AFFINE), (enums.BIAS_NONE, enums.BIAS_AFFINE)
 INTEGRATORS = (enums.EULER, enums.IMPLICITFAST, enums.IMPLICIT, enums.RK4)
-# where one of these is not 0 (of a joint: of one that turns about any axis) there are forces without formulas
+# if one of these is not 0 (of a joint: of a ball or free joint), some forces have no formulas
 RESTING = ("jnt_stiffness", "jnt_stiffnesspoly", "opt_density", "opt_viscosity")
-BY_WORLD = (*RESTING, "body_gravcomp")  # what `rest_of_worlds` looks at in each world
-LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # by `rest_of_worlds`, of what is edited in place
+BY_WORLD = (*RESTING, "body_gravcomp")  # fields that `rest_of_worlds` reads for each world
+LOOKED_AT = (*RESTING, "jnt_limited", "jnt_actgravcomp")  # fields that `rest_of_worlds` reads and users may edit
 DYNAMICS = (enums.DYN_NONE, enums.DYN_INTEGRATOR, enums.DYN_FILTER, enums.DYN_FILTEREXACT, enums.DYN_MUSCLE)
 
 
 def serves(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Do formulas serve the model, alone or beside differences of what they leave (`leaves_rest`)?
+    """Returns whether formulas apply to the model, alone or with differences for the rest (`leaves_rest`).
 
-    Numbers of its worlds are looked at by kernels.
+    Kernels check the parameters of its worlds.
 
     Args:
         model: the model.
-        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
     """
     sizes = {**model.size_values(), **in_use}
     if model.opt_integrator not in INTEGRATORS or model.opt_enableflags & enums.ENABLE_DIAGEXACT:
@@ -69,18 +69,18 @@ def serves(model: Model, in_use: Mapping[str, Any]) -> bool:
 
 
 def leaves_rest(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Has the model forces without formulas?  The arguments are those of `serves`."""
+    """Returns whether the model has forces without formulas.  The arguments are those of `serves`."""
     compensated = in_use.get("ngravcomp", model.ngravcomp) > 0
     return bool((compensated and model.jnt_actgravcomp.any()) or rest_of_worlds(model, {}, 1)[0])
 
 
 def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> np.ndarray:
-    """(nworld,) of each world: has it forces without formulas?
+    """Returns (nworld,) whether each world has forces without formulas.
 
     Args:
         model: the model.
-        own: fields of which each world has numbers of its own, (nworld, ...) by name.
-        nworld: how many worlds there are.
+        own: fields with separate values for each world, (nworld, ...) by name.
+        nworld: number of worlds.
     """
     found = np.full(nworld, _parts_leave_rest(model))
     if not found[0]:
@@ -90,14 +90,14 @@ def rest_of_worlds(model: Model, own: Mapping[str, np.ndarray], nworld: int) -> 
             if name.startswith("jnt"):
                 numbers = numbers.reshape(len(numbers), model.njnt, -1)[:, turns]
             found |= (numbers.reshape(len(numbers), -1) != 0.0).any(1)
-        # what actuators carry may be bounded
+        # gravity compensation by actuators may be clamped
         if model.jnt_actgravcomp.any():
             found |= (own["body_gravcomp"] > 0.0).any(1) if "body_gravcomp" in own else model.ngravcomp > 0
     return found
 
 
 def _parts_leave_rest(model: Model) -> bool:
-    """Has it parts without formulas, whatever their numbers are?"""
+    """Returns whether the model has parts without formulas for all values of their parameters."""
     balls, fast = is_ball(model.jnt_type), model.opt_integrator == enums.IMPLICITFAST
     if model.ntendon or model.neq or (model.jnt_limited[balls] != 0).any():
         return True
@@ -107,7 +107,7 @@ def _parts_leave_rest(model: Model) -> bool:
 
 
 def motors_are_simple(model: Model, fast: bool) -> bool:
-    """On slides and hinges, with forces that are affine in length, velocity and control."""
+    """Returns whether all actuators act on slides and hinges, with forces affine in length, velocity and control."""
     on_joint = model.actuator_trntype <= enums.TRN_JOINTINPARENT
     joints = np.where(on_joint, model.actuator_trnid[:, 0], 0)
     plain = on_joint & is_scalar(model.jnt_type[joints]) & np.isin(model.actuator_gaintype, GAINS)
@@ -117,27 +117,27 @@ def motors_are_simple(model: Model, fast: bool) -> bool:
 
 
 def acts_at_once(model: Model) -> bool:
-    """Do all controls act as forces without delay?"""
+    """Returns whether all controls act as forces without delay."""
     return bool((model.actuator_dyntype == enums.DYN_NONE).all() and model.nhistory == 0)
 
 
 @kernel
 def _numbers_serve(m, d, p):
-    """Mask: nothing pushes the world's bodies from outside, no medium is about them, balls have no springs.
+    """Returns the mask: bodies have no external forces and no surrounding fluid, and balls no springs.
 
-    Where there are differences besides these are in them, and tendons have no armature.
+    If differences are used, too, they include these effects; then the mask requires tendons without armature.
     """
     pushed = zero(d)
     for e in range(6 * m.nbody):
         pushed = pushed + fabs(d.xfrc_applied[e])
     if p.rate_rest:
-        return not_(adds_inertia(m)) & (pushed == pushed)  # false of NaN
+        return not_(adds_inertia(m)) & (pushed == pushed)  # false if NaN
     return (pushed == 0.0) & not_(in_medium(m) | vector_springs(m))
 
 
 @stage(p=RATES)
 def prepare_rates(m, d, p):
-    """All that columns need, after `accelerate`; report[KNOWN]: worlds in which all rates have formulas.
+    """Prepares the columns, after `accelerate`; report[KNOWN]: worlds in which all rates have formulas.
 
     Reads:  what `accelerate` writes; rate_rest, xfrc_applied.
     Writes: report; body_*, dof_*, geom_*, slot_*; crb, crb_rate; cvel, cacc, cfrc for itself.
@@ -164,7 +164,7 @@ def prepare_rates(m, d, p):
 
 @kernel
 def position_rates(m, d, p, k):
-    """dg and dp by the position of dof k."""
+    """Computes dg and dp by the position of dof k."""
     position_column(m, d, p, k)
     if not p.rate_rest:
         subtract_lift(m, d, p, k)
@@ -174,7 +174,7 @@ def position_rates(m, d, p, k):
 
 @kernel
 def velocity_rates(m, d, p, k):
-    """dg and dp by the velocity of dof k."""
+    """Computes dg and dp by the velocity of dof k."""
     velocity_column(m, d, p, k)
     p.dg[k] = p.dg[k] + p.dof_friction[k]
     add_velocity_column(m, d, p, k, accelerates=0)
@@ -184,7 +184,7 @@ def velocity_rates(m, d, p, k):
 
 @kernel
 def _act(m, d, p, x, i, value):
-    """Forces of actuators and the next activations with entry i of x, an activation or a control, at another value."""
+    """Computes actuator forces and the next activations with entry i of x, an activation or a control, set to value."""
     x[i] = value
     control_and_actuate(m, d)
     copy(d.act, m.na, p.dact, 0)
@@ -193,7 +193,7 @@ def _act(m, d, p, x, i, value):
 
 @kernel
 def _motor(m, d, p, x, i, up, down):
-    """dg and the next activations' rates by entry i of x: central differences of actuators' forces."""
+    """Computes dg and the next activations' rates by entry i of x: central differences of actuator forces."""
     value = x[i]
     _act(m, d, p, x, i, value + up)
     copy(d.qfrc_actuator, m.nv, p.dg, 0)
@@ -212,7 +212,7 @@ def _motor(m, d, p, x, i, up, down):
 
 @kernel
 def _directly_driven(m, d, c):
-    """The actuator whose force has control c at once, and no delay or function of the user's between; else -1."""
+    """Returns the actuator on which control c acts directly, without a delay or a user callback; else -1."""
     found = -1
     if d.user_control == 0 and not (m.opt_disableflags & enums.DISABLE_ACTUATION):
         for i in range(m.nactuator):
@@ -223,7 +223,7 @@ def _directly_driven(m, d, c):
 
 @kernel
 def _control(m, d, p, i, c):
-    """dg by control c of actuator i, a force on one dof; 0 beyond its range and where the force is clamped."""
+    """Computes dg by control c of actuator i, a force on one dof; 0 beyond its range and if the force is clamped."""
     if not is_disabled(m, i):
         u = d.ctrl[c]
         moves = not_(is_saturated(m, d, i) | (d.badctrl[0] > 0.0))
@@ -235,7 +235,7 @@ def _control(m, d, p, i, c):
 
 @kernel
 def clear_rates(m, d, p):
-    """dg and dp <- 0; activations do not move with bodies, but as the call says where it does."""
+    """dg and dp <- 0; rates of activations <- 0 unless the call provides them."""
     for i in range(m.nv):
         p.dg[i] = zero(d)
         p.dp[i] = zero(d)
@@ -246,7 +246,7 @@ def clear_rates(m, d, p):
 
 @kernel
 def add_brought(m, d, p):
-    """dg and dp += rates by differences that the call brought, where it does."""
+    """dg and dp += rates by differences, if the call provides them."""
     if p.rate_rest:
         for i in range(m.nv):
             p.dg[i] = p.dg[i] + p.rest_g[i]
@@ -255,7 +255,7 @@ def add_brought(m, d, p):
 
 @kernel
 def _drive(m, d, p, c, up, down):
-    """The column of activation or control c, activations first."""
+    """Computes the column of activation or control c, activations first."""
     u = c - m.na
     if u < 0:
         _motor(m, d, p, d.act, c, up, down)
@@ -269,7 +269,7 @@ def _drive(m, d, p, c, up, down):
 
 @kernel
 def rates_column(m, d, p, c, up, down):
-    """The column of coordinate c."""
+    """Computes the column of coordinate c."""
     force = 2 * m.nv + m.na + m.nu
     clear_rates(m, d, p)
     if c >= 0 and c < m.nv:
@@ -278,7 +278,7 @@ def rates_column(m, d, p, c, up, down):
         velocity_rates(m, d, p, c - m.nv)
     elif not p.rate_rest:
         if c >= force:
-            # a force of its own
+            # a generalized force as a coordinate
             p.dg[c - force] = real(d, -1.0)
         elif c >= 2 * m.nv:
             _drive(m, d, p, c - 2 * m.nv, up, down)
@@ -287,7 +287,7 @@ def rates_column(m, d, p, c, up, down):
 
 @kernel
 def _next_column(m, d, b, p, thread, tile, s):
-    """Column s of the call's, in dg and dp; returns the number of its coordinate."""
+    """Computes column s of the call, in dg and dp; returns the number of its coordinate."""
     read_controls(b, thread, tile, s)
     at = whole(read_lane(p.at, 0, 0))
     rates_column(m, d, p, at, p.up[0], p.down[0])
@@ -296,7 +296,7 @@ def _next_column(m, d, b, p, thread, tile, s):
 
 @kernel
 def begin_step(m, d, p):
-    """What all columns of a step take: accelerations, the next velocity, rates, the Hessian; is the step damped?"""
+    """Computes accelerations, the next velocity, rates and the Hessian for all columns; returns if K is damped."""
     h = timestep(m)
     accelerate(m, d, p)
     for i in range(m.nv):
@@ -309,7 +309,7 @@ def begin_step(m, d, p):
 
 @stage(p=RATES)
 def formula_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
+    """Computes rates of the residual by formulas, column by column; all lanes of a tile have the same coordinate.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; dg, dp, dact, report; act_upper, body_*, dof_*, geom_*, slot_* and all else of p;
@@ -332,9 +332,9 @@ formula_columns = in_each_tile("formula_columns", formula_columns_of_tile)
 
 @stage(p=RATES)
 def formula_steps_of_tile(m, d, b, p, thread, tile):
-    """Rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
+    """Computes rates of the acceleration and of the next state by formulas, four columns at a time (panel.py).
 
-    Not for models that go by recursion, whose factors lie where these formulas keep forces.
+    Models with the recursive solver are excluded, because its factors share memory with these formulas' forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, dg, dp, dact, da, dq, dv; act_upper, body_*, dof_*, geom_*, panel_*,
             slot_* and all else of p; what `base_tiles` writes; act, ctrl, which are put back; qfrc_smooth, con_wrench,

@@ -1,4 +1,4 @@
-"""Worlds whose steps are differentiated by the implicit function theorem: which go through which passes."""
+"""Worlds whose steps are differentiated by the implicit function theorem, and the passes that each world takes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from featherlane.sensitivity.derivative.implicit_passes import DifferentiatedWor
 
 
 class ImplicitWorlds(DifferentiatedWorlds):
-    """The worlds of a data or a batch, and their derivatives; the arguments are those of `DifferentiatedWorlds`."""
+    """Holds worlds of a `Data` or a `Batch` and their derivatives; arguments as for `DifferentiatedWorlds`."""
 
     _looked_at: Any = None
 
     def passes(self, width: int, rest: bool) -> Passes:
-        """Those through tiles of that width, of worlds with or without forces that have no formulas."""
+        """Returns the passes through tiles of that width; rest: for worlds that have forces without formulas."""
         return self.kept((width, rest, self.by_formulas), lambda: Passes(self, width, rest))
 
     def groups(self) -> list[tuple[bool, np.ndarray]]:
-        """Worlds that have forces without formulas, and worlds that have none; as their numbers are now."""
+        """Groups the worlds by whether they have forces without formulas, for their present parameters."""
         model, own = self.model, self.batch.arrays.expanded
         if own.keys().isdisjoint(BY_WORLD):
-            # what was found holds until these numbers change
+            # the result is valid until these parameters change
             key = [model.revision, *(getattr(model, name).tobytes() for name in LOOKED_AT)]
             if key != self._looked_at:
                 self._looked_at, self._rest = key, leaves_rest(model, {})
@@ -39,7 +39,7 @@ class ImplicitWorlds(DifferentiatedWorlds):
         return [(kind, self.every[rest == kind]) for kind in (False, True) if (rest == kind).any()]
 
     def accelerations(self) -> np.ndarray:
-        """(nworld, nv) those of forward dynamics, of worlds that fit into a tile at all."""
+        """Returns (nworld, nv) of forward dynamics, for the worlds that fit into a tile."""
         (rest, _), *_ = self.groups()
 
         def run(chosen: np.ndarray, width: int) -> np.ndarray:
@@ -50,11 +50,11 @@ class ImplicitWorlds(DifferentiatedWorlds):
         return self.qacc
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All worlds, pass by pass, those that do not fit into a tile together one by one.
+        """Computes the rates of all worlds, pass by pass; worlds that do not fit into a tile together run one by one.
 
         Returns:
             Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n or 0, nv), distances to the
-            nearest switch (nworld,), and the numbers of worlds that are left over.
+            nearest switch (nworld,), and the indices of the remaining worlds.
         """
         nworld, found = self.batch.nworld, []
 

@@ -1,10 +1,10 @@
-"""The passes through tiles in which worlds are differentiated by the implicit function theorem.
+"""Passes through tiles that differentiate worlds by the implicit function theorem.
 
     base       forward dynamics: a and a*
     rates      dg and dp by each coordinate, at fixed a: by formulas (formulas.py), or by differences (residual.py)
     solution   da = -H^-1 dg, and from it the next state's rates (columns.py)
 
-Rates stand in rows, a row for each column of each world; the solution takes them up column by column.
+Rates are stored as rows, one row for each column of each world; the solution reads them column by column.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
 
-EPS = 2e-7  # by how much a coordinate moves where the residual is differenced
-REALS = 1 << 21  # of a pass, in each array: what a pass leaves stays in cache, or near
+EPS = 2e-7  # displacement of a coordinate where the residual is differenced
+REALS = 1 << 21  # values of a pass in each array, so that results stay in or near the cache
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 
 
 class Rates(NamedTuple):
-    """What the columns of some worlds are; valid until the next pass, but for what the caller may keep.
+    """Holds the derivatives of some worlds; valid until the next pass, except for parts that the caller may keep.
 
     Attributes:
-        state: (k, n, 2 nv + na) the next state's; left out where formulas serve and forces are coordinates.
-        acceleration: (k, n, nv) that of forward dynamics; left out where formulas serve and forces are no coordinates.
-        fits: (k,) whether the theorem's Hessian is there.
+        state: (k, n, 2 nv + na) of the next state; empty if formulas apply and forces are coordinates.
+        acceleration: (k, n, nv) of forward dynamics; empty if formulas apply and forces are not coordinates.
+        fits: (k,) whether the Hessian of implicit differentiation is available.
         nearest: (k,) distance to the nearest switch.
-        known: (k,) whether formulas served.
-        is_kept: do formulas serve all, and the arrays belong to the caller?
+        known: (k,) whether formulas applied.
+        is_kept: whether formulas apply to all worlds and the arrays belong to the caller.
     """
 
     state: np.ndarray
@@ -59,18 +59,18 @@ class Rates(NamedTuple):
 
 
 class DifferentiatedWorlds(OwnWorlds):
-    """The worlds of a data or a batch, as passes need them.
+    """Holds the worlds of a `Data` or a `Batch`, prepared for passes.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
-        torques: are generalized forces coordinates, too, after the controls?
-        by_formulas: where these serve; else by differences of the residual.
-        parameters: fields of the model whose numbers are coordinates, too.
+        torques: whether generalized forces are coordinates, too, after the controls.
+        by_formulas: use formulas where they apply; otherwise differences of the residual.
+        parameters: fields of the model whose values are coordinates, too.
 
     Attributes:
         qacc, qacc_step: (nworld, nv) accelerations of forward dynamics and of the integrator.
-        based: (nworld, 1, 3) what passes for accelerations say of themselves.
-        every: (nworld,) all numbers of worlds.
+        based: (nworld, 1, 3) reports of the passes that compute accelerations.
+        every: (nworld,) indices of all worlds.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class DifferentiatedWorlds(OwnWorlds):
 
     @property
     def by_formulas(self) -> bool:
-        """Are formulas wanted, and do they serve the model as it is?"""
+        """Returns whether formulas are requested and apply to the model in its present state."""
         return self.formulas_wanted and serves(self.model, self.batch.arrays.expanded.in_use())
 
     def steps(self, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far the coordinates of some worlds move up and down, (k, ncoordinates): controls within their range."""
+        """Returns the displacements of some worlds' coordinates, up and down, (k, ncoordinates), controls in range."""
         nx, ctrl = 2 * self.model.nv + self.model.na, self.batch.arrays.rows["ctrl"]
         limits = (
             self.model.__dict__["actuator_ctrllimited"],
             self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen),
         )
-        # those of one world stay until its controls change, or their limits
+        # with one world they are unchanged until its controls or their limits change
         key = [a.tobytes() for a in (ctrl, *limits)] if len(ctrl) == 1 else None
         if key is None or key != self._stepped:
             up, down = np.full((2, len(chosen), nx + self.model.nu), EPS)
@@ -113,12 +113,12 @@ class DifferentiatedWorlds(OwnWorlds):
 
 
 class Passes:
-    """The plans of tiles of one width, and the memory between them.
+    """Holds the plans of tiles of one width, and the arrays between them.
 
     Args:
-        worlds: whose passes they are.
+        worlds: the worlds of the passes.
         width: of tiles.
-        rest: have these worlds forces without formulas?
+        rest: whether these worlds have forces without formulas.
     """
 
     def __init__(self, worlds: DifferentiatedWorlds, width: int, rest: bool):
@@ -126,7 +126,7 @@ class Passes:
         nv, nx = model.nv, 2 * model.nv + model.na
         self.width, self.worlds, self.leaves_rest = width, worlds, rest
         self.copies = width * batch.nthread if batch.nworld == 1 else 1
-        #: of tiles in which a world has one lane
+        #: width of tiles in which a world has one lane
         self.narrow = 1 if batch.nworld == 1 else width
         groups = [("positions", 0, nv), ("forces", nv, nx + model.nu)]
         if worlds.torques:
@@ -141,7 +141,7 @@ class Passes:
             if npass:
                 self.parts.append((loop, start, npass))
         self.at, self.ncol = np.array(at, float), len(at)
-        #: columns in the order of their coordinates
+        #: indices of columns with a coordinate, without padding
         self.kept = np.flatnonzero(self.at >= 0.0)
         self.each = min(batch.nworld, max(LEAST, REALS // max(self.ncol * nv, 1)))
         n = self.each
@@ -149,24 +149,24 @@ class Passes:
         self.g, self.p = np.zeros((2, n, self.ncol, nv))
         self.acceleration, self.state = np.zeros((n, self.ncol, nv)), np.zeros((n, self.ncol, nx))
         self.report, self.known = np.zeros((n * self.copies, 3)), np.zeros((n, 3))
-        # formulas and solution in one go, but for the recursion, which needs the same memory
+        # formulas and solution in one pass, except with the recursion, which needs the same memory
         self.whole = worlds.by_formulas and not uses_articulated(model) and worlds.parameters is None
-        #: columns that are differenced, and those of them whose coordinates may move far
+        #: number of differenced columns, and those of them whose coordinates allow large displacements
         self.differenced = sum(npass * self.copies for loop, _, npass in self.parts if loop is not None)
         self.far = self.kept[self.at[self.kept] < 2 * nv]
-        #: do formulas ask how far coordinates move?
+        #: whether formulas read the displacements of coordinates
         self.asks = not self.whole or bool(model.na) or not acts_at_once(model) or rest
         if worlds.torques:  # dg/dtau = -1
             self.g[:, self.parts[-1][1] :][:, np.arange(nv), np.arange(nv)] = -1.0
         self._plan()
 
     def _plan(self) -> None:
-        """The transfers of each pass."""
+        """Prepares the transfers of each pass."""
         worlds, model = self.worlds, self.worlds.model
         nv, total, width = model.nv, self.each * self.copies, self.width
 
         def rows(a: np.ndarray, start: int, npass: int) -> np.ndarray:
-            """The columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
+            """Returns the columns of a pass as rows of tiles: (worlds * copies, npass, ...)."""
             part = a[:, start : start + npass * self.copies]
             return part if self.copies == 1 else part.reshape(self.copies, npass, -1)
 
@@ -176,7 +176,7 @@ class Passes:
         given = {"qacc": worlds.qacc, "qacc_step": worlds.qacc_step}
 
         def rates(loops: list) -> list[tuple[Plan, int]]:
-            """Differences of the residual, or of a part of it, column by column."""
+            """Returns the plans that difference the residual, or a part of it, column by column."""
             plans = []
             for loop, (_, start, npass) in zip(loops, self.parts, strict=False):
                 brought = {"at": at[..., None], "up": self.up[..., None], "down": self.down[..., None]}
@@ -200,13 +200,13 @@ class Passes:
         self.solution = worlds.plan_of(solve_columns, total, brought, taken, width=width), npass
 
     def _formulas(self, at: np.ndarray) -> tuple[Plan, int]:
-        """Rates by formulas, or the whole derivative by them; one world alone goes through a tile of width 1."""
+        """Plans rates, or the whole derivative, by formulas; a single world runs in a tile of width 1."""
         worlds, nv = self.worlds, self.worlds.model.nv
         given = [start for loop, start, _ in self.parts if loop is None]
         n = given[0] if given and not self.whole else self.ncol
         state, acceleration = self.state, self.acceleration
         if self.whole and self.copies > 1:
-            # no column is there for the sake of a lane
+            # leave out the columns that only fill lanes
             n, at = len(self.kept), self.at[None, self.kept]
             self.few_up, self.few_down, state, acceleration = (
                 a[:, self.kept] for a in (self.up, self.down, state, acceleration)
@@ -227,7 +227,7 @@ class Passes:
                 taken = {"da": acceleration}
         taken = {name: a for name, a in taken.items() if a.size}
         names, shifts = list(taken), {"dq": 0, "dv": nv, "dact": 2 * nv}
-        # where a pass writes, and how large it is
+        # shapes and offsets of the arrays that a pass writes
         self.dims = (0 if worlds.torques else n, state.shape[2]), (n if worlds.torques else 0, nv)
         self.to_state = [(names.index(name), 8 * shift) for name, shift in shifts.items() if name in taken]
         self.to_acceleration = names.index("da") if "da" in taken else -1
@@ -240,11 +240,11 @@ class Passes:
         return plan, n
 
     def run(self, chosen: np.ndarray, up: np.ndarray | None = None, down: np.ndarray | None = None) -> Rates:
-        """All passes of some worlds, `each` at most.
+        """Runs all passes of at most `each` worlds.
 
         Args:
-            chosen: their numbers.
-            up, down: (k, ncoordinates) how far their coordinates move; None: as the worlds' `steps` has it.
+            chosen: indices of the worlds.
+            up, down: (k, ncoordinates) displacements of their coordinates; None: those of the worlds' `steps`.
         """
         k, worlds = len(chosen), self.worlds
         if up is None and self.asks:
@@ -261,7 +261,7 @@ class Passes:
             reported = self.known[:k]
             known = reported[:, KNOWN] > 0.0
             if self.whole and known.all():
-                # where formulas serve the Hessian is there
+                # where formulas apply, the Hessian is available
                 return Rates(*fresh, known, reported[:, NEAREST].copy(), known, True)
         worlds.runner.prepare(self.width)
         if up is None:
@@ -282,7 +282,7 @@ class Passes:
             self._go(plan, npass, np.repeat(chosen[left], self.copies), places)
         report = self.report[: k * self.copies : self.copies]
         if self.formulas is not None:
-            # a contact that begins or ends at a displaced pose is told by formulas alone
+            # only formulas detect a contact that begins or ends at a displaced pose
             nearest = np.minimum(report[:, NEAREST], self.known[:k, NEAREST])
             report = np.stack([report[:, FITS], nearest], 1)
         picked = slice(None) if self.copies == 1 else self.kept
@@ -296,23 +296,23 @@ class Passes:
             state, acceleration = fresh
         fits = report[:, FITS] > 0.0
         if self.formulas is not None:
-            # displaced poses found no room in company
+            # displaced poses exceeded the tile's shared buffer
             fits &= self.known[:k, KNOWN] >= 0.0
         return Rates(state, acceleration, fits, report[:, NEAREST], known)
 
     def run_base(self, chosen: np.ndarray) -> None:
-        """Accelerations of some worlds, at which the passes that follow take their rates."""
+        """Computes accelerations of some worlds, at which the following passes compute their rates."""
         self.worlds.runner.prepare(self.narrow)
         self._go(self.base, 1, chosen, chosen, self.narrow)
         self.worlds.runner.prepare(self.width)
 
     def _difference(self, plans: list[tuple[Plan, int]], chosen: np.ndarray, rows: np.ndarray) -> None:
-        """Rates of some worlds by differences, to the sixth order where they are analytic (analytic.py).
+        """Computes rates of some worlds by differences, to the sixth order for analytic residuals (analytic.py).
 
         Args:
             plans: of the passes.
-            chosen: numbers of the worlds.
-            rows: (k,) where each of them stands.
+            chosen: indices of the worlds.
+            rows: (k,) the row of each of them.
         """
         worlds = self.worlds
         order, place = np.repeat(chosen, self.copies), (rows[:, None] * self.copies + np.arange(self.copies)).ravel()
@@ -321,7 +321,7 @@ class Passes:
             for plan, npass in plans:
                 self._go(plan, npass, order, place)
 
-        # looked at in each call: numbers are edited in between
+        # evaluated in each call, because parameters may be edited in between
         far = rows[are_analytic(worlds.model, worlds.disabled, worlds.batch.arrays.expanded, chosen)]
         if not len(far):
             go()
@@ -339,7 +339,7 @@ class Passes:
             a[far] = total
 
     def _take_rest(self, chosen: np.ndarray) -> None:
-        """Rates by differences of what formulas leave, to where they read them."""
+        """Computes the rates without formulas by differences, into the arrays that formulas read."""
         self.run_base(chosen)
         self._difference(self.rest, chosen, self.worlds.every[: len(chosen)])
         for _, a, *few in self.brought:
@@ -347,7 +347,7 @@ class Passes:
                 few[0][...] = a[:, self.kept]
 
     def _set_steps(self, up: np.ndarray, down: np.ndarray) -> None:
-        """How far the first coordinates move, to where kernels read it."""
+        """Writes the displacements of the first coordinates to the arrays that kernels read."""
         if up is self._moves:
             return
         k, n = up.shape
@@ -360,7 +360,7 @@ class Passes:
         self._moves = up if self.worlds.batch.nworld == 1 else None
 
     def _fresh(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """States and accelerations of k worlds, to which formulas write from now on; new ones, where they write all."""
+        """Returns states and accelerations of k worlds for formulas to write; new arrays if these write all of them."""
         if not self.whole:
             return self.state, self.acceleration
         state, acceleration = np.empty((k, *self.dims[0])), np.empty((k, *self.dims[1]))
@@ -372,14 +372,14 @@ class Passes:
         return state, acceleration
 
     def _take_parameters(self, parameters: Parameters, chosen: np.ndarray) -> None:
-        """The columns of the model's fields."""
+        """Computes the columns of the model's fields."""
         worlds, nv, k = self.worlds, self.worlds.model.nv, len(chosen)
         columns = slice(self.parts[-1][1], self.parts[-1][1] + parameters.n)
         g, p, act = parameters.rates(worlds, chosen, self.width)
         self.g[:k, columns], self.p[:k, columns], self.state[:k, columns, 2 * nv :] = g, p, act
 
     def _go(self, plan: Plan, nstep: int, order: np.ndarray, place: np.ndarray, width: int = 0) -> None:
-        # a plan of one world has always the same order
+        # with one world the order of a plan never changes
         if self.worlds.batch.nworld > 1 or id(plan) not in self._begun:
             plan.begin(nstep, order, place)
             self._begun.add(id(plan))

@@ -49,7 +49,7 @@ from featherlane.simulation.world.data import Data
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.untouched import mark_touched
 
-EPS, LINEAR = 2e-7, 1e-4  # how far states move where forces are differenced, and accelerations
+EPS, LINEAR = 2e-7, 1e-4  # displacements of states where forces are differenced, and of accelerations
 
 
 def inverse_derivatives(
@@ -65,9 +65,9 @@ def inverse_derivatives(
 ) -> InverseDerivatives:
     """Computes the derivatives of inverse dynamics by position, velocity and acceleration, in the present state.
 
-    `analytic` has formulas for bodies, contacts, limits and dry friction, and central differences of other forces.  The
-    active set of constraints is that of the given acceleration.  Where formulas do not apply (`invdiscrete`, the
-    integrator discrete, adhesion; docs/derivatives.md) it differences inverse dynamics, as `finite_difference` does.
+    `analytic` has formulas for bodies, contacts, limits and dry friction, and central differences for other forces.
+    The active set of constraints is that of the given acceleration.  Where formulas do not apply (`invdiscrete`, the
+    integrator discrete, adhesion; docs/derivatives.md), it differences inverse dynamics, as `finite_difference` does.
 
     Args:
         model: the model.
@@ -84,13 +84,13 @@ def inverse_derivatives(
         `InverseDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: a shape that does not fit; the model is not the data's; an unknown method; eps is not positive, or
-            given with `analytic`; as `inverse` does.
-        TypeError: `data` is neither a Data nor a Batch.
+        ModelError: an invalid shape; the model is not the data's; an unknown method; eps is not positive, or given with
+            `analytic`; as `inverse` does.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the flag `sleep` is on.
 
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); MuJoCo
-        mjd_inverseFD, which differences.
+        mjd_inverseFD, which uses finite differences.
     """
     if method != "analytic":
         one_of("method", method, METHODS)
@@ -116,7 +116,7 @@ def inverse_derivatives(
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _column(m, d, p, c):
-    """dg <- rates by the c-th position, velocity or acceleration."""
+    """dg <- rates by position, velocity or acceleration c."""
     clear_rates(m, d, p)
     if c < m.nv:
         position_rates(m, d, p, c)
@@ -132,7 +132,7 @@ def _column(m, d, p, c):
 
 @stage(p=RATES)
 def inverse_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of inverse dynamics by formulas, and by what the call brings, column by column.
+    """Computes rates of inverse dynamics by formulas, plus the differences that the call provides, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
     Writes: those that they take back; dg, dp, qacc_step, report; dof_*, body_*, geom_*, slot_* and all else of p;
@@ -162,7 +162,7 @@ inverse_columns = in_each_tile("inverse_columns", inverse_columns_of_tile)
 
 
 class InverseWorlds(OwnWorlds):
-    """The worlds of a data or a batch, and the rates of the forces that their accelerations take.
+    """Holds the worlds of a `Data` or a `Batch`, and the rates of inverse dynamics' forces.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
@@ -173,14 +173,14 @@ class InverseWorlds(OwnWorlds):
         self._qacc = np.zeros((self.batch.nworld, model.nv))
 
     def rates(self, qacc: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(nworld, 3 nv, nv) by positions, velocities and accelerations; the numbers of worlds that have none."""
+        """Returns (nworld, 3 nv, nv) by position, velocity and acceleration, and indices of worlds without rates."""
         self._qacc[...] = qacc
-        self.rows["xfrc_applied"][...] = 0.0  # inverse dynamics do not know of it
+        self.rows["xfrc_applied"][...] = 0.0  # inverse dynamics does not include it
         out = np.zeros((self.batch.nworld, 3 * self.model.nv, self.model.nv))
         rest, over = rest_of_worlds(self.model, self.batch.arrays.expanded, self.batch.nworld), []
         for kind in {*rest.tolist()}:
             todo = np.flatnonzero(rest == kind)
-            # no coordinate of one world stands beside another in lanes
+            # each world takes its coordinates one after the other, never in parallel lanes
             for width_of_tile in dict.fromkeys((1 if self.batch.nworld == 1 else self.width, 1)):
                 left = self._run(out, todo, width_of_tile, kind)
                 todo, alone = todo[left <= 0.0], left[left <= 0.0] < 0.0
@@ -190,7 +190,7 @@ class InverseWorlds(OwnWorlds):
         return out, np.concatenate(over)
 
     def _run(self, out: np.ndarray, chosen: np.ndarray, width_of_tile: int, rest: bool) -> np.ndarray:
-        """Rates of some worlds; 1 where they are there, 0 where they are not, -1 where the world has to go alone."""
+        """Computes rates of some worlds; returns 1 where available, 0 where not, -1 where the world must run alone."""
         model, nv, n = self.model, self.model.nv, self.batch.nworld
         ntile, load = -(-len(chosen) // width_of_tile), {"qacc": self._qacc, "qacc_step": np.zeros((n, nv))}
 

@@ -1,8 +1,8 @@
-"""The columns of a step's derivative under the contact model lcp, tile by tile.
+"""Computes the columns of a step's derivative under the contact model lcp, tile by tile.
 
-A coordinate is moved up and down, and with the forces of the rows held the step's acceleration and the rows' slack are
-differenced: two evaluations of the rows, no solver and no collision.  What the forces make of it is a linear system
-(lcp_solution.py), and
+A coordinate is displaced up and down, with the forces of the rows held fixed, and the step's acceleration and the rows'
+slack are differenced.  This takes two evaluations of the rows, without solver or collision detection.  The change of
+the forces follows from a linear system (lcp_solution.py), and
 
     da = da at fixed x + Mh^-1 J^T dx,      dv' = dv + h da,      dq' as in tangent.py.
 
@@ -47,22 +47,22 @@ from featherlane.solver.lcp.sweep.product import set_w
 from featherlane.solver.lcp.sweep.residual import solution_size
 
 
-# ---- the world as it is ----------------------------------------------------------------------------------------------
+# ---- the world's present state ---------------------------------------------------------------------------------------
 @kernel
 def freezes(m):
-    """Are limits of friction those of the normal forces that hold without friction?"""
+    """Returns whether friction limits are those of the normal forces without friction."""
     return m.opt_lcp_solver == DANTZIG and m.opt_lcp_friction == FROZEN
 
 
 @kernel
 def has_cones(m):
-    """Is friction bounded by round cones?"""
+    """Returns whether friction is bounded by round cones."""
     return m.opt_lcp_solver != DANTZIG and m.opt_lcp_cone == CONE
 
 
 @kernel
 def _place(m, d, p):
-    """Positions, contacts, and how these move; what waits in the gap has to be found at no displaced pose."""
+    """Computes positions, contacts, and their derivatives; contacts in the gap need not be found at displaced poses."""
     forward_position(m, d)
     d.con_fresh[0] = 0
     collision(m, d)
@@ -76,7 +76,7 @@ def _place(m, d, p):
 
 @kernel
 def _forces(m, d):
-    """All forces but those of the rows."""
+    """Computes all forces but those of the rows."""
     forward_velocity(m, d)
     control_and_actuate(m, d)
     smooth_acceleration(m, d)
@@ -84,7 +84,7 @@ def _forces(m, d):
 
 @kernel
 def _find_first_forces(m, d, p):
-    """row_first: the forces that hold without friction, in `frozen` mode; else those of the solution."""
+    """row_first <- the forces without friction in `frozen` mode, otherwise those of the solution."""
     n = d.lcp.n[0]
     copy(d.lcp.x, n, p.row_x, 0)
     if freezes(m):
@@ -98,14 +98,14 @@ def _find_first_forces(m, d, p):
 
 @kernel
 def _solve_world(m, d, p):
-    """The step's rows and forces; 0 where they do not fit."""
+    """Computes the step's rows and forces; returns 0 if they do not fit."""
     _place(m, d, p)
     fits = 0
     if d.con_overflow[0] == 0:
         _forces(m, d)
         make_rows(m, d)
         make_lcp(m, d)
-        # islands too large for one dense problem have limits that are not frozen
+        # islands too large for one dense problem do not freeze their limits
         room = p.rate_nrow if m.opt_lcp_solver != DANTZIG else min(p.rate_nrow, d.nlcpone)
         if d.con_overflow[0] == 0 and d.lcp.n[0] <= room:
             find_forces(m, d)
@@ -116,7 +116,7 @@ def _solve_world(m, d, p):
 
 @kernel
 def _evaluate(m, d, p, store):
-    """qacc, act and the slack at the present state with the forces of the world; lcp.g: the slack at the first ones."""
+    """Computes qacc, act and the slack in the present state at the world's forces; lcp.g: slack at the first ones."""
     _forces(m, d)
     rows_again(m, d, p, store)
     if store:
@@ -137,7 +137,7 @@ def _evaluate(m, d, p, store):
 # ---- columns at fixed forces -----------------------------------------------------------------------------------------
 @kernel
 def _at_point(m, d, b, p, thread, tile, c, step):
-    """`_evaluate` with coordinate c moved by `step`; bodies are placed anew where it moves them."""
+    """Calls `_evaluate` with coordinate c displaced by `step`; bodies are placed again if it moves them."""
     load_worlds(b, thread, tile)
     at = real(d, 1.0) * c
     move_pos(m, d, at, step)
@@ -161,7 +161,7 @@ def _keep_upper(m, d, p, s):
 
 @kernel
 def _quotients(m, d, p, s, span):
-    """Column s: what was kept, less the same at the lower point, over the span between them."""
+    """Column s <- (the stored upper values - the lower ones) / the span between the points."""
     n, scale = d.lcp.n[0], per_span(span)
     difference(d.qacc, m.nv, p.col_acceleration, s * m.nv, scale)
     difference(d.act, m.na, p.col_act, s * m.na, scale)
@@ -172,7 +172,7 @@ def _quotients(m, d, p, s, span):
 
 @kernel
 def _difference_columns(m, d, b, p, thread, tile):
-    """All columns at fixed forces."""
+    """Computes all columns at fixed forces."""
     moved = 1
     for s in range(b.nstep):
         read_controls(b, thread, tile, s)
@@ -180,7 +180,7 @@ def _difference_columns(m, d, b, p, thread, tile):
         if c < m.nv:
             find_shifts(m, d, p, c)
         elif moved:
-            # from here on bodies stay where they are
+            # from here on bodies do not move
             find_shifts(m, d, p, -1)
             load_worlds(b, thread, tile)
             forward_position(m, d)
@@ -191,10 +191,10 @@ def _difference_columns(m, d, b, p, thread, tile):
         _quotients(m, d, p, s, up + down)
 
 
-# ---- what the forces make of them ------------------------------------------------------------------------------------
+# ---- change of the forces --------------------------------------------------------------------------------------------
 @kernel
 def _at_world(m, d, b, p, thread, tile, store):
-    """The worlds' own state and rows."""
+    """Restores the worlds' own state and rows."""
     load_worlds(b, thread, tile)
     forward_position(m, d)
     find_shifts(m, d, p, -1)
@@ -204,13 +204,13 @@ def _at_world(m, d, b, p, thread, tile, store):
 
 @kernel
 def _first(m, p):
-    """The forces that set the limits of friction."""
+    """Returns the forces that determine the limits of friction."""
     return p.row_first if freezes(m) else p.row_x
 
 
 @kernel
 def _nearest(m, d, p):
-    """Distance to the nearest switch: of forces, and of contacts and limits whose law changes where they touch."""
+    """Returns the distance to the nearest switch: of forces, and of the laws of contacts and limits that just touch."""
     h, size = timestep(m), solution_size(d, p.row_x)
     least = nearest_switch(d, p.row_x, _first(m, p), d.lcp.w, size, has_cones(m))
     for k in range(d.ndofrow[0]):
@@ -224,7 +224,7 @@ def _nearest(m, d, p):
         if d.con_lcprow[k] >= 0:
             least = _closer(d, d.con_lcprow[k], p.slot_edge[k] / h, size, d.con_D[k] > 0.0, least)
         gap = d.con_dist[k] - d.con_includemargin[k]
-        # flat faces that lie on each other tilt over one edge or another
+        # flat faces in contact tilt over one edge or another
         flat = (p.slot_flat[k] > 0.0) & (d.con_D[k] > 0.0)
         least = where(flat, fmin(least, STEP), least)
         waits = (d.con_present[k] > 0.0) & (d.con_D[k] == 0.0) & (gap > 0.0)
@@ -234,14 +234,14 @@ def _nearest(m, d, p):
 
 @kernel
 def _closer(d, r, change, size, present, least):
-    """The smaller of `least` and what a change of the right-hand side of row r [m/s^2] is as a force, over the size."""
+    """Returns min(`least`, F / size), F the force for a change of the right-hand side of row r [m/s^2]."""
     diag = d.lcp.diag[r] if r >= 0 else real(d, 1.0)
     return where(present, fmin(least, fabs(change) / (where(diag > 0.0, diag, 1.0) * size)), least)
 
 
 @kernel
 def _first_forces(m, d, b, p):
-    """col_first <- rates of the forces that hold without friction, row by row."""
+    """col_first <- rates of the forces without friction, row by row."""
     n = d.lcp.n[0]
     sort_rows(d, p, p.row_first, p.row_first, d.lcp.g, friction=0)
     form_system(m, d, p, follows=0, cones=0)
@@ -255,7 +255,7 @@ def _first_forces(m, d, b, p):
 
 @kernel
 def _subtract_product(m, d, p):
-    """row_dx of the free rows -= A times that of the others, in `frozen` mode."""
+    """row_dx of the free rows -= A times that of the other rows, in `frozen` mode."""
     n = d.lcp.n[0]
     for r in range(n):
         d.lcp.x[r] = where(p.row_free[r] > 0.0, 0.0, p.row_dx[r])
@@ -267,7 +267,7 @@ def _subtract_product(m, d, p):
 
 @kernel
 def _solve_column(m, d, p, s):
-    """qacc <- rates of the acceleration of column s, with all that forces do."""
+    """qacc <- rates of the acceleration of column s, including the change of the forces."""
     n = d.lcp.n[0]
     for r in range(n):
         p.row_dx[r] = where(p.row_free[r] > 0.0, -p.col_w[s * n + r], 0.0)
@@ -293,7 +293,7 @@ def _solve_column(m, d, p, s):
 
 @kernel
 def _step_column(m, d, p, s, c):
-    """da, dq', dv', dact' of column s, of coordinate c."""
+    """Computes da, dq', dv', dact' of column s, of coordinate c."""
     h = timestep(m)
     for i in range(m.nv):
         p.da[i] = d.qacc[i]
@@ -306,7 +306,7 @@ def _step_column(m, d, p, s, c):
 
 @stage(p=LCP_RATES)
 def lcp_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of the acceleration and of the next state under the contact model lcp, column by column.
+    """Computes rates of the acceleration and of the next state under the contact model lcp, column by column.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; report, da, dq, dv, dact, next_qvel, unit; all else of p: col_*, row_*,

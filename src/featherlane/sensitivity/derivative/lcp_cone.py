@@ -1,10 +1,10 @@
-"""Friction on a round cone in the system of the free rows: what slips keeps on the cone, and turns with its slip.
+"""Friction on a round cone in the linear system of the free rows: sliding friction stays on the cone.
 
-With s_i = x_i / mu_i the friction of a contact that slips lies on the circle |s| = x_n + a, against its slip:
+With s_i = x_i / mu_i, the friction of a sliding contact lies on the circle |s| = x_n + a, opposite to its slip:
 
     mu w + l s = 0,   l > 0;      so  P (d(mu w) + l ds) = 0,   t . ds = dx_n,      t = s / |s|,   P = 1 - t t^T
 
-Its rows of the system say the one on the plane across t and the other along t, both at once.
+Its rows of the system are the first equation in the plane across t plus the second along t.
 Source: the iterative solvers' projection on the cone (solver/lcp/sweep/projection.py).
 """
 
@@ -14,13 +14,13 @@ from featherlane.solver.lcp.sweep.projection import cone_offset, friction_count,
 
 @kernel
 def _friction_of(d, k):
-    """How many rows of friction stand behind row k."""
+    """Returns the number of friction rows that follow row k."""
     return friction_count(d, k) if d.lcp.findex[k] < 0 else 0
 
 
 @kernel
 def _step(d, k, count):
-    """1 / sum of mu_i^2 A_ii: a step of s that is shorter than any that overshoots."""
+    """Returns 1 / sum of mu_i^2 A_ii: a step of s that is short enough not to overshoot."""
     s = zero(d)
     for c in range(count):
         i = k + 1 + c
@@ -30,7 +30,7 @@ def _step(d, k, count):
 
 @kernel
 def _reach(d, x, w, k, count):
-    """(length of s, that of where a step against the slack leads, radius) of the friction behind row k."""
+    """Returns (|s|, |s after a step against the slack|, radius) of the friction that follows row k."""
     step = _step(d, k, count)
     for c in range(count):
         i = k + 1 + c
@@ -41,7 +41,7 @@ def _reach(d, x, w, k, count):
 
 @kernel
 def sort_cones(d, p, x, w):
-    """row_free of friction on cones, and of what slips row_cone and row_pull at its normal, row_unit at its rows."""
+    """Computes row_free of friction on cones; for sliding friction row_cone and row_pull at its normal, row_unit."""
     for k in range(d.lcp.n[0]):
         p.row_cone[k] = zero(d)
         count = _friction_of(d, k)
@@ -64,7 +64,7 @@ def sort_cones(d, p, x, w):
 
 @kernel
 def nearest_on_cones(d, x, w, size, least):
-    """How near friction on cones is to slip or to stick, as `nearest_switch` has it."""
+    """Returns the distance of friction on cones to the next start or end of sliding; see `nearest_switch`."""
     for k in range(d.lcp.n[0]):
         count = _friction_of(d, k)
         if count > 0:
@@ -78,7 +78,7 @@ def nearest_on_cones(d, x, w, size, least):
 
 @kernel
 def _project(d, p, k, count, x, n, col):
-    """Entries x[i n + col] of the rows i of the friction that slips on a cone: mu x, less what is along t."""
+    """Projects entries x[i n + col] of the rows i of sliding friction on a cone: mu x, minus the part along t."""
     slips, along = p.row_cone[k] > 0.0, zero(d)
     for c in range(count):
         i = k + 1 + c
@@ -91,7 +91,7 @@ def _project(d, p, k, count, x, n, col):
 
 @kernel
 def _project_columns(d, p, k, count, slips):
-    """ds = P ds + t dx_n in the block, and what keeps s on the cone."""
+    """Writes ds = P ds + t dx_n in the block, and the condition that s stays on the cone."""
     n, scale, pull = d.lcp.n[0], 1.0 / _step(d, k, count), p.row_pull[k]
     for c in range(count):
         i = k + 1 + c
@@ -112,7 +112,7 @@ def _project_columns(d, p, k, count, slips):
 
 @kernel
 def turn_system(d, p):
-    """row_matrix, A over all rows, <- with the rows of what slips on a cone."""
+    """row_matrix, A over all rows, <- with the rows of sliding friction on a cone."""
     n = d.lcp.n[0]
     for k in range(n):
         count = _friction_of(d, k)
@@ -124,7 +124,7 @@ def turn_system(d, p):
 
 @kernel
 def turn_side(d, p):
-    """row_dx, a right-hand side, likewise."""
+    """row_dx, a right-hand side, <- with the rows of sliding friction on a cone."""
     for k in range(d.lcp.n[0]):
         count = _friction_of(d, k)
         if count > 0:

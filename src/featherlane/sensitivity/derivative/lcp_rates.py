@@ -1,4 +1,4 @@
-"""Memory of derivatives under the contact model lcp: what holds of rows and contacts while a coordinate moves."""
+"""Record of derivatives under the contact model lcp: data of rows and contacts while a coordinate is displaced."""
 
 from featherlane.lanes.layout import Declare, Layout, size
 from featherlane.sensitivity.derivative.rates import RATES
@@ -14,7 +14,7 @@ LCP_RATES = Layout(
         size("rate_ncolrow", "capacity: rows of all columns"),
         size("rate_ncoldof", "dofs of all columns"),
         size("rate_ncolact", "activations of all columns"),
-        # the bodies and contacts of the worlds as they are
+        # bodies and contacts in the worlds' present state
         _scratch.real("dof_axis", "nv 6", "1", "motion axes"),
         _scratch.real("slot_dist", "nconmax", "m", "distance"),
         _scratch.real("slot_pos", "nconmax 3", "m", "point"),

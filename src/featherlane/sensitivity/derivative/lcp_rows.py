@@ -1,9 +1,9 @@
-"""The rows of the LCP at a moved point, on the side of every kink where the world itself is.
+"""Rows of the LCP at a displaced point, on the same side of every kink as the world itself.
 
-A limit at its stop, a contact that just touches, a body at rest that could bounce: a displacement of 1e-7 m takes each
-to the other side of a kink, where a difference is none of the two slopes.  So the rows of a moved point are those of
-the world, contacts moved along with the bodies (contact_moves.py) instead of found anew, and each row's law is that of
-the branch at hand: pushed apart or closing its gap, bouncing or not, as fast as may be or slower.
+A limit at its stop, a contact that just touches and a body at rest that could bounce cross a kink at a displacement of
+1e-7 m, and a difference across the kink equals neither of the two slopes.  So a displaced point has the rows of the
+world itself.  Contacts move with the bodies (contact_moves.py) and are not detected again.  Each row keeps its branch
+of the law: pushed apart or closing its gap, bouncing or not, at the largest speed or slower.
 Source: as the rows themselves (solver/lcp/rows).
 """
 
@@ -37,10 +37,10 @@ from featherlane.solver.lcp.rows.softness import softness
 APART, DEEP, FASTEST, BOUNCES = range(4)  # of slot_branch
 
 
-# ---- contacts of the world, and where they move ----------------------------------------------------------------------
+# ---- contacts of the world and their displacements -------------------------------------------------------------------
 @kernel
 def keep_contacts(m, d, p):
-    """Motion axes, contacts and their arms as they are now."""
+    """Stores the present motion axes, contacts and contact arms."""
     copy(d.cdof, 6 * m.nv, p.dof_axis, 0)
     for k in range(d.ncon_slot[0]):
         p.slot_dist[k], p.slot_flat[k] = d.con_dist[k], zero(d)
@@ -54,7 +54,7 @@ def keep_contacts(m, d, p):
 
 @kernel
 def _moved(u, k, w, x):
-    """`moved_by`; points of flat faces that are counted anew stay as they are on body 2, and the normal on body 1."""
+    """Returns `moved_by`; re-enumerated points of flat faces stay fixed on body 2, and the normal on body 1."""
     dist, pos, turned = moved_by(u, k, w, x)
     lost = u.slot_gone[k] >= 1.0
     u.slot_flat[k] = where((u.slot_gone[k] > 0.0) & (dot3(w, w) > 0.0), 1.0, u.slot_flat[k])
@@ -64,7 +64,7 @@ def _moved(u, k, w, x):
 
 @kernel
 def _shift(m, d, p, k, j):
-    """(distance, position, turn) of contact k by a displacement of dof j."""
+    """Returns (distance, position, turn) of contact k for a displacement of dof j."""
     one, two = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     first, second = is_before(m, j, one), is_before(m, j, two)
     S = load6(p.dof_axis, 6 * j)
@@ -77,7 +77,7 @@ def _shift(m, d, p, k, j):
         x = add3((S[3], S[4], S[5]), cross(w, load3(p.slot_arms, 6 * k)))
         if not second:
             dist, pos, turned = _moved(p, k, scale3(-1.0, w), scale3(-1.0, x))
-        # both bodies carry the contact along
+        # both bodies move the contact
         pos = add3(pos, x)
         spin = dot3(load3(p.slot_spin, 3 * k), w)
         turned = axpy3(spin, load3(p.slot_frame, 9 * k), add3(turned, w))
@@ -86,7 +86,7 @@ def _shift(m, d, p, k, j):
 
 @kernel
 def find_shifts(m, d, p, j):
-    """slot_shift of all contacts by dof j; -1: nothing moves."""
+    """Computes slot_shift of all contacts by dof j; -1: no displacement."""
     for k in range(d.ncon_slot[0]):
         for c in range(7):
             p.slot_shift[7 * k + c] = zero(d)
@@ -99,7 +99,7 @@ def find_shifts(m, d, p, j):
 
 @kernel
 def place_contacts(d, p, step):
-    """The contacts, moved by `step` of the column's displacement."""
+    """Places the contacts, displaced by `step` times the column's shift."""
     for k in range(d.ncon_slot[0]):
         d.con_dist[k] = fma(step, p.slot_shift[7 * k], p.slot_dist[k])
         store3(d.con_pos, 3 * k, axpy3(step, load3(p.slot_shift, 7 * k + 1), load3(p.slot_pos, 3 * k)))
@@ -113,7 +113,7 @@ def place_contacts(d, p, step):
 # ---- rows of one dof -------------------------------------------------------------------------------------------------
 @kernel
 def place_dof_rows(m, d):
-    """The rows of one dof that are there, at the present position and velocity."""
+    """Computes the existing rows of single dofs at the present position and velocity."""
     shortest = shortest_timeconst(m)
     for k in range(d.ndofrow[0]):
         present = d.dofrow_present[k] > 0.0
@@ -127,7 +127,7 @@ def place_dof_rows(m, d):
 
 @kernel
 def _limit_again(m, d, p, k, store):
-    """The row of a limit on its branch."""
+    """Computes the row of a limit on its branch."""
     j, present, h = d.dofrow_id[k], d.dofrow_present[k] > 0.0, timestep(m)
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
@@ -136,7 +136,7 @@ def _limit_again(m, d, p, k, store):
     back = -(e * v)
     if store:
         p.dof_bounces[k] = where((e > 0.0) & (v < 0.0) & (back > c), 1.0, 0.0)
-        # beyond its range there is no row at all
+        # beyond its range the row does not exist
         p.dof_edge[k] = fmin(fabs(err) / h, where(e > 0.0, fabs(back - c), INFINITE))
     c = where(p.dof_bounces[k] > 0.0, back, c)
     set_row(m, d, (r, v, a), present, c, cfm, (zero(d), real(d, INFINITE)))
@@ -157,7 +157,7 @@ def _dof_rows_again(m, d, p, store):
 # ---- rows of contacts ------------------------------------------------------------------------------------------------
 @kernel
 def _velocity_on_branch(m, d, p, k, erp, v, store):
-    """Velocity with which contact k is to part, by the law of the world's own branch."""
+    """Returns the target separation velocity of contact k, by the law of the world's own branch."""
     h, depth, push = timestep(m), d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
     over, most = depth - m.opt_contact_min_depth[0], m.opt_contact_max_vel[0]
     e, s, b = d.con_restitution[k], push - v, 4 * k
@@ -179,7 +179,7 @@ def _velocity_on_branch(m, d, p, k, erp, v, store):
 
 @kernel
 def _contact_again(m, d, p, k, start, n, present, store):
-    """All rows of contact k on its branch."""
+    """Computes all rows of contact k on its branch."""
     spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
@@ -192,7 +192,7 @@ def _contact_again(m, d, p, k, start, n, present, store):
 
 @kernel
 def _contact_rows_again(m, d, p, store):
-    """The rows of the contacts that have some, con_D > 0."""
+    """Computes the rows of the contacts with rows, con_D > 0."""
     for k in range(d.ncon_slot[0]):
         d.con_lcprow[k] = NO_ROW
         acts = d.con_D[k] > 0.0
@@ -207,9 +207,9 @@ def _contact_rows_again(m, d, p, store):
 # ---- all rows --------------------------------------------------------------------------------------------------------
 @kernel
 def rows_again(m, d, p, store):
-    """The rows of `make_lcp` at the present state, which contacts and limits are there and on what side given.
+    """Computes the rows of `make_lcp` in the present state, with the contacts, limits and their branches held fixed.
 
-    store: 1 at the world's own state, whose branches are kept; 0: by these.
+    store: 1 in the world's own state, where branches are stored; 0: use the stored branches.
     """
     place_dof_rows(m, d)
     make_general_rows(m, d)
@@ -225,7 +225,7 @@ def rows_again(m, d, p, store):
 
 @kernel
 def keep_rows(d, p):
-    """Which rows each world has."""
+    """Stores which rows each world has."""
     p.row_count[0] = d.lcp.n[0]
     for r in range(d.lcp.n[0]):
         p.row_present[r] = where(is_present(d, r), 1.0, 0.0)
@@ -233,7 +233,7 @@ def keep_rows(d, p):
 
 @kernel
 def compare_rows(d, p):
-    """rows_same <- 0 in worlds whose rows are others now: limits of balls and tendons, motors at stops."""
+    """rows_same <- 0 in worlds whose rows have changed: limits of balls and tendons, motors at stops."""
     if d.lcp.n[0] != p.row_count[0]:
         p.rows_same[0] = zero(d)
     else:

@@ -1,14 +1,14 @@
-"""How the forces of an LCP change: a linear system over the rows that are free.
+"""Derivatives of the forces of an LCP: a linear system over the free rows.
 
-With w = A x - b the slack of the rows, rows between their bounds keep w = 0 and rows at a bound keep x there, or, where
-the bound of friction follows a normal force, x = +-mu x_n with it:
+With w = A x - b the slack of the rows, rows between their bounds keep w = 0, and rows at a bound keep their x.  If
+the bound of friction follows a normal force, sliding friction has x = +-mu x_n:
 
     (A_FF + A_FS s) dx_F = -dw_F,      dx_S = s dx_n
 
-with dw the change at fixed forces, F the free rows, S the friction that slips and s its slope, +-mu.  Where limits are
-frozen at the normal forces that hold without friction, these have a system of their own, over the rows that are free
-then, and the change of the limits stands on the right-hand side.
-A row that depends on others, but for rounding, gets no force more.
+with dw the change at fixed forces, F the free rows, S the sliding friction and s its slope, +-mu.  If limits are frozen
+at the normal forces without friction, these forces have a separate system over the rows that are free without friction,
+and the change of the limits is on the right-hand side.
+A row that depends linearly on others, up to rounding, has no force rate.
 Source: R. Cottle, J.-S. Pang, R. Stone, "The Linear Complementarity Problem" (1992), sec. 7.2, on how solutions depend
     on the data.
 """
@@ -18,17 +18,17 @@ from featherlane.sensitivity.derivative.lcp_cone import nearest_on_cones, turn_s
 from featherlane.sensitivity.derivative.switching import FAR
 from featherlane.solver.lcp.sweep.projection import in_cone, mu_of
 
-DEPENDENT = 1e-13  # of the diagonal: a smaller pivot is rounding
+DEPENDENT = 1e-13  # relative to the diagonal; smaller pivots are rounding
 
 
 # ---- which rows are free ---------------------------------------------------------------------------------------------
 @kernel
 def _limits(d, x, loads, i):
-    """(lower, upper) bound of row i, friction's by the given normal forces."""
+    """Returns the (lower, upper) bound of row i; that of friction follows the given normal forces."""
     k = d.lcp.findex[i]
     if k >= 0:
         load = fabs(loads[k])
-        # no load, no friction, not even at mu = inf
+        # without a normal force friction is 0, even if mu is infinite
         hi = where(load > 0.0, d.lcp.hi[i] * where(load > 0.0, load, 1.0), 0.0) + d.lcp.add[i]
         lo = -hi
     else:
@@ -38,14 +38,14 @@ def _limits(d, x, loads, i):
 
 @kernel
 def _target(d, x, w, i):
-    """Where row i would go without bounds."""
+    """Returns the force that row i would have without bounds."""
     diag = d.lcp.diag[i]
     return x[i] - w[i] / where(diag > 0.0, diag, 1.0)
 
 
 @kernel
 def sort_rows(d, p, x, loads, w, friction):
-    """row_free, row_slope of forces x with slack w; rows of friction are at rest where `friction` is 0."""
+    """Computes row_free and row_slope for forces x and slack w; friction rows are fixed where `friction` is 0."""
     for i in range(d.lcp.n[0]):
         k = d.lcp.findex[i]
         lo, hi = _limits(d, x, loads, i)
@@ -63,7 +63,7 @@ def sort_rows(d, p, x, loads, w, friction):
 
 @kernel
 def nearest_switch(d, x, loads, w, size, cones):
-    """How near the rows are to another set, relative to the size of the forces: free ones to a bound, others to go."""
+    """Returns the distance to the next change of the set of free rows, relative to the size of the forces."""
     least = real(d, FAR)
     for i in range(d.lcp.n[0]):
         lo, hi = _limits(d, x, loads, i)
@@ -83,7 +83,7 @@ def nearest_switch(d, x, loads, w, size, cones):
 # ---- the system ------------------------------------------------------------------------------------------------------
 @kernel
 def _row_of_delassus(m, d, p, i):
-    """Row i of A, without softness, into row_matrix."""
+    """Writes row i of A, without softness, into row_matrix."""
     n = d.lcp.n[0]
     for v in range(m.nv):
         p.row_entries[v] = zero(d)
@@ -100,7 +100,7 @@ def _row_of_delassus(m, d, p, i):
 def form_system(m, d, p, follows, cones):
     """row_matrix <- A over the free rows, 1 on the diagonal of the others.
 
-    follows: friction that slips has its slope; cones: what slips does so on a round cone.
+    follows: sliding friction follows its normal force; cones: sliding friction lies on a round cone.
     """
     n = d.lcp.n[0]
     for i in range(n):
@@ -139,7 +139,7 @@ def factor_system(d, p):
 
 @kernel
 def solve_system(d, p):
-    """row_dx, a right-hand side, <- the forces' rates of the free rows, 0 of the others."""
+    """row_dx, given as a right-hand side, <- rates of the free rows' forces, 0 for the others."""
     n = d.lcp.n[0]
     for i in range(n):
         x = where(p.row_free[i] > 0.0, p.row_dx[i], 0.0)
@@ -156,7 +156,7 @@ def solve_system(d, p):
 
 @kernel
 def follow_normals(d, p, normals, first):
-    """row_dx of friction that slips <- its slope times the rate of its normal, normals[first + ...]."""
+    """row_dx of sliding friction <- its slope times the rate of its normal, normals[first + ...]."""
     for i in range(d.lcp.n[0]):
         k = d.lcp.findex[i]
         if k >= 0:

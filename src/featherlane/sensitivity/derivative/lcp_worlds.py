@@ -16,27 +16,27 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.transfer import Plan
 from featherlane.simulation.world.data import Data
 
-EPS = 2e-7  # by how much a coordinate moves
-GAP = 1e-4  # m: what a contact may open by at displaced poses, and still be there
-ROWS, ROWS_ALONE = 192, 1200  # of the LCPs of a tile of several worlds together, and of one world
-REALS = 1 << 21  # of a pass
+EPS = 2e-7  # displacement of a coordinate
+GAP = 1e-4  # m: distance within which contacts may open at displaced poses without being lost
+ROWS, ROWS_ALONE = 192, 1200  # rows of the LCPs of a tile of several worlds together, and of one world
+REALS = 1 << 21  # values of a pass
 LEAST = 64  # worlds of a pass, so that all threads have tiles
 GAPS = ("geom_gap", "pair_gap")
 
 
 def lcp_serves(model: Model, in_use: Mapping[str, Any]) -> bool:
-    """Are the model's steps those of the LCP, and its forces none that act through contacts?
+    """Returns whether the model uses the LCP, without actuator forces that act through contacts.
 
     Args:
         model: the model.
-        in_use: what its worlds use in place of it, see `Expanded.in_use`.
+        in_use: values that its worlds use instead of the model's, see `Expanded.in_use`.
     """
     sizes = {**model.size_values(), **in_use}
     return bool(sizes["opt_contact_model"] == LCP and sizes["nv"] and not (sizes["nadhesion"] or sizes["flg_adhesion"]))
 
 
 def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
-    """Sizes of the record of a thread whose workspace has the sizes `own`."""
+    """Returns sizes of the record of a thread whose workspace has the sizes `own`."""
     nrow = max(1, min(int(own["nlcp"]), ROWS if width > 1 else ROWS_ALONE))
     return {
         "rate_rest": 0,
@@ -51,11 +51,11 @@ def _sizes(own: dict[str, int], ncol: int, width: int) -> dict[str, int]:
 
 
 class LcpWorlds(OwnWorlds):
-    """The worlds of a data or a batch under the contact model lcp, and their derivatives.
+    """Holds the worlds of a `Data` or a `Batch` under the contact model lcp, and their derivatives.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
-        torques: are generalized forces coordinates, too, after the controls?
+        torques: whether generalized forces are coordinates, too, after the controls.
     """
 
     def __init__(self, model: Model, source: Data | Batch, torques: bool, nthread: int, disabled: int = 0):
@@ -74,7 +74,7 @@ class LcpWorlds(OwnWorlds):
         self.report = np.zeros((self.each, 3))
 
     def load(self, source: Data | Batch) -> None:
-        """Take over the state of the world, or of all worlds; contacts are found beyond their gap, where none acts."""
+        """Copies the state of the world, or of all worlds; inactive contacts slightly beyond their gap are kept."""
         super().load(source)
         for name in self._own_gaps:
             self.batch.arrays.expanded[name][...] = getattr(self.model, name)
@@ -83,7 +83,7 @@ class LcpWorlds(OwnWorlds):
                 self.batch.arrays.expanded[name][...] += GAP
 
     def _plan(self, width: int) -> Plan:
-        """The transfers through tiles of that width."""
+        """Prepares the transfers through tiles of that width."""
         nv, workspaces = self.model.nv, self.runner.prepare(width)
         brought = {"at": self.at, "up": self.up, "down": self.down}
         taken = {
@@ -97,7 +97,7 @@ class LcpWorlds(OwnWorlds):
         return self.plan_of(lcp_columns, self.each, brought, taken, width=width, sizes=sizes)
 
     def _run(self, chosen: np.ndarray, width: int) -> None:
-        """A pass of some worlds, `each` at most."""
+        """Runs a pass of at most `each` worlds."""
         plan = self.kept(width, lambda: self._plan(width))
         k, nx = len(chosen), 2 * self.model.nv + self.model.na
         self.up[:k], self.down[:k] = EPS, EPS
@@ -108,11 +108,11 @@ class LcpWorlds(OwnWorlds):
         self.go(plan, -(-k // width))
 
     def rates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All worlds, those that do not fit into a tile together one by one.
+        """Computes the rates of all worlds; those that do not fit into a tile together run one by one.
 
         Returns:
             Rates of the next state (nworld, n, 2 nv + na), of the acceleration (nworld, n, nv), distances to the
-            nearest switch (nworld,), and the numbers of worlds that are left over.
+            nearest switch (nworld,), and the indices of the remaining worlds.
         """
         nworld = self.batch.nworld
         state, acceleration = (np.empty((nworld, *a.shape[1:])) for a in (self.state, self.acceleration))

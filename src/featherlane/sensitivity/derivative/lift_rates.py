@@ -1,12 +1,12 @@
-"""How gravity compensation changes with positions: weights that are carried, by composite bodies.
+"""Derivatives of gravity compensation by position: compensated weights, with composite bodies.
 
-The part s_i of the weight of body i is carried by a force -s_i m_i g at its centre of mass, which turns with nothing.
+The compensated part s_i of the weight of body i is a force -s_i m_i g at its centre of mass, fixed in direction.
 With the momentum p_j = sum over the bodies beyond dof j of s_i m_i (v + w x c_i) of its axis (w, v), the compensation
 tau changes by
 
     dtau_j / dq_k = -p_l . (g x w_u)        u the upper of both dofs, l the lower one
 
-symmetric, as weights have a potential; the dofs of one ball turn each other's axes, and there u = k, l = j.
+It is symmetric, as weights have a potential.  The dofs of one ball turn each other's axes: there u = k, l = j.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018), for composite bodies.
 """
 
@@ -17,7 +17,7 @@ from featherlane.sensitivity.derivative.smooth_rates import turns_with
 
 @kernel
 def lift(m, d, p):
-    """Of each dof: the momentum of what gravity compensation carries beyond it."""
+    """Computes for each dof the momentum of the compensated weights beyond it."""
     if compensates(m):
         for i in range(1, m.nbody):
             mass = m.body_gravcomp[i] * m.body_mass[i]
@@ -37,7 +37,7 @@ def lift(m, d, p):
 
 @kernel
 def _tilted(m, d, k):
-    """g x w of dof k."""
+    """Returns g x w of dof k."""
     return cross(load3(m.opt_gravity, 0), load3(d.cdof, 6 * k))
 
 

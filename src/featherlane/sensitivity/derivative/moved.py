@@ -1,7 +1,7 @@
-"""A batch whose worlds go through a stage again and again, each time with another coordinate moved.
+"""A batch whose worlds go through a stage repeatedly, with a different coordinate displaced each time.
 
-What a call needs is kept by the model for the next one: memory, tiles, the record of what moves where.  A call of one
-small world then takes some ten microseconds besides what it computes.
+The model keeps what a call allocates for the next call: memory, tiles, transfer records.  A call of one small world
+then has some ten microseconds of overhead.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from featherlane.simulation.tile.work import work
 from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
 from featherlane.simulation.world.data import Data
 
-POINTS = 4096  # points of a pass, about: what they give stays in cache
-TILE_DOFS = 128  # tiles times dofs that are worth a thread: some 100 us
-KEPT = 4  # of a kind, for threads that call at the same time
+POINTS = 4096  # approximate points of a pass, so that the results stay in cache
+TILE_DOFS = 128  # tiles times dofs that justify a thread: some 100 us
+KEPT = 4  # objects of a kind, for threads that call at the same time
 
 
 class OwnWorlds:
-    """The worlds of a data or a batch in float64, in rows of their own.
+    """Holds the worlds of a `Data` or a `Batch` in float64, in separate rows.
 
     Args:
         model: the model.
         source: the world, or a batch.
-        npoint: how many points of each world a pass goes through, for the number of threads.
+        npoint: number of points of each world in a pass, from which the number of threads follows.
         nthread: threads, 0: by the work.
-        disabled: bits of `opt.disableflags` that are set besides the model's.
+        disabled: bits of `opt.disableflags` that are set in addition to the model's.
 
     Attributes:
-        batch: the worlds as they are.
+        batch: the worlds in their present state.
         runner: of these worlds.
-        rows: what tiles load of them, by field.
+        rows: the rows that tiles load, by field.
         width: of tiles.
     """
 
     def __init__(self, model: Model, source: Data | Batch, npoint: int, nthread: int, disabled: int):
         self.model, self.disabled = model, disabled
         nworld, names = (1, []) if isinstance(source, Data) else (source.nworld, list(source.arrays.expanded))
-        # threads that are worth their start
+        # threads whose work exceeds their start-up cost
         worth = max(1, min(cores(), nworld * npoint * model.nv // (8 * TILE_DOFS)))
         self.batch = Batch(model, nworld, nthread or worth, "float64", source.ngiven)
         self.runner, self.width = self.batch.runner, _width(source) or self.batch.width
@@ -62,12 +62,12 @@ class OwnWorlds:
         self.rows = {name: a for name, a in self.batch.arrays.rows.items() if name in LASTING and a.size}
         for name in SLEEP_ROWS:
             self.rows.pop(name, None)
-        # (n, 1) views as those of a data
+        # (n, 1) views, as in a `Data`
         self._columns = [(name, a.reshape(-1, 1)) for name, a in self.rows.items()] if nworld == 1 else []
         self._made, self._revision = {}, None
 
     def load(self, source: Data | Batch) -> None:
-        """Take over the state of the world, or of all worlds."""
+        """Copies the state of the world, or of all worlds."""
         if isinstance(source, Data):
             arrays = source.workspace.arrays
             for name, column in self._columns:
@@ -89,7 +89,7 @@ class OwnWorlds:
         memory: np.ndarray | None = None,
         sizes: Mapping[str, int] = NONE,
     ) -> Plan:
-        """A pass of these worlds, see `Runner.plan`."""
+        """Returns the plan of a pass of these worlds, see `Runner.plan`."""
         return self.runner.plan(
             loop, n, brought, taken, load, keeps=[*self.rows], width=width or self.width, memory=memory, sizes=sizes
         )
@@ -109,13 +109,13 @@ class OwnWorlds:
         """Runs passes of some worlds, and then of those that do not fit into a tile together one by one.
 
         Args:
-            chosen: numbers of the worlds.
-            each: worlds of a pass, at most.
-            run: runs a pass of some worlds through tiles of a width, and returns the numbers of those that do not fit.
+            chosen: indices of the worlds.
+            each: the largest number of worlds in a pass.
+            run: runs a pass of some worlds through tiles of a width, and returns the indices of those that do not fit.
             width: of the first tiles, 0: `width`.
 
         Returns:
-            The numbers of the worlds that are left over.
+            The indices of the remaining worlds.
         """
         for size in dict.fromkeys((width or self.width, 1)):
             parts = [chosen[first : first + each] for first in range(0, len(chosen), each)]
@@ -126,12 +126,12 @@ class OwnWorlds:
         return chosen
 
     def control_steps(self, chosen: Any, eps: float, centered: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Returns how far controls move up and down, (k, nu) each; no control that is in its range leaves it.
+        """Returns the displacements of controls up and down, (k, nu) each; controls within their range stay there.
 
         Args:
-            chosen: numbers of the worlds, or a slice.
-            eps: by how much a control moves inside its range.
-            centered: differences of two moved points.
+            chosen: indices of the worlds, or a slice.
+            eps: displacement of a control inside its range.
+            centered: central differences.
         """
         ctrl = self.batch.arrays.rows["ctrl"][chosen]
         ranges = self.batch.arrays.expanded.shared_or_own("actuator_ctrlrange", chosen)
@@ -142,24 +142,24 @@ class OwnWorlds:
         return eps * up, eps * down
 
     def go(self, plan: Plan, ntile: int) -> None:
-        """Run all tiles of a plan that has begun."""
+        """Runs all tiles of a plan that has begun."""
         work([(plan, ntile)], self.runner.team)
 
 
 class MovedWorlds(OwnWorlds):
-    """Worlds and their points.
+    """Holds worlds and their points.
 
     Args:
         model, source, nthread, disabled: as for `OwnWorlds`.
         loop: the stage that works through tiles of points.
-        outputs: fields that it gives, side by side.
-        n: coordinates.
-        centered: two points for each coordinate; else one, and the world as it is.
-        follows: does the stage move the acceleration by its rates `da`?
+        outputs: fields that it writes, concatenated.
+        n: number of coordinates.
+        centered: two points for each coordinate; otherwise one, and the undisplaced world.
+        follows: whether the stage displaces the acceleration by its rates `da`.
 
     Attributes:
-        flat: are positions numbers, each of its own dof?
-        up, down, span: (nworld, n) how far each coordinate moves, and from where to where; see `set_steps`.
+        flat: whether every position is a single number with its own dof.
+        up, down, span: (nworld, n) displacements of each coordinate, and the sum of both; see `set_steps`.
     """
 
     def __init__(
@@ -183,17 +183,17 @@ class MovedWorlds(OwnWorlds):
         self._begun = None
         self._qacc = np.zeros((nworld, model.nv))
         self.up, self.down, self.span = np.zeros((3, nworld, n))
-        self._eps, self._written = None, False  # of the steps; do they stand where kernels read them?
+        self._eps, self._written = None, False  # of the displacements; whether they are in the kernels' arrays
 
     def set_steps(self, eps: float) -> None:
-        """Move every coordinate by eps."""
+        """Sets the displacement of every coordinate to eps."""
         if self._eps != eps:
             self.up[...], self.down[...] = eps, eps if self.centered else 0.0
             self._steps_changed()
             self._eps = eps
 
     def set_some_steps(self, first: int, up: np.ndarray, down: np.ndarray) -> None:
-        """Other steps of the coordinates from `first` on, (nworld, ...); 0: a coordinate does not move."""
+        """Sets other displacements of the coordinates from `first` on, (nworld, ...); 0: no displacement."""
         self.up[:, first:], self.down[:, first:] = up, down
         self._steps_changed()
 
@@ -205,17 +205,17 @@ class MovedWorlds(OwnWorlds):
     def run(
         self, first: int, nstep: int = 1, qacc: np.ndarray | None = None, da: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A pass through the points of the next worlds, `each` at most.
+        """Runs a pass through the points of at most `each` worlds.
 
         Args:
             first: the first of these worlds.
-            nstep: as the stage has it.
-            qacc: (nworld, nv) accelerations that it reads.
+            nstep: as for the stage.
+            qacc: (nworld, nv) accelerations that the stage reads.
             da: (nworld, n, nv) rates of these, if the acceleration follows.
 
         Returns:
-            Its outputs: (k, n, m) where coordinates moved up and where they moved down, or did not; valid until the
-            next pass.
+            Its outputs: (k, n, m) at the points displaced up and at those displaced down, or not displaced; valid until
+            the next pass.
         """
         n, batch = self.n, self.batch
         k = min(self.each, batch.nworld - first)
@@ -242,7 +242,7 @@ class MovedWorlds(OwnWorlds):
         return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
 
     def _write_steps(self, worlds: slice) -> None:
-        """The steps of some worlds, to where kernels read them."""
+        """Writes the displacements of some worlds to the arrays that kernels read."""
         up, down = self.up[worlds], self.down[worlds]
         steps = self._steps[: len(up) * self.npoint].reshape(len(up), -1)
         if self.centered:
@@ -252,7 +252,7 @@ class MovedWorlds(OwnWorlds):
         self._written = self.each == self.batch.nworld
 
     def _made_plan(self) -> Plan:
-        """The transfers, with memory for all points of a pass."""
+        """Prepares the transfers, with memory for all points of a pass."""
         batch, total, n = self.batch, self.each * self.npoint, self.n
         sizes = [DATA[name].count(batch.arrays.sizes) for name in self.outputs]
         ends = np.cumsum(sizes).tolist()
@@ -279,7 +279,7 @@ T = TypeVar("T", bound=OwnWorlds)
 
 @contextmanager
 def borrowed(kind: type[T], model: Model, source: Data | Batch, *how) -> Iterator[T]:
-    """Worlds of a kind for one call, in the state of the source: left with the model by an earlier call, or new ones.
+    """Yields worlds of a kind for one call, in the state of the source: from an earlier call with the model, or new.
 
     Args:
         kind: the class.
@@ -300,23 +300,23 @@ def borrowed(kind: type[T], model: Model, source: Data | Batch, *how) -> Iterato
 
 
 def as_given(source: Data | Batch, a: np.ndarray) -> np.ndarray:
-    """Returns results (nworld, ...) in the shape of the source: a Data has no axis of worlds."""
+    """Returns results (nworld, ...) in the shape of the source: a `Data` has no axis of worlds."""
     return a[0] if isinstance(source, Data) else a
 
 
 def each_step(report: np.ndarray, nstep: int) -> np.ndarray:
-    """Returns reports (k, n) as (k, nstep, n) rows of a call, each step of which writes over the one before."""
+    """Returns reports (k, n) as (k, nstep, n) rows of a call; each step overwrites the one before."""
     k, n = report.shape
     return np.lib.stride_tricks.as_strided(report, (k, nstep, n), (report.strides[0], 0, 8))
 
 
 def in_use_of(source: Data | Batch) -> dict[str, Any]:
-    """What worlds use in place of their model, see `Expanded.in_use`."""
+    """Returns values that worlds use instead of the model's, see `Expanded.in_use`."""
     return source.arrays.expanded.in_use() if isinstance(source, Batch) else {}
 
 
 def _width(source: Data | Batch) -> int:
-    """Width of tiles: 1 for piles of bodies, which have few couplings in common (see `Batch._parts`), 0: as usual."""
+    """Returns the width of tiles: 1 for piles of bodies with few common couplings (see `Batch._parts`), 0: as usual."""
     if isinstance(source, Data):
         return int(source.workspace.arrays["ordered"][0, 0] > 0)
     return int(source.arrays.rows["ordered"].any())

@@ -1,8 +1,8 @@
-"""Derivatives of one world by formulas alone: a call that differs from an earlier one in nothing but the state.
+"""Derivatives of one world by formulas alone, for calls that differ from an earlier one only in the state.
 
-Memory, tile and plan stay with the model.  The plan reads a data's own memory and writes into the arrays that are given
-back: nothing is copied, and nothing is checked twice.
-What needs more than that (differences beside formulas, activations, delays, recursion) is for `ImplicitWorlds`.
+Memory, tile and plan are kept with the model.  The plan reads the memory of a `Data` and writes into the returned
+arrays, without copies and without repeated checks.
+All other cases (additional differences, activations, delays, recursion) use `ImplicitWorlds`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from featherlane.simulation.world.data import Data, ready
 
 
 class OneWorld(OwnWorlds):
-    """Memory of one world, and the pass of `formula_steps` through it.
+    """Holds the memory of one world, and the pass of `formula_steps` through it.
 
     Args:
         model, source, disabled: as for `OwnWorlds`.
-        torques: are generalized forces coordinates, too, and rates of the acceleration what is asked for?
+        torques: whether generalized forces are coordinates, too, and rates of the acceleration are requested.
 
     Attributes:
-        revision: of the model when this was made; it holds for no other one.
-        serves: is it for this model?
+        revision: of the model at construction; this object is valid for no other revision.
+        serves: whether it applies to this model.
     """
 
     def __init__(self, model: Model, source: Data, torques: bool, disabled: int):
@@ -51,13 +51,13 @@ class OneWorld(OwnWorlds):
         self.taken, self.given = plan.addresses("load"), plan.addresses("record")
 
     def rates(self, data: Data) -> tuple[np.ndarray, np.ndarray] | None:
-        """(rates by coordinates (n, 2 nv), of the acceleration (n, nv); distance to the nearest switch).
+        """Returns (rates by coordinates (n, 2 nv), or of the acceleration (n, nv); distance to the nearest switch).
 
-        None where the state has parts without formulas.
+        Returns None if the state has parts without formulas.
         """
         rows = data.__dict__.get("_lasting_rows")
         if rows is None:
-            arrays = data.workspace.arrays  # they live as long as the data
+            arrays = data.workspace.arrays  # they are valid as long as the data
             rows = data.__dict__["_lasting_rows"] = np.array([address(arrays[name]) for name in self.names])
         out = np.empty(self.shape)
         first = address(out)
@@ -70,7 +70,7 @@ class OneWorld(OwnWorlds):
 
 
 def rates_of_one_world(model: Model, data: Data, torques: bool, disabled: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """`OneWorld.rates`, by memory that an earlier call left with the model; None where it does not serve.
+    """Returns `OneWorld.rates`, with memory from an earlier call with the model; None if it does not apply.
 
     Raises:
         ModelError, TypeError: as `ready` does.
@@ -80,7 +80,7 @@ def rates_of_one_world(model: Model, data: Data, torques: bool, disabled: int) -
     stamp = own["_stamp"]
     if stamp is None or data._stamp is not stamp or data.model is not model:
         ready(model, data)
-    # a name for each kind of memory
+    # the key of the kept memory
     kind = torques, disabled, data.workspace.sizes["ngiven"]
     idle = own.setdefault("_one_world", {}).setdefault(kind, [])
     try:
@@ -96,7 +96,7 @@ def rates_of_one_world(model: Model, data: Data, torques: bool, disabled: int) -
 
 
 def _serves(model: Model, torques: bool) -> bool:
-    """Do formulas alone serve the model, its solver and its integrator?"""
+    """Returns whether formulas alone apply to the model, its solver and its integrator."""
     sizes = model.size_values()
     convex = sizes["opt_contact_model"] == CONVEX and sizes["opt_noslip_iterations"] == 0
     steps = torques or sizes["opt_integrator"] != RK4

@@ -1,9 +1,9 @@
-"""From rates of the residual to those of the acceleration and of the next state, four columns at once.
+"""Converts rates of the residual to those of the acceleration and of the next state, four columns at once.
 
     da = -H^-1 dg;  K da* = M da + dp;  dv' = dv + h da*;  dq' as in tangent.py
 
-A panel of columns (dynamics/sparse/tree_panel.py) goes through the factors together.  Integrators whose K is no
-symmetric matrix on M's pattern take their columns one by one (columns.py).
+A panel of columns (dynamics/sparse/tree_panel.py) is solved together.  If K is not symmetric or lacks M's pattern, the
+columns are solved one by one (columns.py).
 """
 
 from featherlane.prelude import *
@@ -18,7 +18,7 @@ from featherlane.solver.hessian.equation import substitute_columns
 
 @kernel
 def put_column(m, d, p, c, at):
-    """Column c of the panel, of coordinate `at`, which also has the next activations' rates in dact."""
+    """Writes column c of the panel, of coordinate `at`, with the next activations' rates from dact."""
     p.panel_at[c] = at
     for i in range(m.nv):
         p.panel_acceleration[PANEL * i + c] = -p.dg[i]
@@ -29,7 +29,7 @@ def put_column(m, d, p, c, at):
 
 @kernel
 def _goes_together(m):
-    """Has K the pattern and the symmetry of M?"""
+    """Returns whether K has the pattern and the symmetry of M."""
     together = m.opt_integrator != IMPLICIT
     if m.opt_integrator == IMPLICITFAST:
         for i in range(1, m.nbody):
@@ -40,7 +40,7 @@ def _goes_together(m):
 
 @kernel
 def prepare_panels(m, d, p):
-    """dof_tangent, dof_back: how the next positions of quaternions move with the next velocity, next_qvel."""
+    """Computes dof_tangent and dof_back: derivatives of quaternions' next positions by the next velocity, next_qvel."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if has_quaternion(kind):
@@ -53,7 +53,7 @@ def prepare_panels(m, d, p):
 
 @kernel
 def solve_panel(m, d, p, damped):
-    """panel_acceleration <- da; panel_step <- da* where rates of the next state are asked for; damped: `is_damped`."""
+    """panel_acceleration <- da; panel_step <- da* if rates of the next state are requested; damped: see `is_damped`."""
     substitute_columns(m, d, p.panel_acceleration)
     if p.rate_steps and is_implicit(m) and _goes_together(m):
         multiply_columns(m, d.M, p.panel_acceleration, p.panel_step)
@@ -70,19 +70,19 @@ def solve_panel(m, d, p, damped):
 
 @kernel
 def _unit(d, at, i):
-    """1 where coordinate `at` is number i, else 0."""
+    """Returns 1 if coordinate `at` is number i, else 0."""
     return real(d, 1.0) if at == i else zero(d)
 
 
 @kernel
 def _displacement(d, at, v):
-    """Of the dofs v to v + 2 by coordinate `at`."""
+    """Returns the displacement of the dofs v to v + 2 by coordinate `at`."""
     return tuple(_unit(d, at, v + c) for c in range(3))
 
 
 @kernel
 def _next_position(m, d, p, at):
-    """dq' of coordinate `at` from dv'."""
+    """Computes dq' of coordinate `at` from dv'."""
     h = timestep(m)
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -99,7 +99,7 @@ def _next_position(m, d, p, at):
 
 @kernel
 def take_column(m, d, p, c, damped):
-    """da, or dq' and dv', and dact', of column c of the panel."""
+    """Writes da, or dq' and dv', and dact', of column c of the panel."""
     at, h = p.panel_at[c], timestep(m)
     for a in range(m.na):
         p.dact[a] = p.panel_act[PANEL * a + c]

@@ -1,8 +1,8 @@
-"""Rates of the residual by fields of the model: worlds that have one number of theirs moved each.
+"""Rates of the residual by fields of the model, from worlds with one parameter displaced each.
 
-A point of a world is the world again, with its own model fields, one entry of one of them moved, and what follows from
-them computed anew (`set_const`).  All points of some worlds are worlds of one batch, and no solver runs in any; where
-the theorem does not serve they take a whole step.
+A point of a world is a copy of the world with its own model fields.  One entry of one field is displaced, and all
+fields that depend on it are recomputed (`set_const`).  All points of some worlds are worlds of one batch, without a
+solver.  If implicit differentiation does not apply, they take a whole step.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos
 from featherlane.simulation.tile.work import work
 
-RELATIVE, LEAST = 1e-6, 1e-2  # a number moves by RELATIVE times its size, or times LEAST
-OF_STEPS = 1e-5  # and by this where steps are differenced, which round more
-# numbers from which no other field follows; `set_const` takes its time, world by world
+RELATIVE, LEAST = 1e-6, 1e-2  # displacement of a value: RELATIVE times the larger of its size and LEAST
+OF_STEPS = 1e-5  # in place of RELATIVE for differences of steps, which have larger rounding errors
+# fields without dependent fields, for which the slow `set_const` of each world is omitted
 PLAIN = (
     "opt_ geom_friction geom_sol geom_margin geom_gap dof_damping dof_frictionloss dof_sol jnt_sol jnt_stiffness "
     "jnt_range jnt_margin pair_ eq_sol actuator_gainprm actuator_biasprm actuator_forcerange"
@@ -33,7 +33,7 @@ SEQUENCE = "allowed is a sequence of names of real model fields, 'body_mass', or
 
 
 def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
-    """(what the result is called, the field, numbers of the entries in it) of a name."""
+    """Returns (name of the result, field, indices of the entries in it) for a name."""
     match = PATH.fullmatch(given)
     if match is None:
         raise ModelError(f"parameters: got {given!r}, allowed is FIELD, FIELD[NAME] or FIELD[NAME, NUMBER]")
@@ -50,22 +50,22 @@ def _entries(model: Model, given: str) -> tuple[str, str, np.ndarray]:
 
 
 class Parameters:
-    """Model fields by which steps are differentiated.
+    """Holds the model fields by which steps are differentiated.
 
     Args:
         model: the model.
         names: of real fields, `body_mass`, `opt.gravity`, or of entries, `body_mass[torso]`, `geom_friction[:, 0]`.
 
     Attributes:
-        names: what results are called: fields as the model has them, entries as they were given.
+        names: names of the results: fields as in the model, entries as given.
         fields: the field of each.
-        entries: which of its numbers, flat.
+        entries: flat indices of its entries.
         shapes: of each.
-        sizes: how many numbers each has.
-        n: how many all have.
+        sizes: number of values of each.
+        n: number of values in total.
 
     Raises:
-        ModelError: no such real field, no such entry, one twice, or the timestep.
+        ModelError: an unknown real field or entry, one given twice, or the timestep.
     """
 
     def __init__(self, model: Model, names):
@@ -88,11 +88,11 @@ class Parameters:
         self.follows = any(not field.startswith(tuple(PLAIN)) for field in self.fields)
 
     def rates(self, worlds, chosen: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
+        """Returns (dg, dp, dact'), each (k, n, ...), of worlds whose accelerations are known.
 
         Args:
             worlds: `ImplicitWorlds` that hold them.
-            chosen: their numbers.
+            chosen: indices of the worlds.
             width: of tiles.
         """
         k, nv, na = len(chosen), self.model.nv, self.model.na
@@ -109,7 +109,7 @@ class Parameters:
         return self._quotient(g, span, k), self._quotient(p, span, k), self._quotient(act, span, k)
 
     def rates_of_steps(self, worlds: OwnWorlds) -> np.ndarray:
-        """(nworld, n, nx) of the next state, by differences of whole steps: what there is where no theorem serves."""
+        """Returns (nworld, n, nx) of the next state by differences of whole steps, without implicit differentiation."""
         model, nq, out = self.model, self.model.nq, []
         if worlds.disabled:
             model = copy.copy(model)
@@ -130,7 +130,7 @@ class Parameters:
         return np.concatenate(out)
 
     def _points(self, model: Model, worlds: OwnWorlds, source: np.ndarray, relative: float) -> tuple[Batch, np.ndarray]:
-        """A batch of these worlds with one number of each moved, and how far apart those of a pair are, (k, n)."""
+        """Returns a batch of copies of the worlds with one value displaced each, and the spans of the pairs, (k, n)."""
         points = Batch(model, len(source), worlds.batch.nthread, "float64", worlds.batch.ngiven)
         for name in worlds.rows:
             if name in ON_DEMAND:
@@ -143,14 +143,14 @@ class Parameters:
         return points, span
 
     def _move(self, points: Batch, k: int, relative: float) -> np.ndarray:
-        """One number of each point moved, up and down by turns; how far apart the two are, (k, n)."""
+        """Displaces one value of each point, up and down alternately; returns the spans of the pairs, (k, n)."""
         span, first = np.empty((k, self.n)), 0
         for name, entry, size in zip(self.fields, self.entries, self.sizes, strict=True):
             field, column = points.expand(name).reshape(k, self.n, 2, -1), first + np.arange(size)
             value = field[:, column, 0, entry]
-            # an infinite number has no neighbours: it stays, and has no derivative
+            # an infinite value is not displaced and has no derivative
             step = np.where(np.isfinite(value), relative * np.maximum(np.abs(value), LEAST), 0.0)
-            # no number changes its sign: negative masses and dampers are none
+            # no value changes its sign: negative masses and dampers are invalid
             down = np.where(np.abs(value) < step, 0.0, step)
             field[:, column, 0, entry], field[:, column, 1, entry] = value + step, value - down
             with np.errstate(invalid="ignore"):
@@ -163,7 +163,7 @@ class Parameters:
         return (pairs[:, :, 0] - pairs[:, :, 1]) / span[..., None]
 
     def parts(self, P: np.ndarray) -> dict[str, np.ndarray]:
-        """Name -> (..., nx, shape of the entries), of all columns (..., nx, n)."""
+        """Returns name -> (..., nx, shape of the entries), of all columns (..., nx, n)."""
         ends = np.cumsum(self.sizes)[:-1]
         parts = zip(self.names, self.shapes, np.split(P, ends, -1), strict=True)
         return {name: part.reshape(*P.shape[:-1], *shape) for name, shape, part in parts}

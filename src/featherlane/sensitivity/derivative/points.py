@@ -1,6 +1,6 @@
-"""Points around a state: worlds with one coordinate moved, each a lane, through a step or inverse dynamics.
+"""Points around a state: worlds with one coordinate displaced, one per lane, through a step or inverse dynamics.
 
-Lane k of a call has the state of world `order[k]`, of which coordinate `at` (-1: none) is moved by `up`.
+Lane k of a call has the state of world `order[k]`, in which coordinate `at` (-1: none) is displaced by `up`.
 """
 
 from featherlane.prelude import *
@@ -27,13 +27,13 @@ def difference(x, n, out, first, scale):
 
 @kernel
 def per_span(span):
-    """1 / span; 0 if a coordinate does not move."""
+    """Returns 1 / span; 0 if a coordinate is not displaced."""
     return where(span > 0.0, 1.0, 0.0) / where(span > 0.0, span, 1.0)
 
 
 @kernel
 def move(x, n, at, step, first):
-    """Move the n plain coordinates of a field, which are numbered from `first` on."""
+    """Displaces the n plain coordinates of a field, numbered from `first` on."""
     for i in range(n):
         x[i] = where(at == 1.0 * (first + i), x[i] + step, x[i])
 
@@ -59,7 +59,7 @@ def move_pos(m, d, at, step):
 
 @kernel
 def move_state(m, d, b, p, thread, tile):
-    """The worlds of a tile with their coordinates moved: position by dof, velocity, then what the pass says."""
+    """Loads the worlds of a tile and displaces position by dof and velocity; the pass displaces other coordinates."""
     read_controls(b, thread, tile, 0)
     move_pos(m, d, p.at[0], p.up[0])
     move(d.qvel, m.nv, p.at[0], p.up[0], m.nv)
@@ -67,7 +67,7 @@ def move_state(m, d, b, p, thread, tile):
 
 @over_tiles(p=COLUMNS)
 def step_points(m, d, b, p, thread, tile):
-    """A step from each point: coordinates are position by dof, velocity, activation, control.
+    """Computes a step from each point: coordinates are position by dof, velocity, activation, control.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, active, recall_address, tree_settled, and all else of this
@@ -82,9 +82,9 @@ def step_points(m, d, b, p, thread, tile):
 
 @over_tiles(p=COLUMNS)
 def inverse_points(m, d, b, p, thread, tile):
-    """Inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
+    """Computes inverse dynamics at each point: coordinates are position by dof, velocity, acceleration.
 
-    Where nstep is 2 a forward pass follows, for the forces of actuators.
+    If nstep is 2, a forward pass follows for the actuator forces.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, qacc, active, recall_address, tree_settled, and all else of this
             thread's workspace.

@@ -1,7 +1,7 @@
-"""Records of passes that differentiate: what a call brings for a column and takes of it, and what formulas keep.
+"""Records of passes that differentiate: inputs and outputs of a column, and intermediate results of formulas.
 
-A column belongs to a coordinate.  `COLUMNS` is the record of all passes, `RATES` begins with its fields and has those
-of formulas, `LCP_RATES` (lcp_rates.py) begins with those of `RATES`.
+A column belongs to a coordinate.  `COLUMNS` is the record of all passes.  `RATES` has its fields first, then those of
+formulas.  `LCP_RATES` (lcp_rates.py) has the fields of `RATES` first.
 """
 
 from featherlane.dynamics.sparse.tree_panel import PANEL
@@ -66,7 +66,7 @@ RATES = Layout(
         _scratch.real("dof_tangent", "nv 3", "1", "columns of the right Jacobian of SO(3) at h w', of quaternions"),
         _scratch.real("dof_back", "nv 3", "1", "columns of exp(-h w')"),
         _scratch.real("act_upper", "na", "1", "next activations at an upper point"),
-        # of the columns that go through the factors together
+        # of the columns that are solved together
         _scratch.int("panel_at", f"{PANEL}", "1", "their coordinates"),
         _scratch.real("panel_acceleration", f"nv {PANEL}", "m/s^2, rad/s^2", "rates of the acceleration"),
         _scratch.real("panel_lag", f"nv {PANEL}", "N, N m", "dof_p"),

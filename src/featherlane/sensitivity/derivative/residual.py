@@ -1,11 +1,11 @@
-"""The residual of the equation of motion at a given acceleration: what the implicit function theorem differentiates.
+"""Residual of the equation of motion at a given acceleration, to which the implicit function theorem is applied.
 
     g(a; x, u) = M a + c - tau - J^T f(J a - aref)
 
-vanishes at the acceleration of forward dynamics, so that da = -H^-1 dg, dg at fixed a and H = dg/da the Hessian of the
-solver.  An integrator that treats forces implicitly takes another acceleration, K a* = tau - c + J^T f with
-K = M - h D; what its derivative needs besides is  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
-No solver is in either: g is inverse dynamics less the forces that are given.
+is zero at the acceleration of forward dynamics, so da = -H^-1 dg, with dg at fixed a and H = dg/da the Hessian of the
+solver.  An integrator that treats forces implicitly uses another acceleration, K a* = tau - c + J^T f with
+K = M - h D.  Its derivative also needs  p = M a - K a*  at fixed a and a*:  K da* = M da + dp.
+Neither needs a solver: g is inverse dynamics minus the given forces.
 Source: MuJoCo documentation, Computation, "Inverse dynamics"; the implicit function theorem.
 """
 
@@ -42,14 +42,14 @@ from featherlane.solver.primal.problem import bounded_force
 # ---- the metric of the integrator ------------------------------------------------------------------------------------
 @kernel
 def is_implicit(m):
-    """Does the integrator take another acceleration than that of the moment?"""
+    """Returns whether the integrator uses another acceleration than that of forward dynamics."""
     damps = m.opt_integrator == EULER and not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER))
     return damps or m.opt_integrator == IMPLICIT or m.opt_integrator == IMPLICITFAST
 
 
 @kernel
 def implicit_product(m, d, x, y):
-    """y <- K x; mask: worlds that have a K of their own (undamped ones take a itself)."""
+    """y <- K x; returns the mask of worlds with a separate K (undamped worlds use a itself)."""
     other = true_mask(d)
     if m.opt_integrator == IMPLICIT:
         times_implicit(m, d, x, y)
@@ -62,7 +62,7 @@ def implicit_product(m, d, x, y):
 
 @kernel
 def implicit_acceleration_of(m, d, free):
-    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint); `free` where the integrator takes the acceleration itself."""
+    """qacc_step <- K^-1 (qfrc_smooth + qfrc_constraint); `free`: the integrator uses the acceleration itself."""
     if m.opt_integrator == IMPLICIT:
         implicit_acceleration(m, d)
     elif m.opt_integrator == IMPLICITFAST:
@@ -76,7 +76,7 @@ def implicit_acceleration_of(m, d, free):
 
 @kernel
 def is_damped(m, d):
-    """Mask: worlds whose integrator has a K of its own."""
+    """Returns the mask of worlds whose integrator has a separate K."""
     damped = true_mask(d)
     if m.opt_integrator == EULER:
         damped = damps_implicitly(m, d)
@@ -85,9 +85,9 @@ def is_damped(m, d):
 
 @kernel
 def implicit_rates(m, d, x, free, damped):
-    """qacc_step <- K^-1 x after `implicit_acceleration_of`, by its factor; `free` where K is M.
+    """qacc_step <- K^-1 x after `implicit_acceleration_of`, with its factor; `free`: K is M.
 
-    x stands in qfrc_smooth, too; damped is the mask of `is_damped`.
+    qfrc_smooth also holds x; damped is the mask of `is_damped`.
     """
     if m.opt_integrator == IMPLICIT:
         implicit_again(m, d, x)
@@ -102,7 +102,7 @@ def implicit_rates(m, d, x, free, damped):
 # ---- the residual ----------------------------------------------------------------------------------------------------
 @kernel
 def place(m, d):
-    """All that depends on the position, contacts included; 1 if their slots do not fit: then parts find them anew."""
+    """Computes all that depends on the position; returns 1 if contacts do not fit, and are detected again later."""
     forward_position(m, d)
     d.con_fresh[0] = 0
     if forces_need_contacts(m):
@@ -126,11 +126,11 @@ def set_lag(m, d, p, x, lag):
 
 @kernel
 def residual(m, d, p, overflow, g, lag):
-    """g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, in the position of `place`.
+    """Computes g, lag and the next activations, at qvel, act, ctrl, qacc and qacc_step, at the position of `place`.
 
     Args:
         overflow: what `place` returned.
-        g, lag: rows that it writes.
+        g, lag: rows to write.
     """
     forward_velocity(m, d)
     control_and_actuate(m, d)
@@ -149,8 +149,8 @@ def residual(m, d, p, overflow, g, lag):
 
 
 # ---- general rows, to the fourth order -------------------------------------------------------------------------------
-# An equality may move by many times what a dof moves, and its impedance bends within a millimetre: a central
-# difference over 2e-7 of a dof that moves it by 14 times as much is 1e-5 off.  Richardson's extrapolation of these
+# An equality may move by many times its dof's displacement, and its impedance changes within a millimetre: a central
+# difference over 2e-7 of a dof that moves it 14 times as far has an error of 1e-5.  Richardson extrapolation of these
 # rows alone removes this error, with kinematics and rows at two more points.
 @kernel
 def add_general_rows(m, d, g):
@@ -168,7 +168,7 @@ def add_general_rows(m, d, g):
 
 @kernel
 def place_bodies(m, d):
-    """Bodies and tendons at the position."""
+    """Computes bodies and tendons at the position."""
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
@@ -178,7 +178,7 @@ def place_bodies(m, d):
 
 @kernel
 def _forces(m, d, b, thread, tile, at, step, q):
-    """q <- -J^T f of the general rows at a moved position."""
+    """q <- -J^T f of the general rows at a displaced position."""
     load_worlds(b, thread, tile)
     move_pos(m, d, at, step)
     place_bodies(m, d)
@@ -191,7 +191,7 @@ def _forces(m, d, b, thread, tile, at, step, q):
 
 @kernel
 def unrefined(m, d, b, p, thread, tile, at, up, down):
-    """dg stays as it is."""
+    """Leaves dg unchanged."""
     pass
 
 
@@ -199,9 +199,9 @@ def unrefined(m, d, b, p, thread, tile, at, up, down):
 def refine_equalities(m, d, b, p, thread, tile, at, up, down):
     """dg, central differences of a residual over up + down, <- with the rates of general rows refined.
 
-    (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, where central differences D have the others' terms alone.
+    (4 D(h) - D(2h)) / 3 = D(h) + (D(h) - D(2h)) / 3, with D the central differences of these rows alone in the bracket.
     """
-    # equalities with separate rows: neither in the metric of a step nor by the exact diagonal
+    # equalities with separate rows: not in the metric of a step and not by the exact diagonal
     if m.neq > 0 and not has_metric(m) and not wants_exact(m):
         span = up + down
         scale = where(span > 0.0, 1.0 / 3.0, 0.0) / where(span > 0.0, span, 1.0)

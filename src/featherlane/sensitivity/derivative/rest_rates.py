@@ -1,12 +1,12 @@
-"""What formulas leave of a residual: forces that need neither the inertia of bodies nor contacts, by differences.
+"""Differences for the part of a residual without formulas: forces without the inertia of bodies and without contacts.
 
-Tendons, equality constraints, limits of balls, springs of balls, media, forces from outside, actuators of all kinds and
-what integrators take off for the rates of forces are evaluated at moved points, at fixed acceleration:
+Tendons, equality constraints, limits and springs of balls, fluids, external forces, actuators of all kinds, and the
+force rates of implicit integrators are evaluated at displaced points, at fixed acceleration:
 
     g_rest = -(passive + actuator + outer forces) - J^T f(J a - aref) of the general rows,    p_rest = M a* - K a*
 
-Newton-Euler, collisions, limits, dry friction and contacts are in formulas (formulas.py), which add their own rates.
-So a point takes kinematics, and what forces follow from it.
+Newton-Euler, collisions, limits, dry friction and contacts have formulas (formulas.py), which add their own rates.
+So a point takes only kinematics and the forces above.
 Source: the implicit function theorem; see residual.py.
 """
 
@@ -35,7 +35,7 @@ from featherlane.simulation.tile.tiles import in_each_tile
 
 @kernel
 def adds_inertia(m):
-    """Mask: some tendon has armature, which is inertia of no body."""
+    """Returns the mask: some tendon has armature, an inertia that belongs to no body."""
     found = timestep(m) < 0.0
     for i in range(m.ntendon):
         found = found | not_(tendon_armature(m, i) == 0.0)
@@ -44,16 +44,16 @@ def adds_inertia(m):
 
 @kernel
 def _place(m, d):
-    """Bodies, tendons and transmissions at the position."""
+    """Computes bodies, tendons and transmissions at the position."""
     place_bodies(m, d)
     if m.opt_integrator == IMPLICIT:
-        crb(m, d)  # rates of Coriolis forces are made of composite inertias
+        crb(m, d)  # rates of Coriolis forces need composite inertias
     transmission(m, d)
 
 
 @kernel
 def _evaluate(m, d, p, g, lag):
-    """g_rest and lag = p_rest at the velocity, activations and controls, after `_place`; act: the next activations."""
+    """Computes g_rest, lag = p_rest and act, the next activations, after `_place`, at velocity, activation, control."""
     com_vel(m, d)
     tendon_velocity(m, d)
     passive(m, d)
@@ -88,13 +88,13 @@ _by_forces = central_differences(_moved_forces, unrefined)
 
 @stage(p=COLUMNS)
 def rest_positions_of_tile(m, d, b, p, thread, tile):
-    """Rates by positions, dof by dof, of what formulas leave.
+    """Computes rates by positions, dof by dof, of the part without formulas.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qpos, act, primal.*, and all else
             of this thread's workspace; block, cacc, cfrc, qH, qHDiagInv, qproduct, qvec for itself.
     """
-    # M may stay as it is at the worlds' own positions: it cancels
+    # M need not follow the displaced positions, because it cancels
     forward_position(m, d)
     _by_positions(m, d, b, p, thread, tile, 0)
 
@@ -104,7 +104,7 @@ rest_positions = in_each_tile("rest_positions", rest_positions_of_tile)
 
 @stage(p=COLUMNS)
 def rest_forces_of_tile(m, d, b, p, thread, tile):
-    """Rates by velocities, activations, controls, accelerations of what formulas leave: bodies stay where they are.
+    """Computes rates of the part without formulas by velocities, activations, controls and accelerations.
 
     Reads:  the rows that the transfers of b bring in, qacc and qacc_step among them.
     Writes: those that they take back; dg, dp, dact, lower_g, lower_p, force, product; qvel, qacc, act, ctrl, primal.*,

@@ -1,11 +1,11 @@
-"""Derivatives of a step of Runge and Kutta's method by the chain rule, from those of its four accelerations.
+"""Derivatives of a Runge-Kutta step by the chain rule, from those of its four accelerations.
 
     q_k = q_0 (+) c h r_{k-1},   v_k = v_0 + c h a_{k-1},   a_k = a(q_k, v_k, u),   r_k = dexp^-1_{c h r_{k-1}}(v_k)
     q' = q_0 (+) h sum b_k r_k,  v' = v_0 + h sum b_k a_k
 
-with c = 0, 1/2, 1/2, 1 and b = 1/6, 1/3, 1/3, 1/6.  Accelerations have derivatives by the implicit function theorem, in
-the tangent space of their own position; a position moves as tangent.py says.  Arrays hold a row for each coordinate
-that moves, (nworld, n, nv), as those of the passes do.
+with c = 0, 1/2, 1/2, 1 and b = 1/6, 1/3, 1/3, 1/6.  Accelerations are differentiated by the implicit function theorem,
+in the tangent space at their position; positions as in tangent.py.  Arrays have one row for each displaced
+coordinate, (nworld, n, nv), as in the passes.
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; dynamics/integrator/runge_kutta.py.
 """
 
@@ -32,7 +32,7 @@ TURN = 2.0 * np.pi
 
 @stage
 def rk4_states_of_tile(m, d, b, thread, tile):
-    """The states of a step at which accelerations are evaluated, and these: step s of the call is the s-th of four.
+    """Computes the states of a step at which accelerations are evaluated: step s of the call is the s-th of four.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; in_stage; what `forward`, `rk4_start` and `rk4_stage` write.
@@ -52,14 +52,14 @@ rk4_states = in_each_tile("rk4_states", rk4_states_of_tile)
 
 
 def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Rates of the next state by positions, velocities and controls, of models without activations.
+    """Computes rates of the next state by positions, velocities and controls, for models without activations.
 
     Args:
-        worlds: at the states where derivatives are taken.  They are moved.
+        worlds: in the states at which derivatives are taken; their states are changed.
 
     Returns:
-        Rates (nworld, n, 2 nv), those of the velocity alone (nworld, n, nv), the distance to the nearest switch of the
-        four accelerations (nworld,), and the numbers of worlds whose rows do not fit, which have no rates.
+        Rates (nworld, n, 2 nv), those of the velocity alone (nworld, n, nv), the distance to the nearest switch over
+        the four accelerations (nworld,), and the indices of worlds whose rows do not fit, which have no rates.
     """
     model, rows = worlds.model, worlds.batch.arrays.rows
     nv, n, nworld = model.nv, 2 * model.nv + model.nu, worlds.batch.nworld
@@ -79,7 +79,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
             for name in ("qpos", "qvel", "time"):
                 rows[name][...] = states[name][:, k]
         rates, _, near, without = worlds.rates()
-        # v' = v + h a in the rates of the passes
+        # the passes return v' = v + h a
         by = (rates[:, :n, nv : 2 * nv] - dv0) / h[:, None]
         da = np.matmul(dq, by[:, :nv]) + np.matmul(dv, by[:, nv : 2 * nv])
         da[:, 2 * nv :] += by[:, 2 * nv :]
@@ -94,7 +94,7 @@ def rk4_rates(worlds: ImplicitWorlds) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
-    """Field -> (nworld, 4, ...) at the four accelerations, with the bits of a step."""
+    """Returns field -> (nworld, 4, ...) at the four accelerations, bitwise identical to those of a step."""
     every = worlds.every
     sizes = {"qpos": worlds.model.nq, "qvel": worlds.model.nv, "time": 1, "rk.rate": worlds.model.nv}
     found = {name: np.zeros((len(every), 4, size)) for name, size in sizes.items()}
@@ -105,13 +105,13 @@ def _states(worlds: ImplicitWorlds) -> dict[str, np.ndarray]:
 
 
 def _turning(model: Model) -> list[slice]:
-    """The dofs of each quaternion."""
+    """Returns the dofs of each quaternion."""
     first = model.jnt_dofadr + np.where(is_free(model.jnt_type), 3, 0)
     return [slice(v, v + 3) for v in first[has_quaternion(model.jnt_type)]]
 
 
 def _coefficients(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """sin t / t, (1 - cos t) / t^2, (t - sin t) / t^3."""
+    """Returns sin t / t, (1 - cos t) / t^2, (t - sin t) / t^3."""
     z, small = t * t, t < SMALL_ANGLE
     s = np.where(small, 1.0, t)
     sin, cos = _each(math.sin, s), _each(math.cos, s)
@@ -122,7 +122,7 @@ def _coefficients(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _tangent(model: Model, dq: np.ndarray, dr: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """How q (+) r moves with q and r: dq + dr; of a quaternion exp(-r) dq + J(r) dr.
+    """Returns the change of q (+) r: dq + dr; for a quaternion exp(-r) dq + J(r) dr.
 
     Args:
         model: the model.
@@ -141,16 +141,16 @@ def _tangent(model: Model, dq: np.ndarray, dr: np.ndarray, r: np.ndarray) -> np.
 
 
 def _rotation_rates(model: Model, u: np.ndarray, du: np.ndarray, w: np.ndarray, dw: np.ndarray) -> np.ndarray:
-    """How the rates of coordinates move with these and with the velocity: u from the start, at velocity w.
+    """Computes the change of the rates of coordinates by u, the displacement from the start, and by the velocity w.
 
-    They are w; of a rotation w + u x w / 2 + k(|u|) u x (u x w), u less its whole turns.
+    The rates are w; for a rotation w + u x w / 2 + k(|u|) u x (u x w), with whole turns subtracted from u.
     """
     drate = np.array(np.broadcast_to(dw, du.shape))
     for part in _turning(model):
         x, dx, y, dy = u[:, None, part], du[..., part], w[:, None, part], drate[..., part]
         t = np.sqrt(_square(x))
         whole = TURN * np.rint(t / TURN) / np.where(t > 0.0, t, 1.0)
-        # the rest of u, and its change: a whole turn keeps its length
+        # u minus its whole turns, and its change; the length of the whole turns is constant
         along = _dot(x, dx) / np.where(t > 0.0, t * t, 1.0)
         x, dx = (1.0 - whole) * x, (1.0 - whole) * dx + whole * along * x
         k, slope = _third_coefficient(np.sqrt(_square(x)))
@@ -161,7 +161,7 @@ def _rotation_rates(model: Model, u: np.ndarray, du: np.ndarray, w: np.ndarray, 
 
 
 def _third_coefficient(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """k(t) = (1 - t/2 cot t/2) / t^2, and its slope over t."""
+    """Returns k(t) = (1 - t/2 cot t/2) / t^2, and its slope divided by t."""
     z, small = t * t, t < SMALL_ANGLE
     k = 1 / 12 + z * (1 / 720 + z * (1 / 30240 + z * (1 / 1209600 + z / 47900160)))
     slope = 1 / 360 + z * (1 / 7560 + z * (1 / 201600 + z * (1 / 5987520 + z * (691 / 130767436800))))
@@ -173,17 +173,17 @@ def _third_coefficient(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(small, k, far), np.where(small, slope, steep)
 
 
-# ---- a world's bits do not depend on how many there are --------------------------------------------------------------
+# ---- sums that are bitwise identical for any number of worlds --------------------------------------------------------
 def _each(function: Callable[[float], float], a: np.ndarray) -> np.ndarray:
-    """One number after the other: NumPy takes several at once, with other roundings than those that are left over."""
+    """Applies a function value by value, because NumPy's vector loops round differently from its remainder loops."""
     return np.array([function(x) for x in a.ravel().tolist()]).reshape(a.shape)
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a . b along the last axis, which stays."""
+    """Returns a . b along the last axis, which is kept."""
     return (a[..., 0] * b[..., 0] + a[..., 1] * b[..., 1] + a[..., 2] * b[..., 2])[..., None]
 
 
 def _square(a: np.ndarray) -> np.ndarray:
-    """a . a along the last axis, which stays."""
+    """Returns a . a along the last axis, which is kept."""
     return _dot(a, a)

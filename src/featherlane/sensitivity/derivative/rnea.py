@@ -1,4 +1,4 @@
-"""Derivatives of the recursive Newton-Euler algorithm: what forces the motion of the bodies takes, and nothing else."""
+"""Derivatives of the recursive Newton-Euler algorithm: the forces that accelerate the bodies, without any others."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from featherlane.simulation.world.data import Data
 
 
 class RneaDerivatives(NamedTuple):
-    """Derivatives of tau = RNEA(q, v, a), the forces that accelerate bodies: DtauDq[..., i, j] = dtau_i / dq_j.
+    """Holds derivatives of tau = RNEA(q, v, a), the forces that accelerate bodies: DtauDq[..., i, j] = dtau_i / dq_j.
 
     Attributes:
         DtauDq: (..., nv, nv) by position, dof by dof.
@@ -47,10 +47,10 @@ class RneaDerivatives(NamedTuple):
 def rnea_derivatives(
     model: Model, data: Data | Batch, qacc: ArrayLike | None = None, nthread: int = 0
 ) -> RneaDerivatives:
-    """Derivatives of `rne` with accelerations by position, velocity and acceleration, by composite bodies.
+    """Computes derivatives of `rne` by position, velocity and acceleration with the composite-body algorithm.
 
-    Gravity counts; forces of joints, actuators, contacts and a medium, and armatures do not: `inverse_derivatives` has
-    them.  Positions are moved in the tangent space.
+    Gravity is included.  Forces of joints, actuators, contacts and a fluid, and armatures are not; use
+    `inverse_derivatives` for them.  Positions are displaced in the tangent space.
 
     Args:
         model: the model.
@@ -63,12 +63,12 @@ def rnea_derivatives(
         `RneaDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: a shape that does not fit; the model is not the data's.
-        TypeError: `data` is neither a Data nor a Batch.
+        ModelError: an invalid shape; the model is not the data's.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the flag `sleep` is on.
 
     Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Pinocchio
-        computeRNEADerivatives, whose dtau_da has armatures.
+        computeRNEADerivatives, whose dtau_da includes armatures.
     """
     nv = check(model, data)["nv"]
     with borrowed(MovingWorlds, model, data, threads(nthread)) as worlds:
@@ -80,7 +80,7 @@ def rnea_derivatives(
 # ---- columns ---------------------------------------------------------------------------------------------------------
 @kernel
 def _column(m, d, p, c):
-    """dg <- rates by coordinate c: positions, velocities, accelerations."""
+    """dg <- rates by coordinate c: positions first, then velocities, then accelerations."""
     clear_rates(m, d, p)
     if c < m.nv:
         position_column(m, d, p, c)
@@ -92,7 +92,7 @@ def _column(m, d, p, c):
 
 @stage(p=RATES)
 def rnea_columns_of_tile(m, d, b, p, thread, tile):
-    """Rates of Newton-Euler's forces, column by column.
+    """Computes rates of the Newton-Euler forces, column by column.
 
     Reads:  the rows that the transfers of b bring in, qacc among them.
     Writes: those that they take back; dg, dp, dact; body_lag*, dof_*, crb_rate, cvel, cacc, cfrc, qvec; what
@@ -114,7 +114,7 @@ rnea_columns = in_each_tile("rnea_columns", rnea_columns_of_tile)
 
 
 class MovingWorlds(OwnWorlds):
-    """The worlds of a data or a batch, and the rates of the forces that move their bodies.
+    """Holds the worlds of a `Data` or a `Batch`, and the rates of the forces that accelerate their bodies.
 
     Args:
         model, source, nthread: as for `OwnWorlds`.
@@ -122,12 +122,12 @@ class MovingWorlds(OwnWorlds):
 
     def __init__(self, model: Model, source: Data | Batch, nthread: int):
         super().__init__(model, source, 3 * model.nv, nthread, 0)
-        # no coordinate of one world stands beside another in lanes
+        # each world takes its coordinates one after the other, never in parallel lanes
         self.width = 1 if self.batch.nworld == 1 else self.width
         self._qacc = np.zeros((self.batch.nworld, model.nv))
 
     def run(self, qacc: np.ndarray) -> np.ndarray:
-        """(nworld, 3 nv, nv): by positions, velocities and accelerations; a new array."""
+        """Returns (nworld, 3 nv, nv) by position, velocity and acceleration; a new array."""
         nv, every = self.model.nv, np.arange(self.batch.nworld)
         out = np.empty((len(every), 3 * nv, nv))
         if nv:

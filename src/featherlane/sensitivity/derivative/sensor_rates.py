@@ -1,11 +1,11 @@
-"""Rates of sensors: differences of what they measure, while the acceleration goes along as the theorem says.
+"""Rates of sensors: differences of their values, with the acceleration displaced according to implicit differentiation.
 
-A sensor is a function y(x, u, a) of the state, the controls and the acceleration: the forces of rows follow from these
-by their laws.  So with da of implicit.py
+A sensor is a function y(x, u, a) of the state, the controls and the acceleration; the laws of the rows determine their
+forces from these.  So with da of implicit.py
 
     dy = (y(x + e, a + e da) - y(x - e, a - e da)) / 2 e
 
-is the whole derivative, y_x and y_a da at once, without a solver at either point.
+is the whole derivative, y_x and y_a da together, without a solver at either point.
 Source: implicit function theorem; see residual.py.
 """
 
@@ -34,9 +34,9 @@ from featherlane.simulation.world.data import Data
 
 @over_tiles(p=COLUMNS)
 def sensor_points(m, d, b, p, thread, tile):
-    """Sensors at each point, as a step computes them: coordinates are position by dof, velocity, activation, control.
+    """Computes sensors at each point as a step does: coordinates are position by dof, velocity, activation, control.
 
-    The acceleration is qacc, moved along by its rate da.
+    The acceleration is qacc, displaced by its rate da.
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; qpos, qvel, act, ctrl, qacc, con_fresh, active, recall_address, tree_settled, and
             all else of this thread's workspace.
@@ -47,7 +47,7 @@ def sensor_points(m, d, b, p, thread, tile):
     move(d.ctrl, m.nu, at, step, 2 * m.nv + m.na)
     for i in range(m.nv):
         d.qacc[i] = fma(step, p.da[i], d.qacc[i])
-    # `forward` at that acceleration
+    # `forward` at the given acceleration
     forward_position(m, d)
     if forces_need_contacts(m):
         early_contacts(m, d)
@@ -64,7 +64,7 @@ def sensor_points(m, d, b, p, thread, tile):
 
 
 def sensor_rates(model: Model, data: Data | Batch, nthread: int, disabled: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rates of the sensors (nworld, 2 nv + na + nu, nsensordata), and the numbers of worlds that have none."""
+    """Returns the sensors' rates (nworld, 2 nv + na + nu, nsensordata), and the indices of worlds without rates."""
     nx = 2 * model.nv + model.na
     n = nx + model.nu
     with borrowed(ImplicitWorlds, model, data, True, nthread, disabled) as worlds:

@@ -1,22 +1,22 @@
-"""How inverse dynamics changes with positions and velocities, by composite bodies: O(nv) once, O(depth) an entry.
+"""Derivatives of inverse dynamics by position and velocity with composite bodies: O(nv) once, O(depth) for an entry.
 
-A displacement of dof j carries all beyond it along with its axis S_j, and leaves what is before it.  Seen from the
-bodies beyond, what is before them has another velocity and acceleration, v the velocity and a the acceleration (of
-gravity, too) before the joint:
+A displacement of dof j moves the outer bodies along its axis S_j, and leaves the inner ones.  Relative to the outer
+bodies, the inner ones then have another velocity and acceleration.  With v the velocity and a the acceleration
+(including gravity) before the joint:
 
     velocity       eta = v x S_j
     acceleration   zeta = a x S_j + v x eta
     df_i = S_j x* f_i + I_i zeta + B_i eta          B_i as in dynamics/body/rne_derivative.py
 
-and its velocity gives df_i = I_i w_j + B_i S_j.  The axes of dofs beyond j are carried along, so S_j x* f does no
+and its velocity gives df_i = I_i w_j + B_i S_j.  The axes of dofs beyond j move along, so S_j x* f does no
 work on them; for dof k of a composite body and each dof j from the root down to k
 
     by position   dtau_k / dq_j = (I^c S_k) . zeta_j + (B^c^T S_k) . eta_j
                   dtau_j / dq_k = S_j . (I^c zeta_k + B^c eta_k + S_k x* f^c)
-    by velocity   the same with w, S in place of zeta, eta, and nothing carried
+    by velocity   the same with w, S in place of zeta, eta, and without the term S x* f
 
-The axes of one ball are carried along by each other: there the last term is left out.  Forces f^c are net: contacts'
-forces that are carried along with a body are subtracted, and contact_rates.py has how they change besides.
+The axes of one ball move each other: there the last term is omitted.  Forces f^c are net: contact forces, which move
+along with a body, are subtracted, and contact_rates.py computes their remaining changes.
 Source: Carpentier, Mansard, Analytical derivatives of rigid body dynamics algorithms (RSS 2018); Singh, Russell,
 Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra (IEEE RA-L 7, 2022).
 """
@@ -28,19 +28,19 @@ from featherlane.dynamics.body.rne_derivative import axis_drag, composite_drag_o
 
 @kernel
 def add_linear(x, a, v):
-    """The motion x and the translation along the world's axes by v[a ...]."""
+    """Adds to the motion x the translation along the world's axes by v[a ...]."""
     return x[0], x[1], x[2], x[3] + v[a], x[4] + v[a + 1], x[5] + v[a + 2]
 
 
 @kernel
 def _outwards(m, d, p, i, x):
-    """Velocity, acceleration and x of body i; of its dofs what they give the bodies beyond them."""
+    """Computes velocity, acceleration and x of body i, and the motion that each of its dofs gives outer bodies."""
     parent, first = m.body_parentid[i], m.body_jntadr[i]
     vel, acc, lag = load6(d.cvel, 6 * parent), load6(d.cacc, 6 * parent), load6(p.body_lag, 6 * parent)
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
-            # translations: nothing carries their axes along, and nothing moves before them
+            # translations: their axes are fixed, and the velocity before them is 0
             for k in range(v, v + 3):
                 store6(p.dof_carried, 6 * k, zeros(d, 6))
                 store3(p.dof_turned, 3 * k, zeros(d, 3))
@@ -75,7 +75,7 @@ def _outwards(m, d, p, i, x):
 
 @kernel
 def outwards(m, d, p, x):
-    """Motions of all bodies at qvel and qacc, and at rest at the acceleration x; forces that give them."""
+    """Computes motions of all bodies at qvel and qacc, and at rest at acceleration x, and the forces for these."""
     store6(d.cvel, 0, zeros(d, 6))
     store6(d.cacc, 0, world_acceleration(m, d))
     store6(p.body_lag, 0, zeros(d, 6))
@@ -85,10 +85,10 @@ def outwards(m, d, p, x):
 
 @kernel
 def inwards(m, d, p):
-    """Of each dof: I^c S, B^c^T S, and the rates of the force on all beyond it."""
+    """Computes for each dof I^c S, B^c^T S, and the rates of the force on all outer bodies."""
     for i in range(m.nbody - 1, 0, -1):
         parent, first, a = m.body_parentid[i], m.body_dofadr[i], 12 * i
-        # the stage crb leaves a leaf's composite inertia where it is its own
+        # the stage crb does not write a leaf's composite inertia, which equals its own inertia
         I = load10(d.crb, 10 * i) if m.body_lastchild[i] > 0 else load10(d.cinert, 10 * i)
         f, slow = load6(d.cfrc, 6 * i), load6(p.body_lag_force, 6 * i)
         for k in range(first, first + m.body_dofnum[i]):
@@ -109,7 +109,7 @@ def inwards(m, d, p):
 
 @kernel
 def turns_with(m, j, k):
-    """Are dofs j and k rotations of one ball, or of one free joint?"""
+    """Returns whether dofs j and k are rotations of one ball, or of one free joint."""
     joint = m.dof_jntid[k]
     kind, v = m.jnt_type[joint], m.jnt_dofadr[joint]
     one = m.dof_jntid[j] == joint and has_quaternion(kind)
@@ -118,7 +118,7 @@ def turns_with(m, j, k):
 
 @kernel
 def position_column(m, d, p, k):
-    """dg <- rates of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both are 0 beforehand."""
+    """dg <- rates of M qacc + C by the position of dof k; dp <- those of M x, at rest.  Both must be 0 before."""
     S, i = load6(d.cdof, 6 * k), m.dof_bodyid[k]
     f, slow = load6(p.dof_force, 6 * k), load6(p.dof_lag_force, 6 * k)
     carried = add6(f, cross_force(S, load6(d.cfrc, 6 * i)))
@@ -141,7 +141,7 @@ def position_column(m, d, p, k):
 
 @kernel
 def _towards_root(m, d, p, k, f):
-    """dg of dof k and of those before it <- the work of f."""
+    """dg of dof k and of the dofs before it <- the work of f."""
     for c in range(m.D_diag[k] + 1):
         j = m.D_colind[m.D_rowadr[k] + c]
         p.dg[j] = dot6(load6(d.cdof, 6 * j), f)
@@ -149,7 +149,7 @@ def _towards_root(m, d, p, k, f):
 
 @kernel
 def velocity_column(m, d, p, k):
-    """dg <- rates of C by the velocity of dof k; 0 beforehand."""
+    """dg <- rates of C by the velocity of dof k; it must be 0 before."""
     w, S = load6(p.dof_rate, 6 * k), load6(d.cdof, 6 * k)
     _towards_root(m, d, p, k, load6(p.dof_damping_force, 6 * k))
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):
@@ -160,7 +160,7 @@ def velocity_column(m, d, p, k):
 
 @kernel
 def acceleration_column(m, d, p, k):
-    """dg <- column k of the bodies' inertia matrix; 0 beforehand."""
+    """dg <- column k of the bodies' inertia matrix; it must be 0 before."""
     S = load6(d.cdof, 6 * k)
     _towards_root(m, d, p, k, load6(p.dof_momentum, 6 * k))
     for c in range(m.D_diag[k] + 1, m.D_rownnz[k]):

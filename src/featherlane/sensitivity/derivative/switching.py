@@ -1,10 +1,10 @@
-"""How near a world is to the next switch of its active set.
+"""Distance of a world to the next change of its active set.
 
-Forces of constraints are smooth but where a row reaches or leaves a bound: a contact or limit pushes or parts, a cone
-sticks or slips, friction holds or gives way.  There derivatives from the two sides differ.  For a row with x = J a -
-aref the distance is that of x to the nearest kink, over |J a| + |aref| of the terms whose difference it is.  A contact
-or limit ends where its gap closes, too: there the distance is that of its stiffness term, K times the gap, over the
-same size; one that does not act yet has the gap itself, in metres.
+Constraint forces are smooth except where a row reaches or leaves a bound: a contact or limit begins or ends to push, a
+cone begins to slip or stick, dry friction reaches its bound.  There the derivatives from both sides differ.  For a row
+with x = J a - aref the distance is that of x to the nearest kink, divided by |J a| + |aref|.  A contact or limit also
+ends where its gap closes: there the distance is that of its stiffness term, K times the gap, divided by the same size;
+for one that is not active yet it is the gap itself, in metres.
 """
 
 from featherlane.prelude import *
@@ -13,18 +13,18 @@ from featherlane.solver.primal.problem import TINY
 from featherlane.solver.rows.cone import others
 from featherlane.solver.rows.rows import turn
 
-FAR = 1.0  # no nearer switch
+FAR = 1.0  # the distance if no switch is nearer
 
 
 @kernel
 def _nearest(distance, size, present, least):
-    """The smaller of `least` and distance / size, where the row is present."""
+    """Returns the smaller of `least` and distance / size, if the row is present."""
     return where(present, fmin(least, fabs(distance) / fmax(size, TINY)), least)
 
 
 @kernel
 def _bounded(D, x, reference, lo, hi, least):
-    """Of a row with bounds of its force -D x: the x where it meets either."""
+    """Returns the distance of a row with force -D x from the values of x at which either bound is met."""
     size, present = fabs(x + reference) + fabs(reference), D > 0.0
     inverse = 1.0 / where(present, D, 1.0)
     least = _nearest(x + lo * inverse, size, present, least)
@@ -33,7 +33,7 @@ def _bounded(D, x, reference, lo, hi, least):
 
 @kernel
 def _contact(m, d, k, least):
-    """Of contact k: where an edge of the pyramid, or the cone, begins or ceases to push, or to slip."""
+    """Returns the distance of contact k from a start or end of pushing or slipping of a pyramid edge or the cone."""
     y, D = d.primal.con_y[3 * k], d.con_D[k]
     pull = d.con_damping[k] * d.primal.con_z[3 * k] + d.con_stiffpos[k]  # -aref
     size, present = fabs(y - pull) + fabs(pull), D > 0.0
@@ -47,7 +47,7 @@ def _contact(m, d, k, least):
             least = _nearest(y - d.primal.con_y[i], size, present, least)
     else:
         T = sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
-        # parts where y = T; sticks up to D y + Dt T = 0
+        # regions change at y = T; friction sticks up to D y + Dt T = 0
         least = _nearest(y - T, size, present, least)
         ratio = d.con_Dt[k] / where(present, D, 1.0)
         least = _nearest(y + ratio * T, size, present, least)
@@ -56,7 +56,7 @@ def _contact(m, d, k, least):
 
 @kernel
 def switching_distance(m, d):
-    """The smallest of the rows' distances, at most FAR.
+    """Returns the smallest distance over all rows, at most FAR.
 
     Reads rows at the solution, J v of contacts in primal.con_z.
     """

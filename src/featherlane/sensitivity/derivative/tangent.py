@@ -1,7 +1,7 @@
-"""How the next position moves with the present one and with the next velocity, in the tangent space.
+"""Derivatives of the next position by the present one and by the next velocity, in the tangent space.
 
 q' = q (+) h v'.  A plain coordinate has dq' = dq + h dv'.  A quaternion turns by r = h w' in its own axes,
-q' = q exp(r), and with rotations counted in the axes of each quaternion
+q' = q exp(r), and with rotations in each quaternion's own axes
 
     dq' = exp(-r) dq + J(r) h dw',      J(r) = 1 - (1 - cos t)/t^2 [r]x + (t - sin t)/t^3 [r]x^2,   t = |r|;
 
@@ -11,12 +11,12 @@ Source: Sola, Deray, Atchuthan, A micro Lie theory for state estimation in robot
 
 from featherlane.prelude import *
 
-SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
+SMALL_ANGLE = 0.3  # below it, a series whose first neglected term is less than 1e-14
 
 
 @kernel
 def right_jacobian(r, x):
-    """J(r) x of the exponential."""
+    """Returns J(r) x of the exponential."""
     z = dot3(r, r)
     t = sqrt(z)
     small = t < SMALL_ANGLE
@@ -39,14 +39,14 @@ def right_jacobian(r, x):
 
 @kernel
 def linear_jacobian(r, x):
-    """J(r) x of the linear update."""
+    """Returns J(r) x of the linear update."""
     u = scale3(0.5, r)
     return scale3(1.0 / (1.0 + dot3(u, u)), axpy3(-1.0, cross(u, x), x))
 
 
 @kernel
 def quaternion_tangent(m, d, r):
-    """Columns of J(r), of exp(-r)."""
+    """Computes the columns of J(r) and of exp(-r)."""
     one = real(d, 1.0)
     axes = (one, zero(d), zero(d)), (zero(d), one, zero(d)), (zero(d), zero(d), one)
     if m.opt_rotation == INFINITESIMAL:
@@ -60,7 +60,7 @@ def quaternion_tangent(m, d, r):
 
 @kernel
 def advance_quaternion(J, back, x, dq):
-    """J x + exp(-r) dq for columns of both."""
+    """Returns J x + exp(-r) dq for the columns of both."""
     y = axpy3(x[2], J[2], axpy3(x[1], J[1], scale3(x[0], J[0])))
     return axpy3(dq[2], back[2], axpy3(dq[1], back[1], axpy3(dq[0], back[0], y)))
 

@@ -1,7 +1,7 @@
-"""Derivatives of a step and of inverse dynamics, by finite differences that are worlds of one batch.
+"""Derivatives of a step and of inverse dynamics by finite differences, computed as worlds of one batch.
 
-A point of a world is the world again with one coordinate moved: all points of all worlds stand side by side in lanes.
-Positions are moved, and their differences taken, in the tangent space: by dof, also where a quaternion stands.
+A point of a world is a copy of the world with one coordinate displaced.  All points of all worlds are lanes of tiles.
+Positions are displaced and differenced by dof in the tangent space, for quaternions too.
 Derivatives are computed in float64.
 Source: MuJoCo mjd_transitionFD, mjd_inverseFD; its documentation, Computation, "Derivatives".
 """
@@ -34,7 +34,7 @@ METHODS = ("analytic", "finite_difference")
 
 
 class Transition(NamedTuple):
-    """Derivatives of the next state x' by the present one and by the controls: dx' = A dx + B du.
+    """Holds derivatives of the next state x' by the present state and by the controls: dx' = A dx + B du.
 
     Attributes:
         A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
@@ -46,12 +46,12 @@ class Transition(NamedTuple):
 
 
 class SensorTransition(NamedTuple):
-    """Derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
+    """Holds derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
 
     Attributes:
         A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
         B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before it.
+        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before the step.
         D: (..., nsensordata, nu).
     """
 
@@ -62,7 +62,7 @@ class SensorTransition(NamedTuple):
 
 
 class InverseDerivatives(NamedTuple):
-    """Derivatives of qfrc_inverse f, a row for each coordinate that moves: DfDq[..., i, j] = df_j / dq_i.
+    """Holds derivatives of qfrc_inverse f, one row for each displaced coordinate: DfDq[..., i, j] = df_j / dq_i.
 
     Attributes:
         DfDq: (..., nv, nv) by position, dof by dof.
@@ -84,36 +84,36 @@ def transition_fd(
     nthread: int = 0,
     frictionloss: bool = True,
 ) -> Transition | SensorTransition:
-    """Derivatives of `step` by state and controls, at the present state.
+    """Computes derivatives of `step` by state and controls, in the present state, by finite differences.
 
-    A control at the border of its range is moved inwards only; one beyond it has no derivative, zeros.  Histories are
-    held: a control that acts only after a delay has no derivative here, either (MuJoCo refuses delays).  All points
-    start the solver where the world itself would start it.  Set `model.opt.tolerance` to 0 where accuracy matters.
+    At the limit of its range a control is displaced inwards only; beyond its range its derivative is 0.  Histories are
+    held fixed: a control that acts after a delay has no derivative (MuJoCo refuses delays).  At all points the solver
+    starts as in the world itself.  Set `model.opt.tolerance` to 0 for accuracy.
 
-    Dry friction (`frictionloss`) has no derivative where a joint rests: up to its bound it holds whatever pulls, which
-    differences show as a very stiff damper.  Gains computed of that (LQR, Kalman) fail with the first motion.  For
-    control take `frictionloss=False`, and treat friction as a disturbance.
+    Dry friction (`frictionloss`) has no derivative while a joint rests: up to its bound it balances any force, and the
+    differences are those of a very stiff damper.  Gains computed from them (LQR, Kalman) fail at the first motion.  For
+    control use `frictionloss=False`, and treat friction as a disturbance.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
-        eps: by how much a coordinate moves.
-        centered: differences of two moved points; else of one and the point itself, less exact in half the time.
-        sensors: derivatives of `sensordata`, too.
+        eps: displacement of each coordinate.
+        centered: central differences; otherwise one-sided, which are less accurate and take half the time.
+        sensors: compute the derivatives of `sensordata`, too.
         nthread: threads, 0: as many as the work is worth.
-        frictionloss: with the dry friction of joints and tendons; False: as under the flag `frictionloss` of
-            `model.opt.disableflags`, which stays as it is.
+        frictionloss: include the dry friction of joints and tendons; False: as with the flag `frictionloss` in
+            `model.opt.disableflags`, which is not changed.
 
     Returns:
         `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
 
     Raises:
         ModelError: eps is not positive; the model is not the data's.
-        TypeError: `data` is neither a Data nor a Batch.
-        UnsupportedFeatureError: `sensors`, where a sensor of the model is not computed; the flag `sleep` is on.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
+        UnsupportedFeatureError: `sensors` with an unsupported sensor of the model; the flag `sleep` is on.
 
-    Source: MuJoCo mjd_transitionFD (which refuses RK4, gives a sensor of kinetic energy no derivative by velocity, and
-        leaves dry friction out where the flag says so).
+    Source: MuJoCo mjd_transitionFD (which refuses RK4, returns zero for the derivative of a kinetic energy sensor by
+        velocity, and omits dry friction only if the flag is set).
     """
     sizes, eps = check(model, data, eps), float(eps)
     centered, sensors, frictionloss = (
@@ -142,14 +142,14 @@ def inverse_fd(
     qacc: ArrayLike | None = None,
     nthread: int = 0,
 ) -> InverseDerivatives:
-    """Derivatives of inverse dynamics by position, velocity and acceleration, at the present state.
+    """Computes derivatives of inverse dynamics by position, velocity and acceleration in the present state.
 
     Args:
         model: the model.
         data: the world, or a batch of the model; neither is changed.
-        eps: by how much a coordinate moves.
-        centered: differences of two moved points; else of one and the point itself.
-        actuation: derivatives of what actuators do not give, qfrc_inverse - qfrc_actuator.
+        eps: displacement of each coordinate.
+        centered: central differences; otherwise one-sided.
+        actuation: differentiate qfrc_inverse - qfrc_actuator, the forces beyond those of the actuators.
         qacc: accelerations (nv,), for a batch (nworld, nv) [m/s^2, rad/s^2]; None for `data.qacc`, in a batch for those
             of forward dynamics.
         nthread: threads, 0: as many as the work is worth.
@@ -158,8 +158,8 @@ def inverse_fd(
         `InverseDerivatives`; for a batch with a leading axis of worlds.
 
     Raises:
-        ModelError: eps is not positive; a shape that does not fit; the model is not the data's; as `inverse` does.
-        TypeError: `data` is neither a Data nor a Batch.
+        ModelError: eps is not positive; an invalid shape; the model is not the data's; as `inverse` does.
+        TypeError: `data` is neither a `Data` nor a `Batch`.
         UnsupportedFeatureError: the flag `sleep` is on.
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
@@ -177,38 +177,38 @@ def inverse_fd(
 
 # ---- points ----------------------------------------------------------------------------------------------------------
 def no_differences(eps: float | None, centered: bool | None) -> None:
-    """Refuse settings of differences where formulas are used."""
+    """Raises an error if settings of finite differences are given together with `analytic`."""
     for name, value in (("eps", eps), ("centered", centered)):
         if value is not None:
             raise ModelError(f"{name}: allowed only with method='finite_difference'")
 
 
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
-    """What all derivatives refuse; the model's sizes."""
+    """Checks the conditions that all derivatives have in common, and returns the model's sizes."""
     check_model(model)
     bounded("eps", eps, 0.0, LARGEST, above=True)
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
         raise ModelError("model: it is not the batch's")
-    sizes = model.size_values()  # attributes of the model take their time
+    sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
         raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
     return sizes
 
 
 def threads(nthread) -> int:
-    """A number of threads, checked."""
+    """Checks a number of threads and returns it."""
     return count("nthread", nthread, 0)
 
 
 def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=None) -> np.ndarray:
-    """Derivatives by each coordinate, a row for each: (nworld, n, m).
+    """Computes derivatives by each coordinate, one row for each: (nworld, n, m).
 
     Args:
         worlds: the worlds and their points.
-        subtract: function of the worlds and of what they gave at two points, low and high, to (..., m).
-        nstep: as the stage of the points has it.
+        subtract: function (worlds, low, high) that maps the results at two points to their difference (..., m).
+        nstep: the number of steps passed to the stage of the points.
         qacc, da: accelerations of the worlds and their rates, if the stage reads them.
     """
     out = []
@@ -219,7 +219,7 @@ def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=N
 
 
 def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """high - low of qfrc_inverse, less that of what actuators give where that is there."""
+    """Returns high - low of qfrc_inverse, minus that of the actuator forces if they are present."""
     nv = worlds.model.nv
     if low.shape[-1] == nv:
         return high - low
@@ -227,11 +227,11 @@ def _force_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
 
 
 def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
-    """Controls, the coordinates from `first` on, do not move where that would leave their range."""
+    """Sets the displacements of controls, coordinates `first` and later, to 0 where they would leave their range."""
     batch, ctrl = worlds.batch, worlds.batch.arrays.rows["ctrl"]
     limited = worlds.model.__dict__["actuator_ctrllimited"]
     ranges = batch.arrays.expanded.shared_or_own("actuator_ctrlrange", slice(None))
-    if len(ctrl) == 1:  # a few numbers are quicker one by one
+    if len(ctrl) == 1:  # for a few numbers a Python loop is faster
         rows = zip(ctrl[0].tolist(), ranges.reshape(-1, 2).tolist(), limited.tolist(), strict=True)
         if all(not is_limited or (low <= u - eps and u + eps <= high) for u, (low, high), is_limited in rows):
             return
@@ -240,7 +240,7 @@ def _hold_controls(worlds: MovedWorlds, first: int, eps: float) -> None:
 
 # ---- differences -----------------------------------------------------------------------------------------------------
 def _state_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """high (-) low: positions by dof, velocities, activations, and whatever follows."""
+    """Returns high (-) low: positions by dof, velocities, activations, and all further values."""
     if worlds.flat:
         return high - low
     model = worlds.model
@@ -250,7 +250,7 @@ def _state_difference(worlds: MovedWorlds, low: np.ndarray, high: np.ndarray) ->
 
 
 def given_accelerations(model: Model, data: Data | Batch, nworld: int, qacc) -> np.ndarray:
-    """(nworld, nv): what is given, or what data hold, or forward dynamics."""
+    """Returns (nworld, nv): the given accelerations, those of `data`, or those of forward dynamics."""
     if qacc is None and isinstance(data, Data):
         qacc = data.qacc
     if qacc is None:

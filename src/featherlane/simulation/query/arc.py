@@ -23,7 +23,7 @@ class Arcs(NamedTuple):
 
     Attributes:
         ends: (n, k, 2, 3) points at which the tendon meets and leaves the geom [m].
-        length: (n, k) of the arc between them [m]; -1 if the tendon does not touch the geom.
+        length: (n, k) of the arc between these points [m]; -1 if the tendon does not touch the geom.
     """
 
     ends: np.ndarray
@@ -48,7 +48,7 @@ def find_arc(m, d, k):
 
 @over_tiles
 def arc_tiles(m, d, b, thread, tile):
-    """The frames of the worlds of a tile, then the arcs of each world.
+    """Computes the frames of the worlds of a tile, then the arcs of each world.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
@@ -64,7 +64,7 @@ def arc_tiles(m, d, b, thread, tile):
 
 
 class ArcsRoundGeoms(Question):
-    """Queries the arcs of all tendons of some worlds.
+    """Queries the arcs of all tendons in some worlds.
 
     Args:
         model: the model.

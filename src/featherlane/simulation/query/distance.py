@@ -36,7 +36,7 @@ class Distances(NamedTuple):
 
 @over_tiles
 def distance_tiles(m, d, b, thread, tile):
-    """The frames of the worlds of a tile, then nstep pairs of geoms of each world.
+    """Computes the frames of the worlds of a tile, then nstep pairs of geoms of each world.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
@@ -51,7 +51,7 @@ def distance_tiles(m, d, b, thread, tile):
 
 # ---- arguments ----------------------------------------------------------------------------------------------
 def _geoms(model: Model, name: str, value) -> np.ndarray:
-    """Returns numbers of geoms, given by name or number, one or many."""
+    """Returns indices of geoms, given by name or number, one or many."""
     given = regular("geom1, geom2", value)
     if given.dtype.kind in "US":
         given = np.array([model.geom(str(x)).id for x in given.ravel()], int).reshape(given.shape)

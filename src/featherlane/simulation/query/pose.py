@@ -16,7 +16,7 @@ from featherlane.simulation.tile.tiles import over_tiles
 
 @over_tiles
 def pose_tiles(m, d, b, thread, tile):
-    """The frames of the worlds of a tile.
+    """Computes the frames of the worlds of a tile.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.

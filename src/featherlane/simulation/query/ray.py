@@ -45,9 +45,9 @@ class Hits(NamedTuple):
 # ---- kernels -------------------------------------------------------------------------------------------
 @stage
 def cast_many(m, d, rays, hits, count):
-    """Cast `count` rays of one world, W at a time.
+    """Casts `count` rays of one world, W at a time.
 
-    `rays` is the address of points, directions and excluded bodies, one after the other, `hits` that of distances,
+    `rays` is the address of points, directions and excluded bodies, consecutive in memory; `hits` that of distances,
     geoms and normals.  Every lane of the tile holds that world's frames.
     Reads:  geom_xpos, geom_xmat.
     Writes: what lies at `hits`; ray.*.
@@ -72,7 +72,7 @@ def cast_many(m, d, rays, hits, count):
 
 @over_tiles
 def cast_tiles(m, d, b, thread, tile):
-    """The frames of the worlds of a tile, then nstep rays of each world.
+    """Computes the frames of the worlds of a tile, then nstep rays of each world.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
@@ -97,7 +97,7 @@ def _group_mask(geomgroup) -> np.ndarray:
 
 
 def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
-    """Returns numbers of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
+    """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
     seen = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     )
@@ -107,10 +107,10 @@ def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
 
 
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
-    """Raises an error for rays that would be tested against a signed distance field.
+    """Raises an error if the geoms to test include a signed distance field.
 
     Raises:
-        UnsupportedFeatureError: with the name of each.
+        UnsupportedFeatureError: with the names of these geoms.
     """
     seen = _seen(model, geomgroup, flg_static)
     fields = seen[model.geom_type[seen] == SDF]
@@ -177,8 +177,8 @@ class Rays(Question):
     Attributes:
         shape: shape of the rays.
         number: rays of each world.
-        point, direction, exclude: of each ray, in one piece of memory.
-        distance, geom, normal: of each hit, in another.
+        point, direction, exclude: of each ray, contiguous in memory.
+        distance, geom, normal: of each hit, contiguous in memory.
     """
 
     loop = cast_tiles

@@ -1,13 +1,13 @@
-"""Worlds' rows into a tile and back: the record of what goes where, and the kernels that move it.
+"""Copies rows of worlds into a tile and back: the record of the transfers, and the kernels that execute them.
 
 A transfer copies `count` reals of each world between a row in memory and the rows of the tile:
 
     address(world, step) = row + index * stride + step * step_stride       (in reals)
 
-so state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
-world's number for what the batch keeps (load, store), and its place in the call for what the call brought (control,
-record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A tile that is not full repeats
-its last world in the lanes left over; those do not take part and are not written back.
+So state, per-world model fields, controls of a rollout and recorded outputs are all transfers.  The index is the
+world's number for data that the batch stores (load, store), and its place in the call for data of the call (control,
+record).  Fields that are float64 at every precision are copied as float64 (`wide`).  A partially filled tile repeats
+its last world in the remaining lanes; these lanes are inactive and are not written back.
 """
 
 from featherlane.prelude import *
@@ -40,7 +40,7 @@ ROWS = Layout(
 
 @kernel
 def lane_place(b, tile, lane):
-    """Which of the call's worlds a lane of a tile holds; the last one again where there is none."""
+    """Returns the place in the call of the world in a lane of a tile; unused lanes repeat the last world."""
     k = tile * width(b) + lane
     return k if k < b.nworld else b.nworld - 1
 
@@ -57,7 +57,7 @@ def _read(b, index, tile, k, s, out, source):
 
 @kernel
 def _write(b, index, tile, k, s, out, source):
-    """out <- source, from lanes into rows of worlds, one row after the other."""
+    """out <- source, from lanes into rows of worlds, row by row."""
     W, count, stride, shift = width(b), b.count[k], b.stride[k], s * b.step[k]
     for lane in range(min(W, b.nworld - tile * W)):
         first = index[tile * W + lane] * stride + shift
@@ -67,7 +67,7 @@ def _write(b, index, tile, k, s, out, source):
 
 @kernel
 def read_rows(b, index, thread, tile, k, s):
-    """Rows of a tile's worlds into the tile: transfer k of step s."""
+    """Copies rows of a tile's worlds into the tile: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
         _read(b, index, tile, k, s, doubles(b, address), doubles(b, b.row[k]))
@@ -77,7 +77,7 @@ def read_rows(b, index, thread, tile, k, s):
 
 @kernel
 def write_rows(b, index, thread, tile, k, s):
-    """The tile's values back into the rows of its worlds: transfer k of step s."""
+    """Copies the tile's values back into the rows of its worlds: transfer k of step s."""
     address = b.tile_address[thread * b.ntransfer + k]
     if b.wide[k]:
         _write(b, index, tile, k, s, doubles(b, b.row[k]), doubles(b, address))
@@ -87,14 +87,14 @@ def write_rows(b, index, thread, tile, k, s):
 
 @kernel
 def load_worlds(b, thread, tile):
-    """What the batch keeps of a tile's worlds, into the tile."""
+    """Copies the stored data of a tile's worlds from the batch into the tile."""
     for k in range(b.nload):
         read_rows(b, b.order, thread, tile, k, 0)
 
 
 @kernel
 def find_memory(d, b, tile):
-    """Where the worlds of the tile remember their pairs."""
+    """Sets the addresses at which the tile's worlds store data of their pairs of convex shapes."""
     for lane in range(width(d)):
         address = b.recall_row
         if address != 0:
@@ -104,14 +104,14 @@ def find_memory(d, b, tile):
 
 @kernel
 def read_controls(b, thread, tile, s):
-    """What the call brought for step s."""
+    """Copies the call's inputs for step s into the tile."""
     for k in range(b.nload, b.nload + b.ncontrol):
         read_rows(b, b.place, thread, tile, k, s)
 
 
 @kernel
 def write_records(b, thread, tile, s):
-    """What the call takes from step s."""
+    """Copies the call's outputs of step s out of the tile."""
     first = b.nload + b.ncontrol
     for k in range(first, first + b.nrecord):
         write_rows(b, b.place, thread, tile, k, s)
@@ -119,6 +119,6 @@ def write_records(b, thread, tile, s):
 
 @kernel
 def store_worlds(b, thread, tile):
-    """What the batch keeps, back into its rows."""
+    """Copies the tile's worlds back into the rows of the batch."""
     for k in range(b.ntransfer - b.nstore, b.ntransfer):
         write_rows(b, b.order, thread, tile, k, 0)

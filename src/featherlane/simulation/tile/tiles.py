@@ -1,4 +1,4 @@
-"""The loop over tiles, and what is done in each: steps, or inverse dynamics.  One call works through many tiles."""
+"""The loop over tiles, and its body: steps, or inverse dynamics.  One call processes many tiles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from featherlane.simulation.tile.rows import find_memory, load_worlds, read_cont
 
 @kernel
 def load_tile(m, d, b, thread, tile):
-    """The worlds of a tile, and which lanes hold one."""
+    """Loads the worlds of a tile, and marks the lanes that hold one."""
     load_worlds(b, thread, tile)
     find_memory(d, b, tile)
     d.active[0] = where(lane_index(d) + tile * width(d) < b.nworld, 1.0, 0.0)
@@ -33,11 +33,11 @@ def over_tiles(**records: Layout) -> Callable[[Callable], Stage]: ...
 
 
 def over_tiles(function: Callable | None = None, /, **records: Layout) -> Any:
-    """Decorator: turns what is done in one tile, `(m, d, b, thread, tile)`, into a stage that does it in many.
+    """Decorates a function for one tile, `(m, d, b, thread, tile)`: returns a stage that calls it for many tiles.
 
-    The stage `(m, d, b, thread, first, last)` brings worlds into each tile of a thread in turn, marks the lanes that
+    The stage `(m, d, b, thread, first, last)` loads worlds into each tile of a thread in turn, marks the lanes that
     hold one as active, and calls the function.  The function itself writes results back to the worlds' rows.  With a
-    separate record, `@over_tiles(p=LAYOUT)`, p follows b in both.
+    separate record, `@over_tiles(p=LAYOUT)`, both take p after b.
     """
     if function is None:
         return functools.partial(over_tiles, **records)
@@ -47,8 +47,8 @@ def over_tiles(function: Callable | None = None, /, **records: Layout) -> Any:
 def in_each_tile(name: str, do: Stage) -> Stage:
     """Returns the loop of `over_tiles` around a stage `(m, d, b, thread, tile)`, or `(m, d, b, p, thread, tile)`.
 
-    A function that reads parameters of the model itself, and not through stages that it calls, must be such a stage:
-    worlds may have different parameters, which each tile loads, and compiled code takes a parameter of the model as
+    A function that reads model parameters itself, rather than through stages that it calls, must be such a stage:
+    worlds may have different parameters, which are loaded for each tile, and compiled code treats a model parameter as
     constant while a stage runs.
     """
     text = f"""`{do.name}` in each tile.
@@ -60,7 +60,7 @@ def in_each_tile(name: str, do: Stage) -> Stage:
 
 
 def _loop(name: str, text: str | None, do: Kernel, records: Mapping[str, Layout]) -> Stage:
-    """The stage that loads each tile and does `do` in it; a kernel has no optional parameter, hence two signatures."""
+    """Returns the stage that loads each tile and runs `do`; kernels have no optional arguments, so it has two forms."""
 
     def plain(m, d, b, thread, first, last):
         for tile in range(first, last):
@@ -79,7 +79,7 @@ def _loop(name: str, text: str | None, do: Kernel, records: Mapping[str, Layout]
 
 @stage
 def sign_contacts(m, d):
-    """Which candidate pairs touch in each world, as bits: worlds with like bits make narrow tiles.
+    """Computes bits for the candidate pairs that touch in each world; tiles are formed of worlds with similar bits.
 
     Reads:  con_cand, con_present.   Writes: signature (nsignature,) whole numbers below 2^24.
     """
@@ -98,7 +98,7 @@ def sign_contacts(m, d):
 
 @over_tiles
 def run_tiles(m, d, b, thread, tile):
-    """The worlds of a tile through nstep time steps, or one forward pass where nstep is 0.
+    """Steps the worlds of a tile nstep times, or runs one forward pass if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
@@ -115,7 +115,7 @@ def run_tiles(m, d, b, thread, tile):
 
 @over_tiles
 def inverse_tiles(m, d, b, thread, tile):
-    """Inverse dynamics of the worlds of a tile: at the call's accelerations, or at forward's where nstep is 0.
+    """Computes inverse dynamics of a tile's worlds: at the call's accelerations, or at forward's if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
     Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.

@@ -1,4 +1,4 @@
-"""Which rows of memory a batch call moves into tiles and out again: plans, whose record `run_tiles` reads."""
+"""Plans of a batch call: which rows of memory it copies into tiles and back.  `run_tiles` reads their record."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KINDS = ("load", "control", "record", "store")
 
 
 class Transfer(NamedTuple):
-    """One field's way between rows and tile.
+    """Describes the copy of one field between rows and tile.
 
     Attributes:
         field: name of the field.
-        array: C-contiguous; the first axis counts worlds, and for control and record the second counts steps, some of
-            which it may be.
-        layout: of the record that has the field: the tile's, the model's, or that of the loop's own record.
+        array: C-contiguous; the first axis counts worlds.  For control and record the second axis counts steps, and the
+            array may be a slice of these steps.
+        layout: the record that has the field: the tile's, the model's, or the loop's own record.
     """
 
     field: str
@@ -36,7 +36,7 @@ class Transfer(NamedTuple):
 
     @property
     def declared(self) -> Field:
-        """The field's declaration."""
+        """Returns the field's declaration."""
         return self.layout[self.field]
 
 
@@ -44,32 +44,32 @@ Rows = Mapping[str, np.ndarray] | Sequence[tuple[str, np.ndarray]]  # arrays by 
 
 
 def pairs(rows: Rows) -> Iterable[tuple[str, np.ndarray]]:
-    """Pairs of a field and its array."""
+    """Returns pairs of a field and its array."""
     return rows.items() if isinstance(rows, Mapping) else rows
 
 
 def transfers(loop: Stage, rows: Rows) -> list[Transfer]:
-    """Transfers of arrays by the names of fields, those of the loop's own record first; empty arrays are left out."""
+    """Returns transfers of arrays by field name, those of the loop's own record first; empty arrays are omitted."""
     own = loop.records.get("p", DATA)
     return [Transfer(name, a, own if name in own else DATA) for name, a in pairs(rows) if a.size]
 
 
 class Plan:
-    """Transfers made ready for calls: the record, and for each thread the loop over the tiles bound to its workspace.
+    """Holds transfers prepared for calls: the record, and for each thread the loop over tiles bound to its workspace.
 
-    A plan outlives a call: the next one changes the worlds' order and the number of steps, and nothing else.
+    A plan is reused between calls, which change only the order of the worlds and the number of steps.
 
     Args:
         workspaces: one for each thread.
         transfers: lists by kind (`load`, `control`, `record`, `store`).
-        nworld: worlds of a call, at most.
-        wanted: sizes of the workspaces' records that say what a step computes (`want_frames`, ...).
+        nworld: the largest number of worlds of a call.
+        wanted: sizes of the workspaces' records that select what a step computes (`want_frames`, ...).
         loop: the stage that works through tiles.
-        memory: (nworld, n) what worlds remember of their pairs; None: they remember nothing.
-        sizes: of the loop's own record, where it has one: those that are not sizes of the workspaces.
+        memory: (nworld, n) data that worlds store of their pairs of convex shapes to save time; None: nothing.
+        sizes: of the loop's own record, if it has one: those that are not sizes of the workspaces.
 
     Attributes:
-        has_places: does the call bring or take rows in the order in which it names worlds?
+        has_places: whether the call provides or receives rows in the order in which it lists worlds.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Plan:
         ]
 
     def begin(self, nstep: int, order: np.ndarray, place: np.ndarray) -> None:
-        """Make ready for a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""
+        """Prepares a call: nstep steps (0: forward) of these worlds, in the order in which they fill tiles."""
         n = len(order)
         self.order[:n], self.place[:n] = order, place
         self.record.set_size("nworld", n)
@@ -108,7 +108,7 @@ class Plan:
                 w.record.set_size(name, value)
 
     def addresses(self, kind: str) -> np.ndarray:
-        """Addresses of world 0's first real in the transfers of a kind, which the caller may change."""
+        """Returns addresses of world 0's first real in the transfers of a kind; the caller may change them."""
         first = sum(self.record.size(f"n{k}") for k in KINDS[: KINDS.index(kind)])
         return self.record.arrays["row"][first : first + self.record.size(f"n{kind}")]
 
