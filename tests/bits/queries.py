@@ -95,7 +95,8 @@ def derivatives(batch, rng):
     force = fl.inverse_derivatives(model, batch, nthread=1, method="finite_difference")
     alone = fl.inverse_derivatives(model, batch.get_data(0), actuation=True, nthread=1, method="finite_difference")
     results = {"step": step, "once": once, "force": force, "alone": alone}
-    return {f"{what} {k}": v for what, r in results.items() for k, v in r._asdict().items()}
+    parts = [(what, k, v) for what, r in results.items() for k, v in r._asdict().items()]
+    return {f"{what} {k}": v for what, k, v in parts if isinstance(v, np.ndarray) and k != "switching"}
 
 
 @query
