@@ -15,7 +15,7 @@ Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all f
 from featherlane.prelude import *
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
-FLAT = 1e-12  # a pivot this small relative to the trace is set to 0
+FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
 BLOCKED = 1e30  # replaces such a pivot
 
 # places in dual.room: t, b, the solution w of one more equation, A and its factor as packed lower triangles

@@ -52,7 +52,7 @@ def is_scrambled(sweep):
 
 @kernel
 def order_blocks(d, sweep):
-    """Computes visit_key: blocks in the order of a shuffled sweep, each as the lower 31 bits of its key."""
+    """Computes visit_key: the blocks as a shuffled sweep visits them, each as the lower 31 bits of its key."""
     n = d.dual.ndual[0]
     for q in range(n):
         d.dual.visit_key[q] = (block_number(d, q, sweep) << 31) | q

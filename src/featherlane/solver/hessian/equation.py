@@ -8,8 +8,8 @@
                        side is one more column of the factor
 
 Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
-If the worlds of one tile use both the recursion and H, each vector is solved by both, and each world takes the result
-of its own method.
+If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
+of its method.
 Stages for Python are `factor_hessian` and `solve_hessian`, at the rows of the solver's final point.
 """
 

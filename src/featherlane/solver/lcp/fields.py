@@ -4,7 +4,7 @@
 
 There are two forms.  The *rows* of W problems of one structure, with a value per world, are for the iterative solvers;
 A is dense (`lcp.A`) or a product Y Y^T + diag(lcp.cfm) of sparse rows (`lcp.Y`) that is never formed.  *One* dense
-problem of a single world, in arrays shared by the tile, is for pivoting methods, which branch: `one_*`.
+problem of a single world, in arrays that all lanes share, is for pivoting methods, which branch: `one_*`.
 """
 
 from featherlane.lanes.layout import Declare, Layout, size

@@ -72,7 +72,7 @@ def has_rows(d):
 def report(m, d):
     """Stores the solver diagnostics; worlds with a residual above the tolerance or unsettled friction are counted.
 
-    A world without rows gets none: its sweeps were for the other worlds of the tile.
+    A world without rows has 0 iterations: the sweeps were for the other worlds of the tile.
     """
     d.solver_niter[0] = where(has_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0

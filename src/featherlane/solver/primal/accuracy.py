@@ -17,7 +17,7 @@ The acceleration is accepted if
 
 c_i is the acceleration of dof i that opposing rows produce; they determine it only to a few roundings of c_i.  The rows
 are recomputed from a before the check, and steps p repeat until it passes.  If a rounding of g exceeds all forces, g,
-thus p, is meaningless: a float32 rounding of a row's reference, 1e-5 m/s^2, may be 5e9 N.
+thus p, is meaningless: a float32 rounding of J a - aref, 1e-5 m/s^2, may be 5e9 N.
 
 The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
 the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.

@@ -10,8 +10,8 @@ final point is checked, whatever ended the iterations.  Its gradient g = M a - f
 
 A gradient above LARGE of the forces sets the warning, even at rounding level.  In float32 the rounding of one
 acceleration may produce a gradient larger than all forces on other bodies, so this test would accept too much.  There,
-only Newton's method may leave a gradient that is not small, up to LARGE32, since it stops if each component is rounding
-of its own terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
+only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
+level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
 """
 
 from featherlane.prelude import *

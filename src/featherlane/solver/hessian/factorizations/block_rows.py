@@ -27,7 +27,7 @@ def mark_chain(m, d, c, b, low):
 
 @kernel
 def mark_rows(m, d, b, low):
-    """Adds the fill-in of rows that are eliminated into b to its row; without fill-in, only that of its own tree.
+    """Adds the fill-in of rows that are eliminated into b to its row; without fill-in, only that in its tree.
 
     This also gives the ancestors of a branch's last block the coupling's columns, in which H has entries.
     """

@@ -150,7 +150,7 @@ def set_steps(p, cone):
     most = largest_diagonal(p)
     floor = FLOOR * most
     for i in range(p.lcp.n[0]):
-        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # a force without effect goes directly to its better bound, or grows slowly
+        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # a force without effect jumps to its better bound, or grows slowly
         least = where(ends, floor, most)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:
