@@ -51,7 +51,7 @@ class BatchSolution:
 
     @property
     def solved(self) -> np.ndarray:
-        """(N,) whether each problem is solved."""
+        """Returns (N,) whether each problem is solved."""
         return self.status == Status.SOLVED
 
 
@@ -155,7 +155,7 @@ def _run(batch: Problems, results: _Results, stage: Stage, numbers, parameters, 
 
 
 class _Results:
-    """Memory of the results; fields of a record -> (N, rows)."""
+    """Buffers of the results; fields of a record -> (N, rows)."""
 
     def __init__(self, count: int, n: int):
         rows = dict.fromkeys(("lcp.x", "lcp.w", "lcp.y", "lcp.g"), n)

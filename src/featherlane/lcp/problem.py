@@ -151,10 +151,10 @@ class Problem:
         _refuse("add", self.add, self.add < 0.0, ">= 0")
         _check_findex(self.findex)
 
-    # ---- A -----------------------------------------------------------------------------------------------------------
+    # ---- matrix A ----------------------------------------------------------------------------------------------------
     @property
     def matrix(self) -> np.ndarray:
-        """A (n, n); a product is formed at the first call."""
+        """Returns A (n, n); a product is formed at the first call."""
         if self.product is None:
             assert self._matrix is not None
             return self._matrix

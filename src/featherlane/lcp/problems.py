@@ -1,4 +1,4 @@
-"""The problems of a batch: vectors are checked here, dense matrices while they are copied into lanes."""
+"""Inputs of a batch: vectors are checked here, dense matrices while they are copied into lanes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Structure:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The capacities of a record."""
+        """Returns the capacities of a record."""
         n, m, one = self.n, self.columns, (self.n // 8 + 1) * 8
         sizes = {"nlcp": n, "nlcpcol": m, "nlcpY": n * m, "nlcpz": m, "nlcpA": 0 if m else n * n}
         sizes |= {"nrecord": 0, "want_history": 0}
@@ -91,7 +91,7 @@ class Tile:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a loaded matrix is not finite, or not symmetric."""
+        """Returns whether a loaded matrix is not finite, or not symmetric."""
         return bool(self.arrays["lcp_memory"][DOUBT])
 
     def bind(self, stage: Stage) -> Callable[..., None]:

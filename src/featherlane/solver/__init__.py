@@ -1,1 +1,1 @@
-"""From rows to accelerations: the convex problem in accelerations or in forces, and the boxed LCP."""
+"""Constraint solvers, from rows to accelerations: the convex problem, primal and dual, and the boxed LCP."""

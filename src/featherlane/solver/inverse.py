@@ -1,7 +1,7 @@
-"""The inverse of the constraint solve: given the acceleration, every row's force follows at once.
+"""Inverse of the constraint solve: computes every row's force from a given acceleration, without iterations.
 
-The primal problem's optimum has f = -ds/dx at x = J a - aref (primal.py, cone.py); where a is given nothing is left to
-be minimised.
+At the primal problem's optimum f = -ds/dx at x = J a - aref (primal.py, cone.py); with a given, nothing is left to
+minimise.
 Source: MuJoCo mj_invConstraint; its documentation, Computation, "Inverse dynamics".
 """
 
@@ -14,10 +14,10 @@ from featherlane.solver.solve import uses_blocks
 
 @stage
 def constraint_forces(m, d, store):
-    """Forces of all rows at the acceleration qacc.
+    """Computes forces of all rows at the acceleration qacc.
 
     Args:
-        store: 1 writes the rows' own forces, too; 0 leaves those of the solver.
+        store: 1 also writes the forces of the rows; 0 keeps those of the solver.
 
     Reads:  qacc, cvel, all rows.
     Writes: qfrc_constraint (nv,) [N, N m]; dofrow_force, genrow_force, con_force, dual.*; for itself con_body, con_arm,
@@ -37,5 +37,5 @@ def constraint_forces(m, d, store):
             if uses_blocks(m):
                 forces_at_rows(m, d)
         for i in range(m.nv):
-            # absent rows may have turned a zero's sign: + 0 turns it back
+            # absent rows may have changed the sign of a zero: + 0 restores it
             d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

@@ -1,7 +1,7 @@
 """Constraint islands: trees that rows connect, directly or over other trees.
 
-The problem of a scene falls into one for each island.  The sparse factor solves islands apart by itself, because no
-entry of H joins them; this says which they are.
+The problem of a scene separates into one problem per island.  The sparse factor already solves islands separately,
+because no entry of H joins them; this file only identifies them.
 Source: MuJoCo documentation, Computation, "Constraint islands" (numbers ascend with each island's first tree).
 """
 
@@ -10,7 +10,7 @@ from featherlane.prelude import *
 
 @kernel
 def connect(d, present, s, t, changed):
-    """Where the row is present, trees s and t get the smaller of their labels; -1: no tree.  Adds up what changed."""
+    """Sets trees s and t to the smaller of their labels if the row is present; -1: no tree.  Adds up the changes."""
     if s < 0:
         s = t
     if t < 0:
@@ -26,7 +26,7 @@ def connect(d, present, s, t, changed):
 
 @kernel
 def connect_rows(m, d):
-    """One pass over all rows; positive where some label became smaller."""
+    """Runs one pass over all rows; returns a positive number if some label became smaller."""
     changed = zero(d)
     for k in range(d.ndofrow[0]):
         t = m.dof_treeid[d.dofrow_dof[k]]
@@ -47,7 +47,7 @@ def connect_rows(m, d):
 
 @kernel
 def number_islands(m, d):
-    """Islands by their labels, which are their first trees; what no row acts on has none."""
+    """Numbers islands by their labels, which are their first trees; trees without rows have none."""
     n, none = zero(d), real(d, 1.0 * m.ntree)
     for t in range(m.ntree):
         label = d.dof_island[t]
@@ -60,13 +60,13 @@ def number_islands(m, d):
 
 @stage
 def islands(m, d):
-    """Constraint islands of the present rows: trees that contacts, limits and other rows connect.
+    """Computes constraint islands of the present rows: trees that contacts, limits and other rows connect.
 
-    Labels fall to the smallest number of a tree in the island, pass by pass until none changes; islands are numbered by
+    Each pass lowers labels toward the smallest tree number in the island, until none changes; islands are numbered by
     their first trees.
     Source: MuJoCo's documentation, "Computation", sec. "Constraint islands".
     Reads:  all rows.   Writes: nisland (1,), tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
-    Cost:   O(rows) a pass; two passes where rows come in the order of the trees, at most ntree.
+    Cost:   O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     """
     for t in range(m.ntree):
         d.dof_island[t] = real(d, 1.0 * m.ntree)

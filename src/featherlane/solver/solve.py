@@ -1,4 +1,4 @@
-"""The constraint solve: rows in, acceleration out, by the solver that the options name."""
+"""Constraint solve: computes the acceleration from the rows, with the solver selected in the options."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.articulated import needs_inertia
@@ -16,7 +16,7 @@ from featherlane.solver.table import in_forces, reads_factor, reads_hessian, rea
 
 @kernel
 def solve_nothing(m, d):
-    """No rows: the acceleration is that without constraints."""
+    """Sets the unconstrained acceleration, for a tile without rows."""
     for i in range(m.nv):
         d.qacc[i] = d.qacc_smooth[i]
         d.qfrc_constraint[i] = zero(d)
@@ -28,7 +28,7 @@ def solve_nothing(m, d):
 
 @kernel
 def has_rows(d):
-    """Mask: has the world a row at all?  Its slots may be those of its mates, or of contacts that do not act."""
+    """Returns a mask of worlds with rows: a tile's slots may belong to other worlds, or to inactive contacts."""
     found = zero(d)
     for k in range(d.ndofrow[0]):
         found = where(d.dofrow_D[k] != 0.0, 1.0, found)
@@ -41,15 +41,15 @@ def has_rows(d):
 
 @kernel
 def leave_free(m, d, unconverged):
-    """A world without rows moves as it would alone, by `solve_nothing`, whatever its mates had to solve.
+    """Sets the unconstrained acceleration in worlds without rows, by `solve_nothing`, as if simulated alone.
 
-    For a solver its problem is one like any other: rounding may start it at the last step's acceleration, and it takes
-    sweeps to see that there is nothing to do.  A world whose gradient is beyond numbers has an acceleration that counts
-    as bad.
+    A solver would treat such a world like any other: rounding may start it at the last step's acceleration, and several
+    sweeps pass before it ends.  A world with a non-finite gradient has an acceleration that counts as non-finite or out
+    of range.
     """
     held, broken = has_rows(d), not_(d.solver_residual[0] < FAR)
     for i in range(m.nv):
-        # absent rows may have turned a zero's sign: + 0 turns it back
+        # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = where(held, d.qacc[i] + where(broken, FAR, 0.0), d.qacc_smooth[i])
         d.qfrc_constraint[i] = where(held, where(broken, FAR, d.qfrc_constraint[i] + 0.0), 0.0)
     d.solver_niter[0] = where(held, d.solver_niter[0], 0.0)
@@ -60,20 +60,20 @@ def leave_free(m, d, unconverged):
 
 @kernel
 def uses_blocks(m):
-    """Are rows of the dual problem made?"""
+    """Checks whether rows of the dual problem are needed."""
     return in_forces(m) or m.opt_noslip_iterations > 0
 
 
 @kernel
 def complete_inertia(m, d):
-    """M where the solver reads it and the step has gone without."""
+    """Computes M if the solver reads it and the step has not computed it."""
     if not needs_inertia(m, d) and (reads_inertia(m) or uses_blocks(m) or starts_from_inertia(m, d)):
         crb(m, d)
 
 
 @kernel
 def prepare_solver(m, d):
-    """The way to solve with the Hessian, M and its factor, the rows of the dual problem: what the solver reads."""
+    """Prepares the solver's inputs: the Hessian's factorization, M and its factor, the rows of the dual problem."""
     if reads_hessian(m):
         prepare(m, d)
     complete_inertia(m, d)
@@ -87,7 +87,7 @@ def prepare_solver(m, d):
 
 @kernel
 def run_solver(m, d):
-    """The solver, and after it the pass against slip; where its rows found no room friction stays as it was."""
+    """Runs the solver, then the no-slip solver; if its rows do not fit, friction is unchanged."""
     run(m, d)
     if m.opt_noslip_iterations > 0 and all_fit(d):
         noslip(m, d)
@@ -95,11 +95,11 @@ def run_solver(m, d):
 
 @stage
 def solve(m, d):
-    """Acceleration under the constraints: qacc, qfrc_constraint, row forces; what each world's solver says of itself.
+    """Computes the constrained acceleration: qacc, qfrc_constraint, row forces; and each world's solver diagnostics.
 
     Reads:  M, qacc_smooth, qfrc_smooth, qacc_warmstart, cvel, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
-            solver_niter, solver_residual, solver_gap, warning (not converged); stat_* where each iteration is recorded;
+            solver_niter, solver_residual, solver_gap, warning (not converged); stat_* if iterations are recorded;
             con_overflow, ordered; for itself hessian.*, primal.*, graph.*, body_reached, qHDiagInv, aba_*, cacc, cfrc,
             con_body, con_arm, con_basis, con_motion, con_wrench.
     Cost:   see newton, cg, pgs.

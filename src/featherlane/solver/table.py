@@ -1,4 +1,4 @@
-"""The solvers of the convex problem that there are: MuJoCo's.
+"""The available solvers of the convex problem: MuJoCo's.
 
 Source: MuJoCo, chapter Computation, "Algorithms".
 """

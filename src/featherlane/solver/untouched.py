@@ -1,4 +1,4 @@
-"""Free bodies that nothing touches: under `discrete` they turn with their gyroscopic derivatives."""
+"""Free bodies without contacts or other rows: under `discrete` they turn with their gyroscopic derivatives."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
@@ -10,7 +10,7 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def _touch_tree(m, d, b, mask):
-    """dof_touched <- 1 at the first dof of the tree of body b, in worlds of the mask."""
+    """Sets dof_touched = 1 at the first dof of the tree of body b, in worlds of the mask."""
     if m.body_treeid[b] >= 0:
         v = m.tree_dofadr[m.body_treeid[b]]
         d.dof_touched[v] = where(mask & (d.active[0] > 0.0), 1.0, d.dof_touched[v])
@@ -18,9 +18,9 @@ def _touch_tree(m, d, b, mask):
 
 @kernel
 def mark_touched(m, d):
-    """dof_touched of a tree's first dof <- 1 where a row or an actuator's part of the metric is on the tree, else 0.
+    """Sets dof_touched of a tree's first dof to 1 if a row or an actuator's metric part acts on the tree, else to 0.
 
-    A part of a split tile leaves the marks of the others.
+    A part of a split tile does not change the marks of the other worlds.
     """
     if has_metric(m):
         for i in range(m.nv):
@@ -34,7 +34,7 @@ def mark_touched(m, d):
 
 @kernel
 def _touch_by_actuator(m, d, i, acts):
-    """Marks of the trees that actuator i acts on, in worlds where it does."""
+    """Marks the trees that actuator i acts on, in worlds in which it acts."""
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
             _touch_tree(m, d, m.dof_bodyid[m.moment_colind[e]], acts)
@@ -42,7 +42,7 @@ def _touch_by_actuator(m, d, i, acts):
 
 @kernel
 def _touch_by_rows(m, d):
-    """Marks of the trees that rows act on."""
+    """Marks the trees that rows act on."""
     for k in range(d.ncon_slot[0]):
         for place in range(2):
             _touch_tree(m, d, d.con_carrier[2 * k + place], d.con_D[k] > 0.0)
@@ -55,10 +55,10 @@ def _touch_by_rows(m, d):
 
 @stage
 def turn_free_bodies(m, d):
-    """Under `discrete` a free body that stands alone and that nothing touches turns with its gyroscopic derivatives.
+    """Under `discrete`, turns a single free body that nothing touches with its gyroscopic derivatives.
 
-    Source: MuJoCo 4, chapter Computation, "Discrete-time"; that rows and actuators with rates keep these derivatives
-        away was found by experiment with 4.0.1.
+    Source: MuJoCo 4, chapter Computation, "Discrete-time"; an experiment with 4.0.1 showed that rows and actuators
+        with rates remove these derivatives.
     Reads:  Mhat (nC,), qfrc_step (nv,), dof_touched.   Writes: qacc; block for itself.
     """
     if has_metric(m):

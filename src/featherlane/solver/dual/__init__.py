@@ -1,1 +1,1 @@
-"""Solvers in forces: projected Gauss-Seidel, and the pass against slip."""
+"""Dual solvers, with forces as the unknowns: projected Gauss-Seidel, and the no-slip solver (`noslip`)."""

@@ -1,36 +1,36 @@
-"""Friction of one elliptic contact with its normal force held: a quadratic over a disc.
+"""Solves for the friction of one elliptic contact at a fixed normal force: a quadratic minimised over a disc.
 
     minimise over t:  1/2 t^T A t + b^T t      with |t| <= r,
 
-t the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has the spin alone).  Inside
+t: the forces across n in the basis scaled by friction, n = 2, 3 or 5 of them (dimension 4 has only the spin).  Inside
 the disc t = -A^-1 b; else t = -(A + l)^-1 b with the multiplier l > 0 at which |t| = r.  1 / |t(l)| is concave and
-nearly linear in l, so that Newton's method on 1 / |t| = 1 / r climbs to the root from 0 without passing it.
+nearly linear in l, so Newton's method on 1 / |t| = 1 / r rises from 0 to the root without passing it.
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS, elliptic cones); More, "The Levenberg-Marquardt
 algorithm", 1978, for the equation in 1 / |t|, where MuJoCo takes |t|^2.
-Note:   a direction in which nothing moves (pivot 0) gets no force; MuJoCo leaves all friction of that contact out.
-        MuJoCo's 20 rounds may end before |t| = r where inertias differ much (a dog's paw that rolls); it then keeps
-        the friction that the contact had, for what it has found costs more.
+Note:   a direction without mobility (pivot 0) gets no force; MuJoCo omits all friction of such a contact.
+        MuJoCo's 20 rounds may end before |t| = r if inertias differ much (a rolling dog's paw); it then keeps
+        the contact's previous friction, because the new one costs more.
 """
 
 from featherlane.prelude import *
 
 ROUNDS = 20  # of Newton's method; 3 to 6 are usual
-FLAT = 1e-12  # a pivot this small beside the trace is 0
-BLOCKED = 1e30  # in its place
+FLAT = 1e-12  # a pivot this small relative to the trace counts as 0
+BLOCKED = 1e30  # replaces such a pivot
 
-# places in dual.room: t, b, the solution w of one more equation, A and its factor by packed lower triangles
+# places in dual.room: t, b, the solution w of one more equation, A and its factor as packed lower triangles
 T, B, W, A, L = 20, 25, 30, 36, 51
 
 
 @kernel
 def entry(c, e):
-    """Place of entry (c, e), c >= e, in a packed triangle."""
+    """Returns the place of entry (c, e), c >= e, in a packed triangle."""
     return c * (c + 1) // 2 + e
 
 
 @kernel
 def factor_disc(d, n, multiplier, least):
-    """L D L^T of A + multiplier; D stands on the diagonal."""
+    """Factors A + multiplier as L D L^T, with D on the diagonal."""
     for c in range(n):
         for e in range(c + 1):
             x = d.dual.room[A + entry(c, e)]
@@ -48,7 +48,7 @@ def factor_disc(d, n, multiplier, least):
 
 @kernel
 def solve_disc(d, n, x):
-    """dual_room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
+    """Computes dual_room[x ..] <- (A + multiplier)^-1 dual.room[x ..]."""
     for c in range(n):
         s = d.dual.room[x + c]
         for e in range(c):
@@ -65,7 +65,7 @@ def solve_disc(d, n, x):
 
 @kernel
 def product(d, n, x, y):
-    """Scalar product of two vectors of the room."""
+    """Returns the scalar product of two vectors in dual.room."""
     s = zero(d)
     for c in range(n):
         s = fma(d.dual.room[x + c], d.dual.room[y + c], s)
@@ -74,7 +74,7 @@ def product(d, n, x, y):
 
 @kernel
 def solve_on_disc(d, n, r):
-    """t, from A and b in dual.room.
+    """Computes t from A and b in dual.room.
 
     Reads:  dual.room at A and B.   Writes: dual.room at T; W and L for itself.   Cost: O(n^3) a round.
     """
@@ -100,7 +100,7 @@ def solve_on_disc(d, n, r):
         slope = where(outside, product(d, n, T, W), 1.0)
         gain = (length / where(outside, r, 1.0) - 1.0) * (length * length) / slope
         multiplier = where(outside, multiplier + gain, multiplier)
-    # on the rim exactly; no disc, no force
+    # scaled to |t| = r exactly; with r = 0 the force is 0
     scale = where(length > r, r / fmax(length, 1e-30), 1.0)
     for c in range(n):
         d.dual.room[T + c] = where(r > 0.0, scale * d.dual.room[T + c], 0.0)

@@ -1,10 +1,10 @@
-"""The pass against slip: after any solver, friction is solved once more, without its regularisation.
+"""The no-slip solver (`noslip`): after any solver, solves friction again without its regularisation.
 
-Normal forces, limits and equalities stay; the forces of friction loss, the balance of each pair of opposite edges of a
-pyramid, and the forces across the normal of an elliptic cone are swept in order as PGS does, with A in place of A + R.
-What results solves no one problem: residual and gap are the solver's own, from before this pass.
+Normal forces, limits and equalities stay fixed.  PGS sweeps over the forces of friction loss, the difference of each
+pair of opposite pyramid edges, and the tangential forces of an elliptic cone, with A in place of A + R.
+The result minimises no single cost: residual and gap are the main solver's, from before this pass.
 Source: MuJoCo documentation, Computation, "Algorithms" (NoSlip).
-Note:   where nothing moves along a direction of friction, see friction_disc.py.
+Note:   friction directions without mobility: see friction_disc.py.
 """
 
 from featherlane.prelude import *
@@ -25,13 +25,13 @@ from featherlane.solver.dual.problem import (
 from featherlane.solver.dual.rows import packed
 from featherlane.solver.primal.problem import TINY, place_rows, subtract_reference, trace_of_inertia
 
-MINVAL = 1e-15  # 1/kg: less inertia than this is none
-INVERSE = 1  # place of 1 / A in the block of a row, whose A is one number
+MINVAL = 1e-15  # 1/kg: a smaller A counts as 0
+INVERSE = 1  # place of 1 / A in the block of a row, whose A is a scalar
 
 
 @kernel
 def invert_rows(d):
-    """1 / A of rows with friction loss, beside their A: a sweep divides by none."""
+    """Computes 1 / A of rows with friction loss, next to their A: sweeps need no division."""
     for k in range(d.nfrictionrow[0]):
         d.dual.A[21 * k + INVERSE] = 1.0 / fmax(d.dual.A[21 * k], MINVAL)
     for k in range(d.ngenrow[0]):
@@ -42,7 +42,7 @@ def invert_rows(d):
 
 @kernel
 def free_row(d, q, v, lo, hi, live):
-    """The friction loss of a row, block q, which has J a - aref = v without forces; returns the cost's fall."""
+    """Solves the friction loss of a row, block q, with J a - aref = v without forces; returns the cost's decrease."""
     f, y, A = d.dual.f[10 * q], v + row_dot(d, q, 0), fmax(d.dual.A[21 * q], MINVAL)
     delta = where(live, clip(fma(-y, d.dual.A[21 * q + INVERSE], f), lo, hi) - f, 0.0)
     d.dual.f[10 * q] = f + delta
@@ -52,7 +52,7 @@ def free_row(d, q, v, lo, hi, live):
 
 @kernel
 def free_pair(d, q, dim, i, live):
-    """The opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
+    """Solves opposite edges along direction i of a pyramid: their sum stays, their difference t has |t| <= sum."""
     e, f = 10 * q + 2 * i - 2, 10 * q + 2 * i - 1
     total, t, y = d.dual.f[e] + d.dual.f[f], d.dual.f[e] - d.dual.f[f], d.dual.room[Y + i]
     A = d.dual.A[21 * q + packed(i, i)]
@@ -67,7 +67,7 @@ def free_pair(d, q, dim, i, live):
 
 @kernel
 def free_cone(d, q, dim, live):
-    """The forces across the normal of an elliptic contact."""
+    """Solves the forces across the normal of an elliptic contact."""
     for c in range(dim):
         d.dual.room[FORCE + c] = d.dual.f[10 * q + c]
     fall = slide_across(d, q, dim, zero(d), zero(d), live)
@@ -78,7 +78,7 @@ def free_cone(d, q, dim, live):
 
 @kernel
 def pushes(m, d, k, q):
-    """Mask: does contact k have a force?  Without one there is no friction to move."""
+    """Returns a mask: does contact k have a force?  Without one, it has no friction to solve."""
     found = d.dual.f[10 * q] != 0.0
     for e in range(1, force_count(m, d, k)):
         found = found | (d.dual.f[10 * q + e] != 0.0)
@@ -87,7 +87,7 @@ def pushes(m, d, k, q):
 
 @kernel
 def free_contact(m, d, k, q, live):
-    """The friction of contact k; returns the cost's fall."""
+    """Solves the friction of contact k; returns the cost's decrease."""
     dim, fall = d.con_dim[k], zero(d)
     load_contact(m, d, k, q)
     if has_edges(m, d, k):
@@ -101,7 +101,7 @@ def free_contact(m, d, k, q, live):
 
 @kernel
 def regularisation_cost(m, d):
-    """1/2 f^T R f: what the cost loses as R is left out."""
+    """Returns 1/2 f^T R f: the part of the cost that R contributes."""
     s, first = zero(d), d.ndofrow[0]
     for k in range(first):
         f = d.dual.f[10 * k]
@@ -119,7 +119,7 @@ def regularisation_cost(m, d):
 
 @kernel
 def sweep_friction(m, d, live):
-    """One sweep over all friction; returns the cost's fall."""
+    """Sweeps once over all friction; returns the cost's decrease."""
     fall, joint = zero(d), d.ndofrow[0] + d.ngenrow[0]
     for k in range(d.nfrictionrow[0]):
         fall = fall + free_row(d, k, d.primal.dofrow_v[k], d.dofrow_lo[k], d.dofrow_hi[k], live)
@@ -135,9 +135,9 @@ def sweep_friction(m, d, live):
 
 @stage
 def noslip(m, d):
-    """Sweeps until every world gains less than opt_noslip_tolerance: qacc, qfrc_constraint and row forces anew.
+    """Sweeps until every world gains less than opt_noslip_tolerance, then updates qacc, qfrc_constraint and row forces.
 
-    Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint where another solver ended,
+    Reads:  the blocks of `make_blocks`, the forces of PGS, or the rows and qfrc_constraint of another solver,
             qacc_smooth.
     Writes: dual.*, qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
             for itself primal.*, con_motion, con_wrench.

@@ -1,18 +1,18 @@
 """Projected Gauss-Seidel on the dual problem, with momentum, W worlds at once.
 
-A sweep visits block by block (dual_rows.py) and sets each force to what is best with all others as they are:
+A sweep visits block by block (dual_rows.py) and sets each force to its optimum with all others fixed:
 
     one row      f <- clip(f - (A + R)^-1 (y + R f), lo, hi),  y = b + Y z  its acceleration
     pyramid      the same for each edge, twice around the contact, in turn from either end
     cone         along the ray through the force, then across it on the disc |t| <= f_0 (friction_disc.py), twice
 
-Before a sweep forces go on along their last change by beta = (k - 1) / (k + 2), and back to where they are admissible;
-k counts sweeps since one last went against that, or left the cost higher than the one before.  A world stops where a
-sweep gains less than the tolerance; it has not converged if what is left is neither small nor rounding (rounding.py).
+Before a sweep forces are extrapolated along their last change by beta = (k - 1) / (k + 2), and projected to their
+admissible set.  k counts sweeps since the last one that opposed that change, or increased the cost.  A world stops if a
+sweep gains less than the tolerance; it has not converged if its residual is neither small nor rounding (rounding.py).
 Source: MuJoCo documentation, Computation, "Algorithms" (PGS), and the change log of 3.11.0 (momentum with restarts,
-after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Where we differ: A is not
-formed; blocks are shuffled in each fourth sweep alone (visit_order.py); a contact is visited twice in a row, which
-costs no row product; a contact without force looks along its rim, too; and momentum ends where the cost grows.
+after O'Donoghue and Candes, "Adaptive restart for accelerated gradient schemes", 2015).  Differences: A is not
+formed; blocks are shuffled only in each fourth sweep (visit_order.py); a contact is visited twice in a row, which
+costs no row product; a contact without force also tries its rim; and momentum restarts if the cost grows.
 """
 
 from featherlane.prelude import *
@@ -45,7 +45,7 @@ from featherlane.solver.primal.rounding import is_left, is_rounding
 
 ROUNDS = 2  # visits of a contact within a sweep
 PATIENCE = 4.0  # sweeps without progress
-TOUCHING = 1e-15  # N: a smaller normal force is none
+TOUCHING = 1e-15  # N: a smaller normal force counts as 0
 
 # places in dual.room: accelerations along the rows of a block, the change of their forces, the forces, a ray
 Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
@@ -54,13 +54,13 @@ Y, CHANGE, FORCE, RAY = 0, 6, 12, 70
 # ---- one block -----------------------------------------------------------------------------------------------------
 @kernel
 def resistance(D):
-    """R = 1 / D; of an absent row so large that it has no force."""
+    """Returns R = 1 / D; for an absent row, a value so large that its force is 0."""
     return 1.0 / fmax(D, TINY)
 
 
 @kernel
 def drift(d, q, e, f, live):
-    """(f_new - f_start) (f_start - f_old) of a force: negative where the sweep goes against the momentum."""
+    """Returns (f_new - f_start) (f_start - f_old) of a force: negative if the sweep opposes the momentum."""
     start = d.dual.f[10 * q + e]
     d.dual.f[10 * q + e] = where(live, f, start)
     return (f - start) * (start - d.dual.old[10 * q + e])
@@ -68,7 +68,7 @@ def drift(d, q, e, f, live):
 
 @kernel
 def visit_row(d, q, b, D, lo, hi, live):
-    """The block of one row; returns the cost's fall and the drift."""
+    """Updates the block of one row; returns the cost's decrease and the drift."""
     f, R = d.dual.f[10 * q], resistance(D)
     y, a = fma(R, f, b + row_dot(d, q, 0)), d.dual.A[21 * q] + R
     g = clip(f - y / a, lo, hi)
@@ -79,7 +79,7 @@ def visit_row(d, q, b, D, lo, hi, live):
 
 @kernel
 def load_contact(m, d, k, q):
-    """Accelerations along the rows of contact k, and no change yet."""
+    """Computes the accelerations along the rows of contact k, and clears their changes of force."""
     dim, first = d.con_dim[k], 0
     while first + 3 <= dim:
         x = three_dots(d, q, first)
@@ -94,7 +94,7 @@ def load_contact(m, d, k, q):
 
 @kernel
 def change_force(d, q, dim, c, delta):
-    """The force along row c of a contact changes: accelerations follow."""
+    """Changes the force along row c of a contact, and updates the accelerations."""
     d.dual.room[CHANGE + c] = d.dual.room[CHANGE + c] + delta
     for e in range(dim):
         d.dual.room[Y + e] = fma(d.dual.A[21 * q + packed(c, e)], delta, d.dual.room[Y + e])
@@ -102,7 +102,7 @@ def change_force(d, q, dim, c, delta):
 
 @kernel
 def add_change(d, q, dim):
-    """z follows the change of a contact's forces."""
+    """Updates z by the change of a contact's forces."""
     first = 0
     while first + 3 <= dim:
         add_three(d, q, first, load3(d.dual.room, CHANGE + first))
@@ -113,7 +113,7 @@ def add_change(d, q, dim):
 
 @kernel
 def visit_edge(d, q, dim, e, R, live):
-    """Edge e of a pyramid; returns the cost's fall."""
+    """Updates edge e of a pyramid; returns the cost's decrease."""
     i, a = 1 + e // 2, 21 * q
     s = real(d, 1.0 - 2.0 * (e % 2))
     f = d.dual.room[FORCE + e]
@@ -128,7 +128,7 @@ def visit_edge(d, q, dim, e, R, live):
 
 @kernel
 def visit_pyramid(m, d, k, q, sweep, live):
-    """The edges of contact k; returns the cost's fall and the drift."""
+    """Updates the edges of contact k; returns the cost's decrease and the drift."""
     dim, n, R = d.con_dim[k], force_count(m, d, k), resistance(d.con_D[k])
     load_contact(m, d, k, q)
     for e in range(n):
@@ -146,13 +146,13 @@ def visit_pyramid(m, d, k, q, sweep, live):
 
 @kernel
 def cone_row(d, q, c, R, Rt):
-    """Acceleration along row c with its regularisation."""
+    """Returns the acceleration along row c with its regularisation."""
     return fma(R if c == 0 else Rt, d.dual.room[FORCE + c], d.dual.room[Y + c])
 
 
 @kernel
 def move_on_cone(d, q, dim, c, target, R, Rt, live):
-    """Force c goes to its target; returns the cost's fall."""
+    """Sets force c to its target; returns the cost's decrease."""
     delta = where(live, target - d.dual.room[FORCE + c], 0.0)
     a = d.dual.A[21 * q + packed(c, c)] + (R if c == 0 else Rt)
     fall = -(delta * fma(0.5 * a, delta, cone_row(d, q, c, R, Rt)))
@@ -163,10 +163,10 @@ def move_on_cone(d, q, dim, c, target, R, Rt, live):
 
 @kernel
 def set_ray(d, q, dim, R, Rt, held):
-    """The direction in which the force grows: its own; of no force the normal, or where that leads up the steepest rim.
+    """Sets the direction in which the force grows: along the force; at force 0 the normal, or else the steepest rim.
 
-    At the tip the normal alone would be stuck: an acceleration of the contact away from the surface and fast along it
-    asks for friction, and friction for a normal force.
+    The rim is used if the normal increases the cost.  At the tip of the cone the normal alone may fail: if the contact
+    accelerates away from the surface and fast along it, friction reduces the cost, but needs a normal force.
     """
     s, up = zero(d), cone_row(d, q, 0, R, Rt)
     for c in range(1, dim):
@@ -180,7 +180,7 @@ def set_ray(d, q, dim, R, Rt, held):
 
 @kernel
 def ray_length(d, q, dim, R, Rt):
-    """How far to go along the ray to the minimum of the cost."""
+    """Returns the distance along the ray to the minimum of the cost."""
     up, curvature = zero(d), zero(d)
     for c in range(dim):
         v, s = d.dual.room[RAY + c], zero(d)
@@ -194,7 +194,7 @@ def ray_length(d, q, dim, R, Rt):
 
 @kernel
 def push_along(d, q, dim, R, Rt, live):
-    """The force along its ray, not beyond the tip of the cone; returns the cost's fall."""
+    """Changes the force along its ray, not beyond the tip of the cone; returns the cost's decrease."""
     held, fall = d.dual.room[FORCE] > TOUCHING, zero(d)
     set_ray(d, q, dim, R, Rt, held)
     x = ray_length(d, q, dim, R, Rt)
@@ -207,7 +207,7 @@ def push_along(d, q, dim, R, Rt, live):
 
 @kernel
 def slide_across(d, q, dim, R, Rt, live):
-    """Friction with the normal force as it is; returns the cost's fall."""
+    """Solves friction at a fixed normal force; returns the cost's decrease."""
     n = dim - 1
     for c in range(n):
         b = d.dual.room[Y + c + 1]
@@ -227,7 +227,7 @@ def slide_across(d, q, dim, R, Rt, live):
 
 @kernel
 def visit_cone(m, d, k, q, live):
-    """The forces of an elliptic contact; returns the cost's fall and the drift."""
+    """Updates the forces of an elliptic contact; returns the cost's decrease and the drift."""
     dim, R, Rt = d.con_dim[k], resistance(d.con_D[k]), resistance(d.con_Dt[k])
     load_contact(m, d, k, q)
     for c in range(dim):
@@ -245,7 +245,7 @@ def visit_cone(m, d, k, q, live):
 # ---- all blocks ----------------------------------------------------------------------------------------------------
 @kernel
 def visit_contact(m, d, k, q, sweep, live):
-    """The block of contact k; returns the cost's fall and the drift."""
+    """Updates the block of contact k; returns the cost's decrease and the drift."""
     if has_edges(m, d, k):
         fall, against = visit_pyramid(m, d, k, q, sweep, live)
     elif d.con_dim[k] > 1:
@@ -258,7 +258,7 @@ def visit_contact(m, d, k, q, sweep, live):
 
 @kernel
 def sweep_blocks(m, d, sweep, live):
-    """One sweep; returns the cost's fall and the drift of all forces."""
+    """Sweeps once over all blocks; returns the cost's decrease and the drift of all forces."""
     fall, against = zero(d), zero(d)
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     if is_scrambled(sweep):
@@ -278,7 +278,7 @@ def sweep_blocks(m, d, sweep, live):
 
 @kernel
 def extrapolated(d, q, e, beta):
-    """Force e of block q, on along its last change; keeps where it was."""
+    """Returns force e of block q, extrapolated along its last change; stores its previous value."""
     f = d.dual.f[10 * q + e]
     g = fma(beta, f - d.dual.old[10 * q + e], f)
     d.dual.old[10 * q + e] = f
@@ -287,7 +287,7 @@ def extrapolated(d, q, e, beta):
 
 @kernel
 def extrapolate_contact(m, d, k, q, beta):
-    """The forces of contact k go on, and back to the cone."""
+    """Extrapolates the forces of contact k, and projects them to the cone."""
     n = force_count(m, d, k)
     for e in range(n):
         d.dual.f[10 * q + e] = extrapolated(d, q, e, beta)
@@ -299,7 +299,7 @@ def extrapolate_contact(m, d, k, q, beta):
         for e in range(1, n):
             s = fma(d.dual.f[10 * q + e], d.dual.f[10 * q + e], s)
         length = sqrt(s)
-        # without momentum nothing is moved, not by rounding either
+        # without momentum the force must not change, not even by rounding
         scale = where((length > r) & (beta > 0.0), r / fmax(length, TINY), 1.0)
         d.dual.f[10 * q] = r
         for e in range(1, n):
@@ -308,7 +308,7 @@ def extrapolate_contact(m, d, k, q, beta):
 
 @kernel
 def gather_momentum(m, d, beta):
-    """All forces go on along their last change, where beta > 0, and stay admissible; z follows."""
+    """Extrapolates all forces along their last change if beta > 0, within their admissible set; updates z."""
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for q in range(d.dual.ndual[0]):
         if q < first:
@@ -321,16 +321,16 @@ def gather_momentum(m, d, beta):
     sum_forces(m, d)
 
 
-# ---- the start, and the loop ---------------------------------------------------------------------------------------
+# ---- initial forces, and the iterations ------------------------------------------------------------------------------
 @kernel
 def row_cost(f, b, D):
-    """f b + 1/2 R f^2."""
+    """Returns f b + 1/2 R f^2."""
     return f * b + where(f == 0.0, 0.0, 0.5 * (f * f) * resistance(D))
 
 
 @kernel
 def dual_cost(m, d):
-    """1/2 f^T (A + R) f + f^T b, f^T A f = z^T z."""
+    """Returns 1/2 f^T (A + R) f + f^T b, with f^T A f = z^T z."""
     s, first, joint = zero(d), d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     for i in range(m.nv):
         s = fma(d.dual.z[i], d.dual.z[i], s)
@@ -352,7 +352,7 @@ def dual_cost(m, d):
 
 @kernel
 def start_forces(m, d):
-    """b = J a0 - aref, and forces: those of the last acceleration where their cost is negative, else none."""
+    """Computes b = J a0 - aref, and forces: those of the last acceleration if their cost is negative, else 0."""
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     blocks, take = d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0], false_mask(d)
@@ -373,7 +373,7 @@ def start_forces(m, d):
 
 @kernel
 def record_forces(m, d, k, scale, improvement, beta):
-    """The primal cost and gradient at the forces, for the record alone."""
+    """Records the primal cost and gradient at the forces, for the iteration statistics only."""
     if d.want_history:
         cost, gradient = primal_at_forces(m, d)
         record(d, k, scale * cost, scale * gradient, improvement, beta)
@@ -392,7 +392,7 @@ def pgs(m, d):
     scale, tolerance = 1.0 / fmax(trace_of_inertia(m, d), TINY), m.opt_tolerance[0]
     start_forces(m, d)
     record_forces(m, d, 0, scale, zero(d), zero(d))
-    # a sweep's gain goes with the square of what forces change by: this is rounding, squared
+    # a sweep's gain is quadratic in the change of forces: this is the square of a rounding
     noise = real(d, 1e-28)
     if single_precision(d):
         noise = real(d, 1e-12)
@@ -409,7 +409,7 @@ def pgs(m, d):
         k = where((against < 0.0) | (cost > before), 0.0, k + 1.0)
         niter, total = where(live, niter + 1.0, niter), total + fall
         record_forces(m, d, sweep + 1, scale, scale * fall, beta)
-        # rounding ends progress where sweeps gain nothing of what all have gained; a single one may seem to lose
+        # rounding ends progress if sweeps gain nothing of the total gain; a single one may seem to increase the cost
         idle = where(fall <= noise * total, idle + 1.0, 0.0)
         small = (scale * fall <= tolerance) & (tolerance > 0.0)
         live = live & not_(small) & (idle < PATIENCE)
@@ -421,7 +421,7 @@ def pgs(m, d):
     left = is_left(m, d, gradient, gap)
     if any_(left):
         left = left & not_(is_rounding(m, d, gradient, left))
-        # that moved some: back to where the forces lead
+        # `is_rounding` has moved some worlds: restore the acceleration that belongs to the forces
         accelerate(m, d)
     warn(d, NOT_CONVERGED, live | left)
     store_dual_forces(m, d)

@@ -1,18 +1,18 @@
-"""The dual problem: forces f of all rows, from them the acceleration, and how far both are from the solution.
+"""The dual problem: forces f of all rows, the acceleration that they produce, and the duality gap of both.
 
     minimise over the admissible forces:  1/2 f^T (A + R) f + f^T b,      b = J a0 - aref,
 
-with a0 the acceleration without constraints.  Forces are admissible within their bounds, edges of a pyramid and limits
-where they push, and a contact with an elliptic cone where |force across| <= force along n in the basis scaled by
+with a0 the acceleration without constraints.  Forces are admissible within their bounds; edges of a pyramid and limits
+only push; a contact with an elliptic cone has |force across| <= force along n in the basis scaled by
 friction.  The forces of the primal problem at any acceleration are admissible.
 
-At the solution its value is the primal cost, negative; elsewhere the two leave a gap, which bounds how far either is
-from the solution:
+At the solution the dual value is minus the primal cost.  Elsewhere their sum is the gap, which bounds the distance of
+either one from its optimum:
 
     gap = cost(a) + 1/2 f^T (A + R) f + f^T b  >=  0.
 
-For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, g the gradient; for a = a0 + M^-1 J^T f (PGS) it is the sum
-over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), f(x) a row's force at x = J a - aref.
+For f the forces at a (Newton, CG) it is 1/2 g^T M^-1 g, with g the gradient.  For a = a0 + M^-1 J^T f (PGS) it is the
+sum over rows of s(x) + s*(f) + f x = (f - f(x)) (x + R (f + f(x)) / 2), with f(x) a row's force at x = J a - aref.
 Source: MuJoCo documentation, Computation, "Dual problem", "Algorithms" (warm start, duality gap).
 """
 
@@ -28,7 +28,7 @@ from featherlane.solver.rows.rows import body_forces_to_dofs, clear_body_forces
 
 @kernel
 def row_dot(d, q, c):
-    """Row c of block q times z: (J M^-1 J^T f) along it."""
+    """Returns the product of row c of block q with z: (J M^-1 J^T f) along the row."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row, x = d.dual.rowadr[q] + c * n, zero(d)
     for p in range(n):
@@ -38,7 +38,7 @@ def row_dot(d, q, c):
 
 @kernel
 def row_add(d, q, c, f):
-    """z += f y for row c of block q."""
+    """Adds f y to z for row c of block q."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
@@ -48,7 +48,7 @@ def row_add(d, q, c, f):
 
 @kernel
 def three_dots(d, q, c):
-    """`row_dot` of rows c to c + 2 of block q: z is read once."""
+    """Returns `row_dot` of rows c to c + 2 of block q: z is read once."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     x, y, w = zeros(d, 3)
@@ -60,7 +60,7 @@ def three_dots(d, q, c):
 
 @kernel
 def add_three(d, q, c, f):
-    """`row_add` for rows c to c + 2 of block q: z is read and written once."""
+    """Runs `row_add` for rows c to c + 2 of block q: z is read and written once."""
     n, o = d.dual.dofnum[q], d.dual.dofadr[q]
     row = d.dual.rowadr[q] + c * n
     for p in range(n):
@@ -71,19 +71,19 @@ def add_three(d, q, c, f):
 
 @kernel
 def has_edges(m, d, k):
-    """Are the forces of contact k those of a pyramid's edges?"""
+    """Checks whether the forces of contact k are those of a pyramid's edges."""
     return m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1
 
 
 @kernel
 def force_count(m, d, k):
-    """How many forces contact k has."""
+    """Returns the number of forces of contact k."""
     return 2 * (d.con_dim[k] - 1) if has_edges(m, d, k) else d.con_dim[k]
 
 
 @kernel
 def basis_force(m, d, k, c):
-    """Force of contact k along basis vector c."""
+    """Returns the force of contact k along basis vector c."""
     f = 10 * contact_block(d, k)
     x = d.dual.f[f + c]
     if has_edges(m, d, k):
@@ -98,14 +98,14 @@ def basis_force(m, d, k, c):
 
 @kernel
 def regularisation(D):
-    """R = 1 / D; 0 where the row is absent."""
+    """Returns R = 1 / D; 0 if the row is absent."""
     return where(D > 0.0, 1.0 / fmax(D, TINY), 0.0)
 
 
 # ---- forces at a point ---------------------------------------------------------------------------------------------
 @kernel
 def contact_force_at(m, d, k, e, s):
-    """Force e of contact k at primal.con_y; s is what an elliptic cone multiplies y_i by."""
+    """Returns force e of contact k at primal.con_y; s is the factor of y_i for an elliptic cone."""
     y = d.primal.con_y[3 * k]
     if has_edges(m, d, k):
         u = d.primal.con_y[place(d, k, 1 + e // 2)]
@@ -121,7 +121,7 @@ def contact_force_at(m, d, k, e, s):
 
 @kernel
 def cone_factor(m, d, k):
-    """What y_i is multiplied by to give the forces of contact k across n; 0 where it has no elliptic cone."""
+    """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
     s = zero(d)
     if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
         _, s, _ = cone(d, k, d.primal.con_y)
@@ -130,7 +130,7 @@ def cone_factor(m, d, k):
 
 @kernel
 def forces_at_rows(m, d):
-    """dual_f <- the forces of the primal problem at the current rows."""
+    """Computes dual_f, the forces of the primal problem at the current rows."""
     for k in range(d.ndofrow[0]):
         d.dual.f[10 * k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
     for k in range(d.ngenrow[0]):
@@ -144,7 +144,7 @@ def forces_at_rows(m, d):
 
 @kernel
 def drop_forces(m, d):
-    """Blocks that found no room have no force."""
+    """Sets the forces of blocks beyond the capacity to 0."""
     for q in range(d.dual.ndual[0], d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]):
         for e in range(10):
             d.dual.f[10 * q + e] = zero(d)
@@ -152,7 +152,7 @@ def drop_forces(m, d):
 
 @kernel
 def sum_forces(m, d):
-    """z = Y^T f."""
+    """Computes z = Y^T f."""
     for i in range(m.nv):
         d.dual.z[i] = zero(d)
     joint = d.ndofrow[0] + d.ngenrow[0]
@@ -166,7 +166,7 @@ def sum_forces(m, d):
 
 @kernel
 def whiten_forces(m, d):
-    """The same from qfrc_constraint = J^T f, where blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
+    """Computes z from qfrc_constraint = J^T f if blocks are missing: z = D^-1/2 L^-T qfrc_constraint."""
     for i in range(m.nv):
         d.dual.z[i] = d.qfrc_constraint[i]
     LD, inverse = metric_factor(m, d)
@@ -178,10 +178,10 @@ def whiten_forces(m, d):
         d.dual.z[i] = x * sqrt(inverse[i])
 
 
-# ---- the way back to joints ----------------------------------------------------------------------------------------
+# ---- joint forces and accelerations --------------------------------------------------------------------------------
 @kernel
 def push_forces(m, d):
-    """qfrc_constraint = J^T f."""
+    """Computes qfrc_constraint = J^T f."""
     for i in range(m.nv):
         d.qfrc_constraint[i] = zero(d)
     for k in range(d.ndofrow[0]):
@@ -208,7 +208,7 @@ def push_forces(m, d):
 
 @kernel
 def accelerate(m, d):
-    """qacc = a0 + M^-1 J^T f, and M qacc."""
+    """Computes qacc = a0 + M^-1 J^T f, and M qacc."""
     push_forces(m, d)
     for i in range(m.nv):
         d.qacc[i] = d.qfrc_constraint[i]
@@ -222,7 +222,7 @@ def accelerate(m, d):
 
 @kernel
 def store_dual_forces(m, d):
-    """Row forces as they are; contact forces along normal and tangents, moments about them."""
+    """Stores row forces unchanged; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.dual.f[10 * k]
     for k in range(d.ngenrow[0]):
@@ -236,10 +236,10 @@ def store_dual_forces(m, d):
             d.con_force[6 * k + c] = x
 
 
-# ---- honesty -------------------------------------------------------------------------------------------------------
+# ---- convergence diagnostics ---------------------------------------------------------------------------------------
 @kernel
 def primal_at_forces(m, d):
-    """(cost, norm of the gradient) of the primal problem at qacc = a0 + M^-1 J^T f, whose rows are left in place."""
+    """Returns (cost, gradient norm) of the primal problem at qacc = a0 + M^-1 J^T f, and leaves its rows in place."""
     accelerate(m, d)
     place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
@@ -253,13 +253,13 @@ def primal_at_forces(m, d):
 
 @kernel
 def row_gap(f, g, x, D):
-    """What a row with force f leaves, g its force at x."""
+    """Returns the duality gap of a row with force f; g is its primal force at x."""
     return (f - g) * fma(0.5 * regularisation(D), f + g, x)
 
 
 @kernel
 def contact_gap(m, d, k):
-    """What the forces of contact k leave."""
+    """Returns the duality gap of the forces of contact k."""
     f, s, gap = 10 * contact_block(d, k), cone_factor(m, d, k), zero(d)
     for e in range(force_count(m, d, k)):
         g, x, D = contact_force_at(m, d, k, e, s), d.primal.con_y[3 * k], d.con_D[k]
@@ -274,7 +274,7 @@ def contact_gap(m, d, k):
 
 @kernel
 def dual_gap(m, d):
-    """The gap of dual.f, after `primal_at_forces`."""
+    """Returns the duality gap of dual.f, after `primal_at_forces`."""
     gap = zero(d)
     for k in range(d.ndofrow[0]):
         g, _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])

@@ -4,8 +4,8 @@ With M = L^T D L, a row of the Jacobian becomes the row y = J L^-1 D^-1/2, so th
 
     A + R = Y Y^T + R,      and  J M^-1 J^T f = Y z  with  z = Y^T f.
 
-A dof's row of L^-T reaches its ancestors alone: y has entries at the dofs of J and at those above them, and nowhere
-else.  So a sweep over all rows costs two products per entry of Y, and A is not formed but for each block's own part.
+A dof's row of L^-T has entries only at its ancestors: y has entries at the dofs of J and at their ancestors.
+So a sweep over all rows costs two products per entry of Y, and only the diagonal blocks of A are formed.
 A block is a one-dof row, a general row, or a contact, whose rows are its basis (rows.py); the edges of a pyramid are
 sums and differences of those.
 Source: MuJoCo documentation, Computation, "Dual problem" (efc_Y); Featherstone, RBDA, sec. 6.5 (the pattern of L).
@@ -21,21 +21,21 @@ from featherlane.solver.rows.rows import arm, other_arm, turn
 
 DUAL_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all general rows
 
-# how a dof is marked while a block is made: it moves the first body, the other one, or both alike
+# marks of a dof while a block is built: it moves the first body, the other one, or both alike
 FIRST, OTHER, BOTH = 1, 2, 3
 
 
 def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[str, int]:
-    """Sizes ndualmax, ndualdofmax, ndualYmax of a tile: what all rows take that can exist, contacts up to DUAL_LIMIT.
+    """Returns sizes ndualmax, ndualdofmax, ndualYmax of a tile, for all rows that can exist, contacts up to DUAL_LIMIT.
 
-    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, a general row any.  Part
-    of a split tile has fewer contacts, but the joints' rows of the whole: so these have room of their own.
+    A one-dof row has the dofs from the root to its own, a contact those of two such chains, a general row any.  A part
+    of a split tile has fewer contacts, but all rows of the joints, so these have separate capacity.
 
     Args:
         model: the model.
         ncon: contact slots.
         rows: capacities of the other rows, see `row_capacity`.
-        given: contacts that the caller gives to one world, of any dimension.
+        given: user-defined contacts of one world, of any dimension.
     """
     nv, chain = int(model.nv), int(max(model.chain_rownnz, default=1))
     dims = [*model.geom_condim, *model.pair_dim, 6 if given else 1]
@@ -50,26 +50,26 @@ def dual_capacity(model, ncon: int, rows: dict[str, int], given: int) -> dict[st
 
 @kernel
 def packed(c, e):
-    """Place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
+    """Returns the place of entry (c, e) of a block's symmetric matrix in its packed lower triangle."""
     return c * (c + 1) // 2 + e if c >= e else e * (e + 1) // 2 + c
 
 
 @kernel
 def contact_block(d, k):
-    """The block of contact slot k."""
+    """Returns the block of contact slot k."""
     return d.ndofrow[0] + d.ngenrow[0] + k
 
 
 @kernel
 def place(d, k, c):
-    """Where the value along basis vector c of contact k stands in primal.con_y, primal.con_z and primal.con_warm."""
+    """Returns the place of the value along basis vector c of contact k in primal.con_y, con_z and con_warm."""
     return 3 * k + c if c < 3 else 3 * turn(d, k) + c - 3
 
 
 # ---- dofs of a block -----------------------------------------------------------------------------------------------
 @kernel
 def add_chain(m, d, i, mark, start, n):
-    """Append dof i and all above it to the n dofs of a block, up to one that it has; returns their number."""
+    """Appends dof i and its ancestors to the n dofs of a block, up to one that it already has; returns their number."""
     while i >= 0 and d.dual.mark[i] == 0:
         d.dual.mark[i] = mark
         d.dual.dof[start + n] = i
@@ -80,7 +80,7 @@ def add_chain(m, d, i, mark, start, n):
 
 @kernel
 def sort_descending(dofs, start, n):
-    """Sort n dofs of a list by insertion; a chain is sorted, and so are two, unless they share a tree."""
+    """Sorts n dofs of a list by insertion; chains are sorted, and so are two chains, unless they share a tree."""
     for a in range(start + 1, start + n):
         i, b = dofs[a], a
         while b > start and dofs[b - 1] < i:
@@ -91,7 +91,7 @@ def sort_descending(dofs, start, n):
 
 @kernel
 def add_second(m, d, i, mark, start, n):
-    """Append the second chain; dofs that the block has already move both bodies alike."""
+    """Appends the second chain; dofs that are already in the block move both bodies alike."""
     n = add_chain(m, d, i, mark, start, n)
     while i >= 0:
         if d.dual.mark[i] != mark:
@@ -102,13 +102,13 @@ def add_second(m, d, i, mark, start, n):
 
 @kernel
 def contact_dofs(m, d, k, start):
-    """The dofs of contact k: those that move its bodies; returns their number."""
+    """Lists the dofs that move the bodies of contact k; returns their number."""
     i, j = m.body_lastdof[d.con_body[2 * k]], -1
     if d.con_body[2 * k + 1] > 0:
         j = m.body_lastdof[d.con_body[2 * k + 1]]
     n = 0
     if j > i:
-        # the later tree first; the roles of the two bodies stay
+        # the later tree first; the roles of the two bodies do not change
         n = add_chain(m, d, j, OTHER, start, n)
         n = add_second(m, d, i, FIRST, start, n)
     else:
@@ -119,7 +119,7 @@ def contact_dofs(m, d, k, start):
 
 @kernel
 def clear_marks(d, start, n):
-    """No dof is marked any more."""
+    """Clears the marks of the dofs."""
     for p in range(start, start + n):
         d.dual.mark[d.dual.dof[p]] = 0
 
@@ -127,7 +127,7 @@ def clear_marks(d, start, n):
 # ---- entries -------------------------------------------------------------------------------------------------------
 @kernel
 def translation_entries(d, k, i):
-    """How fast dof i parts the bodies of contact k at its point; a dof that moves both alike does not."""
+    """Returns the relative velocity of contact k's bodies at its point per unit of dof i; 0 if it moves both alike."""
     first = d.dual.mark[i] == FIRST
     r = arm(d, k) if first else other_arm(d, k)
     return add3(load3(d.cdof, 6 * i + 3), cross(load3(d.cdof, 6 * i), r))
@@ -135,7 +135,7 @@ def translation_entries(d, k, i):
 
 @kernel
 def contact_entries(d, k, i, e, n, dim):
-    """Column of dof i in the Jacobian of contact k: at dual.Y[e] along the first basis vector, then each n further."""
+    """Computes the column of dof i in contact k's Jacobian: at dual.Y[e] along basis vector 0, then every n entries."""
     for c in range(dim):
         d.dual.Y[e + c * n] = zero(d)
     if d.dual.mark[i] != BOTH:
@@ -152,14 +152,14 @@ def contact_entries(d, k, i, e, n, dim):
 
 @kernel
 def precedes_parent(m, d, start, n, p):
-    """Is the next dof of the block the parent of dof p, with the same dofs above it in M?"""
+    """Checks whether the next dof of the block is the parent of dof p, with the same ancestors in M."""
     i, j = d.dual.dof[start + p], d.dual.dof[start + (p + 1 if p + 1 < n else p)]
     return m.dof_parentid[i] == j and m.M_rownnz[i] == m.M_rownnz[j] + 1
 
 
 @kernel
 def reduce_row(m, d, i, row, o):
-    """Take what dof i, at o, leaves at the dofs above it, and scale it by D^-1/2, which stands in `search`."""
+    """Eliminates dof i, at o, from the dofs above it, and scales it by D^-1/2, which is in `search`."""
     a, x, LD = m.M_rowadr[i], d.dual.Y[o], metric_factor(m, d)[0]
     for c in range(m.M_rownnz[i] - 1):
         e = row + d.dual.place[m.M_colind[a + c]]
@@ -169,7 +169,7 @@ def reduce_row(m, d, i, row, o):
 
 @kernel
 def reduce_pair(m, d, i, j, row, o):
-    """The same for dof i and its parent j, which stands next to it: what is above is read and written once."""
+    """Runs `reduce_row` for dof i and its adjacent parent j: entries above are read and written once."""
     a, b, n, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     x = d.dual.Y[o]
     y = fma(-LD[a + n], x, d.dual.Y[o + 1])
@@ -181,7 +181,7 @@ def reduce_pair(m, d, i, j, row, o):
 
 @kernel
 def whiten_row(m, d, start, n, row):
-    """dual_Y[row ..] <- D^-1/2 L^-T dual.Y[row ..] on the n dofs from start on, whose places stand in dual.place."""
+    """Computes dual_Y[row ..] <- D^-1/2 L^-T dual.Y[row ..] on n dofs from start on, with places in dual.place."""
     p = 0
     while p < n:
         i = d.dual.dof[start + p]
@@ -195,7 +195,7 @@ def whiten_row(m, d, start, n, row):
 
 @kernel
 def reduce_three_pairs(m, d, i, j, row, n, o):
-    """`reduce_pair` in three rows of n at once."""
+    """Runs `reduce_pair` in three rows of n at once."""
     a, b, above, LD = m.M_rowadr[i], m.M_rowadr[j], m.M_rownnz[j] - 1, metric_factor(m, d)[0]
     link, s, t = -LD[a + above], d.primal.search[i], d.primal.search[j]
     x = tuple(d.dual.Y[o + r * n] for r in range(3))
@@ -210,7 +210,7 @@ def reduce_three_pairs(m, d, i, j, row, n, o):
 
 @kernel
 def whiten_three(m, d, start, n, row):
-    """`whiten_row` for three rows at once: L is read once for them."""
+    """Runs `whiten_row` for three rows at once: L is read once for them."""
     p = 0
     while p < n:
         i = d.dual.dof[start + p]
@@ -225,7 +225,7 @@ def whiten_three(m, d, start, n, row):
 
 @kernel
 def whiten(m, d, start, n, row, dim):
-    """All rows of a block."""
+    """Whitens all rows of a block."""
     for p in range(n):
         d.dual.place[d.dual.dof[start + p]] = p
     c = 0
@@ -239,7 +239,7 @@ def whiten(m, d, start, n, row, dim):
 
 @kernel
 def block_matrix(d, q, dim):
-    """dual_A of block q <- Y Y^T of its rows."""
+    """Computes dual_A of block q = Y Y^T of its rows."""
     n, row = d.dual.dofnum[q], d.dual.rowadr[q]
     for c in range(dim):
         for e in range(c + 1):
@@ -251,7 +251,7 @@ def block_matrix(d, q, dim):
 
 @kernel
 def set_block(d, q, start, n, row):
-    """Block q has n dofs from start on, and its rows stand from row on."""
+    """Sets block q: its n dofs begin at start, its rows at row."""
     d.dual.dofadr[q] = start
     d.dual.dofnum[q] = n
     d.dual.rowadr[q] = row
@@ -259,13 +259,13 @@ def set_block(d, q, start, n, row):
 
 @kernel
 def fits(m, d, start, row):
-    """Is there room for one more block, whatever its dofs?"""
+    """Checks whether the capacity suffices for one more block, whatever its dofs."""
     return start + m.nv <= d.ndualdofmax and row + 6 * m.nv <= d.ndualYmax
 
 
 @kernel
 def dof_row_block(m, d, k, start, row):
-    """The block of one-dof row k; returns its number of dofs."""
+    """Builds the block of one-dof row k; returns its number of dofs."""
     i = d.dofrow_dof[k]
     n = add_chain(m, d, i, FIRST, start, 0)
     clear_marks(d, start, n)
@@ -280,7 +280,7 @@ def dof_row_block(m, d, k, start, row):
 
 @kernel
 def general_row_block(m, d, k, start, row):
-    """The block of general row k; returns its number of dofs."""
+    """Builds the block of general row k; returns its number of dofs."""
     q, o, n = d.ndofrow[0] + k, d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
@@ -299,7 +299,7 @@ def general_row_block(m, d, k, start, row):
 
 @kernel
 def contact_rows_block(m, d, k, start, row):
-    """The block of contact k; returns its number of dofs."""
+    """Builds the block of contact k; returns its number of dofs."""
     q, n, dim = contact_block(d, k), contact_dofs(m, d, k, start), d.con_dim[k]
     sort_descending(d.dual.dof, start, n)
     set_block(d, q, start, n, row)
@@ -313,16 +313,16 @@ def contact_rows_block(m, d, k, start, row):
 
 @kernel
 def empty_block(d, q, start, row):
-    """Block q is of a row whose force nobody changes."""
+    """Sets block q empty, for a row with a fixed force."""
     set_block(d, q, start, 0, row)
     return 0
 
 
 @stage
 def make_blocks(m, d):
-    """All blocks of the dual problem, up to the first one that finds no room.
+    """Builds all blocks of the dual problem, up to the first one that exceeds the capacity.
 
-    Where another solver has found the forces and friction alone is solved once more, the other rows' blocks are empty.
+    For the no-slip solver after another solver, the blocks of rows without friction are empty.
     Reads:  qLD (nC,), qLDiagInv, cdof, all rows, con_body, con_arm, con_basis.
     Writes: dual.*, dual.rowadr (ndualmax,); for itself dual.*, primal.*.
     Cost:   O(rows * depth^2).
@@ -361,13 +361,13 @@ def make_blocks(m, d):
 
 @kernel
 def all_fit(d):
-    """Did all blocks find room?"""
+    """Checks whether all blocks fit."""
     return d.dual.ndual[0] == d.ndofrow[0] + d.ngenrow[0] + d.ncon_slot[0]
 
 
 @kernel
 def report_full(d):
-    """Blocks do not fit: a tile is to be split, a world alone does without its last ones and counts that."""
+    """Reports that blocks do not fit: splits a tile; a single world omits its last ones and counts that."""
     if active_worlds(d) > 1:
         d.con_overflow[0] = 1
     else:

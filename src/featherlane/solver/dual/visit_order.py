@@ -1,12 +1,12 @@
-"""The order in which a sweep visits the blocks of the dual problem: as they come, and scrambled in each fourth sweep.
+"""Order in which a sweep visits the blocks of the dual problem: sequential, and shuffled in each fourth sweep.
 
-In one order alone errors travel round and round a stack of boxes, and momentum feeds them; scrambled in every sweep,
-stiff problems (a hand about a ball) end far from the optimum, and after 50 sweeps a humanoid on the ground is further
-from it than in one order.  Scrambled each fourth time all of them do as well as in their better way.
+With one fixed order, errors circulate in a stack of boxes, and momentum amplifies them.  Shuffled in every sweep,
+stiff problems (a hand around a ball) end far from the optimum, and after 50 sweeps a humanoid on the ground is further
+from it than in one order.  Shuffled in each fourth sweep, each of them does as well as in its better order.
 
-The order must not depend on which worlds share a tile, so nothing is drawn: a block's place follows from a number that
-is made of what the block is (its row's kind and object, its contact's bodies, geoms and point) and of the sweep's
-number.  Blocks that share that number stay in their order.
+The order must not depend on the other worlds of the tile, so it is not random.  A block's place is a hash of its
+properties (its row's kind and object, its contact's bodies, geoms and point) and of the sweep's
+number.  Blocks with the same hash stay in their order.
 Source: MuJoCo shuffles its blocks in each sweep, since 3.8.1; the scrambling is by Lehmer's generators, see
 P. L'Ecuyer, Efficient and portable combined random number generators, 1988.
 """
@@ -16,20 +16,20 @@ from featherlane.lanes.sort import sort
 
 P1, A1 = 2147483647, 48271  # moduli and multipliers; products of numbers below them fit 62 bits
 P2, A2 = 2147483399, 40692
-CONTACT = 1000  # no kind of row
+CONTACT = 1000  # differs from all kinds of rows
 PERIOD = 4  # sweeps
 
 
 @kernel
 def mixed(h, x):
-    """Number h with another whole number mixed into it."""
+    """Returns hash h combined with another integer x."""
     h = (h * A1 + x + 1) % P1
     return (h ^ (h >> 13)) * A2 % P2
 
 
 @kernel
 def block_number(d, q, sweep):
-    """The number, below 2^31, by which block q is sorted."""
+    """Returns the hash, below 2^31, by which block q is sorted."""
     first, joint = d.ndofrow[0], d.ndofrow[0] + d.ngenrow[0]
     h = mixed(1, sweep)
     if q < first:
@@ -46,13 +46,13 @@ def block_number(d, q, sweep):
 
 @kernel
 def is_scrambled(sweep):
-    """Does this sweep take an order of its own?"""
+    """Checks whether this sweep uses a shuffled order."""
     return sweep % PERIOD == PERIOD - 1
 
 
 @kernel
 def order_blocks(d, sweep):
-    """visit_key <- blocks in the order of a scrambled sweep, each as the lower 31 bits of its key."""
+    """Computes visit_key: the blocks as a shuffled sweep visits them, each as the lower 31 bits of its key."""
     n = d.dual.ndual[0]
     for q in range(n):
         d.dual.visit_key[q] = (block_number(d, q, sweep) << 31) | q
@@ -61,5 +61,5 @@ def order_blocks(d, sweep):
 
 @kernel
 def visited(d, sweep, place):
-    """The block that is visited at that place of the order."""
+    """Returns the block at that place of the order."""
     return d.dual.visit_key[place] & ((1 << 31) - 1) if is_scrambled(sweep) else place

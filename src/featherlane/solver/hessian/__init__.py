@@ -1,1 +1,1 @@
-"""The Hessian of the primal problem: its pattern, its assembly, and the ways to factor it."""
+"""The Hessian of the primal problem: sparsity pattern, assembly, and factorizations."""

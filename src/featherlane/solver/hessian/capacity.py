@@ -1,28 +1,28 @@
-"""Room for the Hessian of a tile, in every way that its model may take."""
+"""Buffer capacities for the Hessian of a tile, for every factorization that its model may use."""
 
 from __future__ import annotations
 
 from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS
 
 HESSIAN_LIMIT = 1 << 24  # entries of the Hessian: all of it up to nv = 5792
-PATH_DOFS = 128  # at most, for rows closed under paths: models of more are mostly stacks and piles, whose rows fill
+PATH_DOFS = 128  # at most, for rows closed under paths: larger models are mostly stacks and piles, with much fill-in
 FREE_SCALE = 48  # factors between two free bodies: six rows of eight
-MANY_TREES = 8  # a model of fewer is never worth an order of its own
+MANY_TREES = 8  # models with fewer trees never profit from a separate elimination order
 
 
 def hessian_entries(model) -> int:
-    """Entries of a Hessian whose rows are all full: the lower triangle, blocks on the diagonal as squares."""
+    """Returns the entries of a Hessian with full rows: the lower triangle, with square diagonal blocks."""
     return (model.nv**2 + int((model.block_dofnum**2).sum())) // 2
 
 
 def path_entries(model) -> int:
-    """Entries of rows closed under paths, all of them full; 0 in a model that has block rows alone."""
+    """Returns the entries of rows closed under paths, all of them full; 0 in a model that has block rows only."""
     entries = model.nv * (model.nv + 1) // 2
     return entries if model.nv <= PATH_DOFS and entries <= HESSIAN_LIMIT else 0
 
 
 def panel_capacity(model) -> dict[str, int]:
-    """Room for one world's factor in an order of its own, up to a full one; none for a model of few trees."""
+    """Returns capacities for one world's factor in its own order, up to a full one; 0 for a model with few trees."""
     many = model.ntree >= MANY_TREES
     columns = sum(-(-int(n) // 8) * 8 for n in model.tree_dofnum) if many else 0
     ntree = int(model.ntree) if many else 0
@@ -37,11 +37,11 @@ def panel_capacity(model) -> dict[str, int]:
 
 
 def hessian_capacity(model, couplings: int) -> dict[str, int]:
-    """Sizes ncouplingmax, npath, nH, nHblock and those of panels.
+    """Returns the sizes ncouplingmax, npath, nH, nHblock and those of panels.
 
     Args:
         model: the model.
-        couplings: pairs of branches that rows of a tile couple, at most.
+        couplings: maximum number of pairs of branches that rows of a tile couple.
     """
     return {
         "ncouplingmax": couplings,

@@ -1,4 +1,4 @@
-"""Which way H p = -grad is solved: chosen by rows alone, once for each tile and step."""
+"""Selects the factorization for H p = -grad, from the rows alone, once per tile and step."""
 
 from featherlane.prelude import *
 from featherlane.lanes.worlds import active_worlds
@@ -13,7 +13,7 @@ from featherlane.solver.hessian.factorizations.tree import own_all_contacts, tak
 
 @kernel
 def take_coupled(m, d, label):
-    """Rows for the couplings, found anew where they differ from those of the last step."""
+    """Builds rows for the couplings again if the couplings differ from those of the last step."""
     kept = d.hessian.pattern[0] == label or (d.hessian.pattern[0] == PATHS and label == BLOCKS)
     if not kept or not same_couplings(d):
         d.hessian.fill[0] = 1 if label == BLOCKS else 0
@@ -29,25 +29,25 @@ def take_coupled(m, d, label):
 
 @stage
 def choose_way(m, d):
-    """The way of each world, in `coupled`, and of the tile's H, in hessian.pattern, for the rows of this step.
+    """Sets the factorization of each world, in `coupled`, and the tile's H, in hessian.pattern, for this step's rows.
 
-    articulated   a long tree (uses_articulated), in the worlds where no row couples two branches: O(n) in place of
+    articulated   a long tree (uses_articulated), in worlds in which no row couples two branches: O(n) instead of
                   n^3 / 6.  A chain of 100 ball joints is solved 60 to 110 times as fast as by TREE.
     TREE          no slot of the tile couples two branches: the model's own rows, without fill-in.
-    PATHS         few trees whose couplings fill little (closes_paths): a humanoid that touches itself takes two thirds
+    PATHS         few trees whose couplings fill little (closes_paths): a humanoid with self-contacts takes two thirds
                   of the time of block rows, a stack of eight boxes 1.6 times as long.
     BLOCKS        all other couplings: exact fill-in, six columns of two rows at a time.
-    ORDERED       a world whose factor is costly in the model's order, mostly by fill-in (mark_ordered): world after
-                  world by minimum degree, a third of the multiplications of a pile of 64 balls in one world, a tenth
-                  of those on the union of eight.
-    APART         the rows do not fit, and the world is alone: the trees' own rows, couplings left out.
+    ORDERED       a world whose factor is costly in the model's order, mostly by fill-in (mark_ordered): one world at
+                  a time by minimum degree.  For 64 balls in a pile, it takes a third of the multiplications of one
+                  world in the model's order, a tenth of those on the union of eight worlds.
+    APART         the rows do not fit, and the tile has one world: the trees' own rows, without couplings.
 
-    Where the rows do not fit, or some worlds go ORDERED and others do not, con_overflow says so, to split the tile.
-    No choice shows in a world's bits but those that its own rows make (articulated, ORDERED, APART): in TREE, PATHS and
-    BLOCKS every entry sees the same roundings in the same order.
+    If the rows do not fit, or only some worlds need ORDERED, con_overflow is set, which splits the tile.
+    A world's result depends only on choices by its own rows (articulated, ORDERED, APART): in TREE, PATHS and
+    BLOCKS every entry has the same roundings in the same order.
     Reads:  con_body, con_D, genrow_dof, genrow_present, active; the pattern of the last step.
     Writes: hessian.*, ordered, hessian.* (the pattern), con_overflow; body_reached; graph.*, panel.*.
-    Cost:   O(slots log slots), and that of the pattern where the couplings are not those of the last step.
+    Cost:   O(slots log slots), and that of the pattern if the couplings are not those of the last step.
     """
     mark_coupled(m, d)
     list_couplings(m, d)

@@ -1,16 +1,16 @@
-"""The door to the Hessian: H x = f, whatever way it is stored and solved.
+"""Interface to the Newton system H x = f, independent of the storage and factorization in use.
 
-    prepare            once a step, when its rows are known: the way of each world (choice.py)
+    prepare            once a step, when its rows are computed: selects each world's factorization (choice.py)
     assemble_hessian   H = M + J^T D J at the current rows
     keep_factor        H = L^T D L
-    substitute         x <- H^-1 x, as often as one likes
-    solve_first        search <- H^-1 search and factor in one: the arithmetic of Newton's step, whose right-hand side
-                       is one more column of the factor
+    substitute         x <- H^-1 x, any number of times
+    solve_first        search <- H^-1 search and the factor in one: the arithmetic of Newton's step, whose right-hand
+                       side is one more column of the factor
 
-What is kept is kept until the next assembly, or until anything of a step is computed anew: factors lie in the memory
-that steps use.  Where worlds of one tile go two ways, by recursion and by H, each vector goes both, and each world
-takes its own.
-Stages for Python are `factor_hessian` and `solve_hessian`, at the rows where the solver ended.
+Factors are valid until the next assembly, or until any stage of a step runs again: they use the memory of the stages.
+If the worlds of one tile use both the recursion and H, both solve every vector, and each world takes the result
+of its method.
+Stages for Python are `factor_hessian` and `solve_hessian`, at the rows of the solver's final point.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from featherlane.solver.hessian.factorizations.tree import (
 from featherlane.solver.rows.rows import prepare_contacts
 
 
-# ---- what the solver calls -----------------------------------------------------------------------------------------
+# ---- interface for the solver --------------------------------------------------------------------------------------
 @kernel
 def prepare(m, d):
-    """The way of each world and the pattern of the tile, for the rows of this step; con_overflow where none serves all.
+    """Selects each world's factorization and the tile's pattern for this step; sets con_overflow if none fits all.
 
     Reads:  the rows' present slots, con_body.
     Writes: hessian.*, ordered, hessian.* and the pattern's fields, con_overflow.
@@ -59,16 +59,16 @@ def prepare(m, d):
 
 @kernel
 def starts_from_inertia(m, d):
-    """Does `assemble_hessian` read M?"""
+    """Checks whether `assemble_hessian` reads M."""
     return takes_matrix(m, d)
 
 
 @stage
 def assemble_hessian(m, d):
-    """H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
+    """Computes H = M + J^T D J at the current rows: its entries, or inertias and stiffnesses of bodies.
 
-    Contacts are added where they push in a world that the solver goes on in: H of the others is not theirs.
-    Reads:  M, cinert, cdof, the rows and where they are (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
+    Contacts are added if they push in a world that the solver continues; H of the other worlds is not valid.
+    Reads:  M, cinert, cdof, the rows and their values (primal.dofrow_x, primal.genrow_x, primal.con_y), the pattern,
             primal.live.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2], hessian.body_K (nbody, 21), hessian.*; aba_inertia (nbody, 21),
             hessian.dof_K (nv, 3); body_reached; hessian.* for itself.
@@ -83,30 +83,30 @@ def assemble_hessian(m, d):
 
 @kernel
 def keep_vector(m, d):
-    """Mv <- search, where it is needed twice."""
+    """Copies search to Mv, if it is needed twice."""
     for i in range(m.nv):
         d.primal.Mv[i] = d.primal.search[i]
 
 
 @kernel
 def exchange_vectors(m, d):
-    """search <-> Mv."""
+    """Swaps search and Mv."""
     for i in range(m.nv):
         d.primal.Mv[i], d.primal.search[i] = d.primal.search[i], d.primal.Mv[i]
 
 
 @kernel
 def take_own_way(m, d):
-    """search <- that of the recursion, in Mv, in worlds that go by it."""
+    """Sets search to the recursion's result, in Mv, in worlds that use the recursion."""
     for i in range(m.nv):
         d.primal.search[i] = where(d.hessian.coupled[0] > 0.0, d.primal.search[i], d.primal.Mv[i])
 
 
 @stage
 def solve_first(m, d):
-    """search <- H^-1 search, and what `substitute` needs, after `assemble_hessian`.
+    """Computes search <- H^-1 search, and the factor for `substitute`, after `assemble_hessian`.
 
-    Reads:  what `assemble_hessian` wrote, primal.live.
+    Reads:  the outputs of `assemble_hessian`, primal.live.
     Writes: primal.search (nv,), primal.*; hessian.*; aba_inertia, aba_axis; cacc, cfrc for itself.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
@@ -119,7 +119,7 @@ def solve_first(m, d):
     if recursion and matrix:
         exchange_vectors(m, d)
     if matrix:
-        # world after world in one panel: its factor is not kept, a second right-hand side makes it anew
+        # one world at a time in one panel: its factor is not kept; a second right-hand side recomputes it
         d.hessian.kept[0] = 0 if d.hessian.pattern[0] == ORDERED else 1
         if d.hessian.pattern[0] == ORDERED:
             solve_ordered(m, d)
@@ -137,9 +137,9 @@ def solve_first(m, d):
 
 @stage
 def keep_factor(m, d):
-    """What `substitute` needs, after `assemble_hessian`.
+    """Computes the factor for `substitute`, after `assemble_hessian`.
 
-    Reads:  what `assemble_hessian` wrote.
+    Reads:  the outputs of `assemble_hessian`.
     Writes: hessian.H, hessian.dinv; aba_axis, hessian.dof_K; hessian.kept; primal.search.
     Cost:   O(nv) by recursion, else that of the pattern's factor.
     """
@@ -159,7 +159,7 @@ def keep_factor(m, d):
 
 @kernel
 def _substitute_search(m, d):
-    """search <- H^-1 search by the factor; Mv is room."""
+    """Computes search <- H^-1 search by the factor; Mv is a work array."""
     recursion, matrix = takes_recursion(m, d), takes_matrix(m, d)
     if recursion and matrix:
         keep_vector(m, d)
@@ -183,7 +183,7 @@ def _substitute_search(m, d):
 
 @kernel
 def substitute(m, d, x):
-    """x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; search and Mv are room."""
+    """Computes x <- H^-1 x after `keep_factor` or `solve_first`, for any number of vectors; overwrites search, Mv."""
     if d.hessian.kept[0] == 0:
         keep_factor(m, d)
     for i in range(m.nv):
@@ -195,7 +195,7 @@ def substitute(m, d, x):
 
 @kernel
 def substitute_columns(m, d, X):
-    """`substitute` for a panel of columns (dynamics/sparse/tree_panel.py), with the same bits."""
+    """Runs `substitute` for a panel of columns (dynamics/sparse/tree_panel.py), with bitwise identical results."""
     if d.hessian.kept[0] == 0:
         keep_factor(m, d)
     if takes_recursion(m, d) or d.hessian.pattern[0] in (ORDERED, BLOCKS):
@@ -211,7 +211,7 @@ def substitute_columns(m, d, X):
 
 @kernel
 def leaves_out(d):
-    """Mask: worlds whose H lacks the couplings of trees, so that it is not the second derivative of the cost."""
+    """Returns a mask of worlds whose H lacks the couplings of trees, thus is not the second derivative of the cost."""
     if d.hessian.pattern[0] == APART:
         out = d.ordered[0] >= 0.0
     else:
@@ -219,16 +219,16 @@ def leaves_out(d):
     return out
 
 
-# ---- by itself -----------------------------------------------------------------------------------------------------
+# ---- stages for Python ---------------------------------------------------------------------------------------------
 @stage
 def factor_hessian(m, d):
-    """The Hessian of the primal problem at the rows where the solver ended, factored.
+    """Factors the Hessian of the primal problem at the rows of the solver's final point.
 
-    H = M + J^T D J with the rows that are not at a bound; without rows it is M.  Where trees are taken apart it lacks
-    what couples them.  Where no way serves all worlds of the tile con_overflow is 1, and nothing is done.
-    Reads:  M, cinert, cdof, all rows and where they are.
-    Writes: hessian.*, aba_*, con_*, ordered, body_*, graph.*, panel.*, what
-            `assemble_hessian` writes; primal.*, cfrc for itself.
+    H = M + J^T D J with the rows that are not at a bound; without rows it is M.  If trees are decoupled, it lacks
+    their couplings.  If no factorization fits all worlds of the tile, con_overflow is 1, and nothing is computed.
+    Reads:  M, cinert, cdof, all rows and their values.
+    Writes: hessian.*, aba_*, con_*, ordered, body_*, graph.*, panel.*, the outputs of
+            `assemble_hessian`; primal.*, cfrc for itself.
     Cost:   as one of Newton's steps.
     """
     d.hessian.kept[0] = 0
@@ -244,7 +244,7 @@ def factor_hessian(m, d):
 
 @stage
 def solve_hessian(m, d):
-    """qvec <- H^-1 qvec, by what `factor_hessian` left.
+    """Computes qvec <- H^-1 qvec by the factor of `factor_hessian`.
 
     Reads:  qvec, the factor.   Cost: O(nv) by recursion, else O(entries).
     Writes: qvec (nv,); primal.*; hessian.*, aba_*; cacc, cfrc for itself.
@@ -253,9 +253,9 @@ def solve_hessian(m, d):
 
 
 def forget_pattern(arrays) -> None:
-    """Let the next step find its pattern anew: it is kept from step to step, and holds for one model.
+    """Makes the next step build its pattern again: a pattern is kept from step to step, and holds for one model.
 
     Args:
-        arrays: those of a tile, by name.
+        arrays: arrays of a tile, by name.
     """
     arrays["hessian.pattern"][...] = 0

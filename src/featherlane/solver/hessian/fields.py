@@ -69,7 +69,7 @@ FIELDS = (
     _hessian.int("blockmark", "nblock", "1", "place of a block in the row at hand"),
     _hessian.real("pivot", "64", "1", "multipliers of one block of columns"),
     _hessian.int("fill", "1", "1", "1: block rows hold what the factor fills in"),
-    # worlds that are factored one by one, in an order of their own
+    # worlds that are factored one at a time, each in its own order
     _report.real("ordered", "1", "1", "1: this world's Hessian is factored in an order of its own"),
     _graph.long("bits", "ngraph ngraphword", "1", "bits: trees that a tree is coupled to"),
     _graph.int("degree", "ngraph", "1", "how many they are"),

@@ -1,17 +1,17 @@
-"""Room for the LCP of a tile: rows that can exist, up to limits."""
+"""Buffer capacities for the LCP of a tile: rows that can exist, up to limits."""
 
 from __future__ import annotations
 
-LINK_ROWS = 7  # of a fixed joint 6; of a slider 5 and its motor or stop
+LINK_ROWS = 7  # a fixed joint has 6; a slider 5 and its motor or stop
 Y_LIMIT = 1 << 22  # entries of the rows of all contacts, and of all others
 ONE_LIMIT = 4096  # rows of one island of one world
 
 
 def lcp_capacity(model, ncon: int, rows: dict[str, int]) -> dict[str, int]:
-    """Sizes nlcp, nlcpcol, nlcpY, nlcpA, nlcpz, nlcpone of a tile.
+    """Returns sizes nlcp, nlcpcol, nlcpY, nlcpA, nlcpz, nlcpone of a tile.
 
-    A one-dof row takes the dofs from the root to its own, a contact those of two such chains, any other row any.  A is
-    dense in the problem of one world alone, where it has a panel by dofs before (delassus.py).
+    A one-dof row has the dofs from the root to its own, a contact those of two such chains, any other row any.  A is
+    dense only in the problem of one world, and is preceded there by a panel by dofs (delassus.py).
 
     Args:
         model: the model.

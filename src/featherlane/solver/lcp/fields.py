@@ -2,9 +2,9 @@
 
     A x = b + w,   lo <= x <= hi,   w >= 0 at lo, w <= 0 at hi, w = 0 between
 
-Two forms stand side by side.  The *rows* of W problems of one structure, a value per world: what the iterative solvers
-read; A is dense (`lcp.A`) or a product Y Y^T + diag(lcp.cfm) of sparse rows (`lcp.Y`) that is never formed.  And *one*
-dense problem of a single world, in shared numbers, where pivots branch: `one_*`.
+There are two forms.  The *rows* of W problems of one structure, with a value per world, are for the iterative solvers;
+A is dense (`lcp.A`) or a product Y Y^T + diag(lcp.cfm) of sparse rows (`lcp.Y`) that is never formed.  *One* dense
+problem of a single world, in arrays that all lanes share, is for pivoting methods, which branch: `one_*`.
 """
 
 from featherlane.lanes.layout import Declare, Layout, size
@@ -100,14 +100,14 @@ LCP = (
     _one_room.scalar("best", "nlcpone", "1", "room: friction limits before a step, by place"),
 )
 
-# in a tile of worlds
+# fields in a tile of worlds
 FIELDS = LCP_SIZES + LCP
 
-# what a batch of problems needs beside it: direct solves in lanes, and where problems and results lie in memory
+# additional fields of a batch of problems: direct solves in lanes, and the addresses of problems and results
 LCP_BATCH = (
     _room.real("lcp_L", "nlcpA", "1", "room: factor of the rows between their bounds"),
     _room.long("lcp_memory", "80", "1", "copies, see lane_memory.py"),
 )
 
-# problems that stand alone
+# fields of standalone problems
 PROBLEM = Layout("Problem", HISTORY_SIZES + LCP_SIZES + LCP + LCP_BATCH)

@@ -1,22 +1,22 @@
-"""Copies between a batch, one problem after the other, and a tile, whose lanes hold W problems side by side.
+"""Copies between a batch, which stores one problem after another, and a tile, whose lanes interleave W problems.
 
-`lcp_memory` lists them, four numbers each: where the tile has the rows, where the batch has those of its first problem,
-how many rows, and how far the next problem's are, in numbers (0: all problems have the same).  Lists end with 0.
-Matrices are looked at on their way in, because reading many of them costs more than that.
+`lcp_memory` lists the copies, four numbers each: the address of the rows in the tile, the address of those of the first
+problem in the batch, the number of rows, and the stride to the next problem (0: all problems share them).  A 0 ends a
+list.  Matrices are checked as they are copied, because reading many of them again costs more than the check.
 """
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
 
-RESULTS = 40  # where the list of results begins
-DOUBT = 79  # where it stands whether a matrix is not finite or not symmetric
-BYTES = 8  # of a number: batches are float64
+RESULTS = 40  # start of the list of results
+DOUBT = 79  # place of the flag of a matrix that is not finite or not symmetric
+BYTES = 8  # per number: batches are float64
 ASYMMETRY = 1e-10  # of the largest entry: products of matrices are symmetric to rounding
 
 
 @kernel
 def copy_in(p, at, first, count):
-    """One copy of the list, from the batch: zeros in lanes without a problem."""
+    """Runs one copy of the list, from the batch: zeros in lanes without a problem."""
     W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for j in range(rows):
@@ -28,7 +28,7 @@ def copy_in(p, at, first, count):
 
 @kernel
 def copy_out(p, at, first, count):
-    """One copy of the list, to the batch."""
+    """Runs one copy of the list, to the batch."""
     W, rows, stride = width(p), p.lcp_memory[at + 2], p.lcp_memory[at + 3]
     tile, batch = scalars(p, p.lcp_memory[at]), scalars(p, p.lcp_memory[at + 1] + BYTES * stride * first)
     for lane in range(count):
@@ -38,7 +38,7 @@ def copy_out(p, at, first, count):
 
 @kernel
 def is_doubtful(p):
-    """Has a world a dense A that is not finite, or not symmetric?"""
+    """Checks whether a world has a dense A that is not finite, or not symmetric."""
     n, none, gap, size = p.lcp.n[0], zero(p), zero(p), zero(p)
     for i in range(n):
         for j in range(i + 1):
@@ -50,10 +50,10 @@ def is_doubtful(p):
 
 @stage(p=PROBLEM)
 def load_lanes(p, first, count):
-    """Problems `first` to `first + count - 1` into the lanes; says where a dense A is in doubt.
+    """Copies problems `first` to `first + count - 1` to the lanes; flags a dense A that is not finite or not symmetric.
 
-    Reads:  lcp_memory (80,), and the problems whose addresses stand there.
-    Writes: the rows whose addresses stand there; lcp_memory at DOUBT.
+    Reads:  lcp_memory (80,), and the problems at its addresses.
+    Writes: the rows at its addresses; lcp_memory at DOUBT.
     """
     at = 0
     while p.lcp_memory[at] != 0:
@@ -65,10 +65,10 @@ def load_lanes(p, first, count):
 
 @stage(p=PROBLEM)
 def store_lanes(p, first, count):
-    """Results of the lanes to those of the problems.
+    """Copies the results of the lanes to those of the problems.
 
-    Reads:  lcp_memory (80,), and the rows whose addresses stand there from RESULTS on.
-    Writes: the results whose addresses stand beside them.
+    Reads:  lcp_memory (80,), and the rows at its addresses from RESULTS on.
+    Writes: the results at the addresses paired with these rows.
     """
     at = RESULTS
     while p.lcp_memory[at] != 0:

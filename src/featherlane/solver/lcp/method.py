@@ -1,6 +1,6 @@
-"""What a solver of LCPs declares beside its kernel: its name, the form it reads, and its options.
+"""Declaration of an LCP solver, in addition to its kernel: its name, its input form, and its options.
 
-A file of this folder that holds a `Method` is a solver: `featherlane.lcp` finds it, and solves by its name.
+A file of this folder that defines a `Method` is a solver: `featherlane.lcp` finds it and selects it by name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OptionError(FeatherlaneError, ValueError):
 
 @dataclass(frozen=True)
 class Choice:
-    """An option with names for values; the stage gets the number of the name."""
+    """An option with named values; the stage receives the number of the name."""
 
     default: str
     names: tuple[str, ...]
@@ -68,16 +68,16 @@ class Number:
 
 @dataclass(frozen=True)
 class Method:
-    """A solver by its name.
+    """A solver, selected by its name.
 
     Attributes:
-        name: what `solve(..., method=name)` says.
-        stage: the compiled pass over problems that stand alone: `stage(p, *numbers)` or `stage(p1, *numbers)`.
+        name: value of `method` in `solve(..., method=name)`.
+        stage: the compiled function for standalone problems: `stage(p, *numbers)` or `stage(p1, *numbers)`.
         form: ONE, dense in `one_*`, or ROWS, in `lcp_*`.
         numbers: options that are arguments of the stage, in its order.
         parameters: options that are rows of `lcp.parameter`, in its order.
-        symmetric: does it need a symmetric A?
-        bounded: does it take bounds and friction?  Other methods get a standard LCP: bounds 0 and infinity.
+        symmetric: whether it requires a symmetric A.
+        bounded: whether it supports bounds and friction.  Other methods get a standard LCP: bounds 0 and infinity.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Method:
     bounded: bool = True
 
     def settings(self, given: Mapping[str, Any]) -> tuple[list[int], list[float]]:
-        """(arguments of the stage, its parameters) for the options given.
+        """Returns (arguments of the stage, its parameters) for the options given.
 
         Raises:
             OptionError: an unknown option, or a value that it does not take.

@@ -1,6 +1,6 @@
-"""A step's forces under the contact model lcp: the rows, a solver, and what follows from its solution.
+"""A step's forces under the LCP contact model: builds the rows, runs a solver, and stores its solution.
 
-An iterative solver starts from x = 0, as ODE's does: forces are no part of the state, and a world's step follows from
+An iterative solver starts from x = 0, as in ODE: forces are not part of the state, and a world's step depends on
 its state alone.
 """
 
@@ -18,7 +18,7 @@ from featherlane.solver.lcp.sweep.residual import ROUNDING32, record_residual
 
 @kernel
 def store_forces(d):
-    """Forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
+    """Stores forces of the rows of the constraint layer; of contacts along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         d.dofrow_force[k] = d.lcp.x[d.dofrow_lcprow[k]] if d.dofrow_lcprow[k] >= 0 else zero(d)
     for k in range(d.ngenrow[0]):
@@ -31,10 +31,10 @@ def store_forces(d):
 
 @stage
 def iterate(m, d):
-    """lcp.x by the iterative solver that the options name; by pgs where an island is too large to be pivoted.
+    """Solves for lcp.x by the iterative solver of the options; by pgs if an island is too large for pivoting.
 
     Reads:  the rows of `make_lcp`, lcp.x.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual where each iteration is recorded; what `solve_apgd` and
+    Writes: lcp.x (nlcp,) [N, N m], lcp.*; stat_residual if iterations are recorded; the outputs that `solve_apgd` and
             `solve_pgs` write for themselves.
     """
     d.lcp.parameter[0], d.lcp.parameter[1] = m.opt_lcp_tolerance[0], m.opt_lcp_relaxation[0]
@@ -46,7 +46,7 @@ def iterate(m, d):
 
 @kernel
 def find_forces(m, d):
-    """lcp.x, and how its solver ended."""
+    """Solves for lcp.x, and sets the solver's status."""
     for r in range(d.lcp.n[0]):
         d.lcp.x[r] = zero(d)
     d.lcp.niter[0], d.lcp.status[0], d.lcp.residual[0] = zeros(d, 3)
@@ -61,7 +61,7 @@ def find_forces(m, d):
 
 @kernel
 def has_rows(d):
-    """Mask: has the world a row at all?"""
+    """Returns a mask of worlds with rows."""
     found = zero(d)
     for r in range(d.lcp.n[0]):
         found = where(is_present(d, r), 1.0, found)
@@ -70,9 +70,9 @@ def has_rows(d):
 
 @kernel
 def report(m, d):
-    """What the solver says of itself; worlds that it left above the tolerance or unsettled are counted.
+    """Stores the solver diagnostics; worlds with a residual above the tolerance or unsettled friction are counted.
 
-    A world without rows had nothing to solve: sweeps were those of its mates.
+    A world without rows has 0 iterations: the sweeps were for the other worlds of the tile.
     """
     d.solver_niter[0] = where(has_rows(d), d.lcp.niter[0], 0.0)
     d.solver_residual[0] = d.lcp.residual[0] + 0.0
@@ -86,12 +86,12 @@ def report(m, d):
 
 @stage
 def solve_lcp(m, d):
-    """Acceleration and forces under the contact model lcp: v' = v + h qacc.
+    """Computes acceleration and forces under the LCP contact model: v' = v + h qacc.
 
-    Reads:  what `make_lcp` reads.
+    Reads:  the inputs of `make_lcp`.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force;
-            solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual where each iteration is
-            recorded; link_force; what `make_lcp`, `iterate` and `solve_islands` write: lcp.*; lcp.* for itself.
+            solver_niter, solver_residual, solver_gap, warning (not converged); stat_residual if iterations are
+            recorded; link_force; the outputs of `make_lcp`, `iterate`, `solve_islands`: lcp.*; lcp.* for itself.
     Cost:   of the solver; see dantzig, pgs, apgd.
     """
     make_lcp(m, d)

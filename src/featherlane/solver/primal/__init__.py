@@ -1,1 +1,1 @@
-"""Solvers in accelerations: Newton, conjugate gradients, and what they share."""
+"""Primal solvers, with accelerations as the unknowns: Newton, conjugate gradients, and their shared functions."""

@@ -1,28 +1,28 @@
-"""Is the acceleration right, where the forces of the rows do not balance?
+"""Checks whether the acceleration is accurate although the forces of the rows do not balance.
 
-Rows may push against each other by far more than they leave: contacts of bodies that hardly yield, a puck between
-walls.  Their forces, D (J a - aref), are right to a rounding each, and their sum is what rounding leaves of it: in
-robosuite's three-fingered gripper 2e16 N, whose moments of 5e13 N m leave 3.  The acceleration that makes them is
-right all the same, for the stiffer rows are, the less it takes to change their sum.  So is the force of all rows
-together, if it is taken from the acceleration,
+Rows may push against each other with forces that are much larger than their sum: stiff contacts, or a puck between
+walls.  Each force D (J a - aref) is accurate to one rounding, but rounding dominates the sum.  Example: in robosuite's
+three-fingered gripper, forces of 2e16 N have moments of 5e13 N m that cancel to 3 N m.  The acceleration is accurate
+nevertheless: the stiffer the rows, the smaller the change of acceleration that changes their sum.  The total force of
+all rows is accurate, too, if it is computed from the acceleration,
 
-    J^T f = M a - f0,
+    J^T f = M a - f0.
 
-whose error is M p, with p = -H^-1 g the step from a to the minimum, where that of the sum is the gradient, g = -H p.
-It is right where
+Its error is M p, with p = -H^-1 g the step from a to the minimum.  The error of the sum is the gradient g = -H p.
+The acceleration is accepted if
 
     |M p|_i <= SMALL max(|f0|, |M a - f0|) + TERMS EPS M_ii c_i   for each dof, and no row changes its bound along p,
 
-    c_i = sum over rows of |J_i f| / (M_ii + sum over rows of J_i^2 D),
+    c_i = sum over rows of |J_i f| / (M_ii + sum over rows of J_i^2 D).
 
-the acceleration by which the rows contest dof i: they do not know it better than to a few roundings of that.  The rows
-are made anew from a before, and p is taken as often as it takes.  Where a rounding of g is more than all forces, g does
-not show them, and p tells nothing: a float32 rounding of a row's end, 1e-5 m/s^2, may be 5e9 N.
+c_i is the acceleration of dof i that opposing rows produce; they determine it only to a few roundings of c_i.  The rows
+are recomputed from a before the check, and steps p repeat until it passes.  If a rounding of g exceeds all forces, g,
+thus p, is meaningless: a float32 rounding of J a - aref, 1e-5 m/s^2, may be 5e9 N.
 
-Nor does p where the factor of H has lost M: one row that is 1e7 times as stiff as what it holds, a tendon along two
-cheetahs, leaves of M in float32 nothing, and what it does not hold seems as stiff as its rounding is.  How stiff the
-rows are says how much larger p may be than it seems: if not even that is too large it does no harm.  Else forces as the
-rows contest them, of either sign, are put on H: a rounding of them has to move no dof by more than a part of its c.
+The same holds if the factor of H has lost M.  Example: one row, a tendon along two cheetahs, is 1e7 times as stiff as
+the inertia it acts on.  Then float32 keeps nothing of M, and free directions seem as stiff as the rounding of the row.
+The stiffness of the rows bounds how much larger p may be than computed; if that bound is acceptable, p is.  Otherwise
+the row forces, with either sign, are applied to H: one rounding of them may move each dof by only a part of its c.
 """
 
 from featherlane.prelude import *
@@ -48,15 +48,15 @@ from featherlane.solver.rows.contacts import contact_push
 from featherlane.solver.rows.pyramid import push
 from featherlane.solver.rows.rows import turn
 
-DIGITS = 1e-2  # of what the rows contest, the most by which a rounding of their forces may move the bodies
-SLACK = 100.0  # by which what no row holds may be softer than the diagonal of M is
-STEPS = 20  # from rows made anew: one or two are enough, but where rows take turns in rounding
+DIGITS = 1e-2  # largest accepted motion due to a rounding of the row forces, as a part of c_i
+SLACK = 100.0  # how much softer than the diagonal of M a direction without rows may be
+STEPS = 20  # from recomputed rows: one or two are enough, unless rows alternate due to rounding
 
 
 # ---- rows from the acceleration ------------------------------------------------------------------------------------
 @kernel
 def make_rows_anew(m, d, chosen):
-    """J a - aref and M a of the chosen worlds from a itself: each step has left its roundings in them."""
+    """Recomputes J a - aref and M a of the chosen worlds from a: each step has added its rounding errors."""
     contact_velocities(d)
     place_rows(m, d, d.qacc, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
@@ -76,17 +76,17 @@ def make_rows_anew(m, d, chosen):
                 d.primal.con_y[i] = where(chosen, d.primal.con_warm[i], d.primal.con_y[i])
 
 
-# ---- what the rows contest -----------------------------------------------------------------------------------------
+# ---- opposing row forces -------------------------------------------------------------------------------------------
 @kernel
 def add_row(d, i, J, D, f):
-    """A row's entry J at dof i, its stiffness and its force: |J f| into Mgrad, J^2 D into primal.Mgrad_old."""
+    """Adds a row with entry J at dof i, stiffness D and force f: |J f| to Mgrad, J^2 D to primal.Mgrad_old."""
     d.primal.Mgrad[i] = fma(fabs(J), fabs(f), d.primal.Mgrad[i])
     d.primal.Mgrad_old[i] = fma(J * J, D, d.primal.Mgrad_old[i])
 
 
 @kernel
 def add_edges(d, k, i, J, K, y, u):
-    """The two edges of a pyramid between the normal and another direction, whose entries at dof i are J and K."""
+    """Adds the two edges of a pyramid between the normal and another direction; J and K are their entries at dof i."""
     D = d.con_D[k]
     f, _ = push(D, y + u)
     g, _ = push(D, y - u)
@@ -96,7 +96,7 @@ def add_edges(d, k, i, J, K, y, u):
 
 @kernel
 def add_pyramid(m, d, k, c):
-    """The edges of contact k at column c of its Jacobian."""
+    """Adds the edges of contact k at column c of its Jacobian."""
     i, J, y = d.hessian.pair_dof[c], d.hessian.pair_J[3 * c], d.primal.con_y[3 * k]
     for e in range(1, 3):
         add_edges(d, k, i, J, d.hessian.pair_J[3 * c + e], y, d.primal.con_y[3 * k + e])
@@ -106,7 +106,7 @@ def add_pyramid(m, d, k, c):
 
 @kernel
 def add_cone(m, d, k, c, f, t):
-    """The rows of contact k, with forces f and moments t, at column c of its Jacobian."""
+    """Adds the rows of contact k, with forces f and moments t, at column c of its Jacobian."""
     i, D, Dt, n = d.hessian.pair_dof[c], d.con_D[k], d.con_Dt[k], d.con_dim[k]
     add_row(d, i, d.hessian.pair_J[3 * c], D, f[0])
     if n > 1:
@@ -121,7 +121,7 @@ def add_cone(m, d, k, c, f, t):
 
 @kernel
 def add_contact(m, d, k):
-    """The rows of contact k."""
+    """Adds the rows of contact k."""
     f, t = contact_push(m, d, k)
     for c in range(pair_jacobian(m, d, k)):
         if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
@@ -132,9 +132,9 @@ def add_contact(m, d, k):
 
 @kernel
 def find_contested(m, d):
-    """Mgrad <- the forces that the rows contest at each dof, primal.Mgrad_old <- the part by its own inertia, M_ii c_i.
+    """Computes Mgrad = sum over rows of |J_i f| per dof, and primal.Mgrad_old = M_ii c_i, the part due to inertia.
 
-    Returns how many times as stiff as its inertia the rows make a dof, at most.
+    Returns the largest ratio of a dof's stiffness by rows to its inertia.
     Reads:  the rows, cdof.   Writes: hessian.pair_J, hessian.pair_dof for itself.   Cost: O(entries of J).
     """
     for i in range(m.nv):
@@ -156,10 +156,10 @@ def find_contested(m, d):
     return stiffest
 
 
-# ---- right ---------------------------------------------------------------------------------------------------------
+# ---- accuracy checks -----------------------------------------------------------------------------------------------
 @kernel
 def size_from_acceleration(m, d):
-    """max(|f0|, |M a - f0|), or what float32 can square, if that is less."""
+    """Returns max(|f0|, |M a - f0|), limited to what float32 can square."""
     smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         x = d.primal.Ma[i] - f0[i]
@@ -172,10 +172,10 @@ def size_from_acceleration(m, d):
 
 @kernel
 def is_right(m, d, gradient, promise, fall, stiffest):
-    """(mask: is the acceleration right, by the step that `search_direction` found for a gradient of this norm?,
-    mask: is it whatever the factor of H has lost?)
+    """Returns (mask: is the acceleration accurate?, mask: is it accurate whatever the factor of H has lost?).
 
-    It is given what the step promises to gain and how steeply the cost falls along it, too.
+    The step is that of `search_direction`, for a gradient of this norm.  `promise` is the predicted decrease of cost
+    along the step, `fall` the slope of the cost along it.
     """
     small, rounding, above, beyond = real(d, SMALL), one_rounding(d), zero(d), zero(d)
     if single_precision(d):
@@ -192,9 +192,9 @@ def is_right(m, d, gradient, promise, fall, stiffest):
 
 @kernel
 def is_well_known(m, d, chosen):
-    """Mask: of the chosen worlds, does the factor of H know more than the rounding of its stiffest rows?
+    """Returns a mask of the chosen worlds whose factor of H resolves more than the rounding of its stiffest rows.
 
-    Two patterns of signs are asked.
+    Two sign patterns of the forces are tested.
     Reads:  the rows, cdof.
     Writes: primal.live, primal.Mgrad, primal.Mgrad_old, primal.search, primal.Mv, hessian.H and its factor.
     """
@@ -215,7 +215,7 @@ def is_well_known(m, d, chosen):
 
 @kernel
 def force_from_acceleration(m, d, chosen):
-    """qfrc_constraint = M a - f0 in the chosen worlds."""
+    """Computes qfrc_constraint = M a - f0 in the chosen worlds."""
     f0 = metric_force(m, d)
     for i in range(m.nv):
         d.qfrc_constraint[i] = where(chosen, d.primal.Ma[i] - f0[i], d.qfrc_constraint[i])
@@ -223,12 +223,12 @@ def force_from_acceleration(m, d, chosen):
 
 @kernel
 def refine(m, d, left, gradient, niter, n):
-    """(mask: is the acceleration right, norm of the gradient, iterations): steps of the worlds left, until it is.
+    """Takes further steps in the `left` worlds; returns (mask: accurate?, norm of the gradient, iterations).
 
     Reads:  the point at which n iterations of the tile ended, its rows and gradient.
-    Writes: of the worlds left the point, its rows, and qfrc_constraint by the acceleration; stat_*; primal.*, hessian.*
-            and all else that a direction needs.
-    Cost:   a product with J, and two or three of Newton's steps.
+    Writes: in the `left` worlds the point, its rows, and qfrc_constraint from the acceleration; stat_*; primal.*,
+            hessian.* and all other fields that a direction needs.
+    Cost:   a product with J, and two or three Newton steps.
     """
     tolerance, scale = m.opt_tolerance[0], 1.0 / fmax(trace_of_inertia(m, d), TINY)
     right, todo = false_mask(d), left

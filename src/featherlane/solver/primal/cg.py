@@ -3,11 +3,11 @@
     p <- -M^-1 g + beta p,      y = g - g_old,
     beta = (y^T M^-1 g - 2 p^T g (y^T M^-1 y) / (p^T y)) / (p^T y),
 
-each step to the minimum along p (line_search.py).  beta has a lower bound that keeps p from turning across g, and is 0
-where p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
+Each step goes to the minimum along p (line_search.py).  beta has a lower bound that limits the turn of p against g.  It
+is 0 if p^T y is not positive.  An iteration costs products with J and one solve with the factor of M.
 
-A world stops where the gradient or the duality gap is below the tolerance, where the cost's gain is and what is left is
-small (rounding.py), or where rounding ends progress for some iterations: a single one may well gain nothing.
+A world stops if the gradient or the duality gap is below the tolerance, or if the gain of cost is below it and the
+residual is small (rounding.py).  It also stops after several iterations without progress: one may well gain nothing.
 Source: Hager and Zhang, "A new conjugate gradient method with guaranteed descent and an efficient line search", 2005,
 eq. 1.3-1.6; MuJoCo documentation, Computation, "Algorithms" (CG), and the change log of 3.10.0.
 """
@@ -21,14 +21,14 @@ from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, plac
 from featherlane.solver.primal.rounding import NEAR, is_small, unexplained
 from featherlane.solver.primal.start import warm_start
 
-ETA = 0.01  # Hager and Zhang's bound on how far p may turn from the gradient
+ETA = 0.01  # Hager and Zhang's bound on the turn of p against the gradient
 MINVAL = 1e-15
 PATIENCE, SHORT_PATIENCE = 50.0, 10.0  # iterations without progress, in float64 and float32
 
 
 @kernel
 def precondition(m, d):
-    """Mgrad = M^-1 grad."""
+    """Computes Mgrad = M^-1 grad."""
     for i in range(m.nv):
         d.primal.Mgrad[i] = d.primal.grad[i]
     LD, inverse = metric_factor(m, d)
@@ -37,7 +37,7 @@ def precondition(m, d):
 
 @kernel
 def conjugation(m, d):
-    """beta of Hager and Zhang."""
+    """Returns beta of Hager and Zhang."""
     py, yMy, yMg, pg, pp, gg = zeros(d, 6)
     for i in range(m.nv):
         p, g, Mg = d.primal.search[i], d.primal.grad[i], d.primal.Mgrad[i]
@@ -53,7 +53,7 @@ def conjugation(m, d):
 
 @kernel
 def turn_search(m, d, beta):
-    """p <- -M^-1 g + beta p and its rows; keeps the gradient."""
+    """Computes p = -M^-1 g + beta p and its rows, and keeps a copy of the gradient."""
     for i in range(m.nv):
         d.primal.search[i] = fma(beta, d.primal.search[i], -d.primal.Mgrad[i])
         d.primal.grad_old[i] = d.primal.grad[i]
@@ -64,7 +64,7 @@ def turn_search(m, d, beta):
 
 @stage
 def cg(m, d):
-    """Steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
+    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap.
 
     Reads:  qLD, qLDiagInv, M, qacc_smooth, qfrc_smooth, qacc_warmstart, all rows.
     Writes: qacc (nv,) [m/s^2, rad/s^2], qfrc_constraint (nv,) [N, N m], dofrow_force, genrow_force, con_force,
@@ -98,12 +98,12 @@ def cg(m, d):
         gain, gap, beta = before - cost, half_product(m, d), conjugation(m, d)
         niter = where(live, niter + 1.0, niter)
         record(d, iteration + 1, scale * cost, scale * gradient, scale * gain, a)
-        # rounding hides small gains: then the gap tells
+        # rounding hides small gains: then the gap decides
         told = fabs(gain) > noise * fabs(cost)
         idle, least = where(told | (gap < 0.5 * least), 0.0, idle + 1.0), fmin(gap, least)
         small = told & (scale * gain <= tolerance) & (tolerance > 0.0)
         if any_(live & small & (scale * gap > NEAR * tolerance)):
-            # a step that went nowhere, or too far, gains little, too
+            # a step of length near 0, or a step that is too long, also gains little
             small = small & is_small(m, d, gradient, scale * gap)
         converged = not_(scale * gradient > tolerance) | (scale * gap < tolerance) | small
         live = live & not_(converged) & (idle < patience)

@@ -1,4 +1,4 @@
-"""The direction of Newton's step: H p = -grad with the rows that are not at a bound."""
+"""Newton's search direction: H p = -grad with the rows that are not at a bound."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import metric_diagonal, metric_times
@@ -9,10 +9,10 @@ from featherlane.solver.primal.problem import place_rows
 
 @kernel
 def search_direction(m, d):
-    """p = -H^-1 grad, and its rows.
+    """Computes p = -H^-1 grad, and its rows.
 
-    Returns what the quadratic model says that the step gains, grad . H^-1 grad / 2, and how steeply the cost falls
-    along p, -p . grad.  Where trees were taken apart H is not the second derivative, and the gain is FAR.
+    Returns the predicted decrease of cost of the quadratic model, grad . H^-1 grad / 2, and the descent rate along p,
+    -p . grad.  If trees were decoupled, H is not the second derivative, and the predicted decrease is FAR.
     """
     for i in range(m.nv):
         d.primal.search[i] = -d.primal.grad[i]
@@ -21,7 +21,7 @@ def search_direction(m, d):
     descent = zero(d)
     for i in range(m.nv):
         descent = fma(d.primal.search[i], d.primal.grad[i], descent)
-    # rounding may cost H its positive pivots (float32, ill-conditioned M): then down the gradient over M's diagonal
+    # if rounding costs H its positive pivots (float32, ill-conditioned M): use the gradient scaled by M's diagonal
     lost = not_(descent < 0.0)
     if any_(lost):
         s = zero(d)

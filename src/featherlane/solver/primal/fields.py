@@ -23,7 +23,7 @@ FIELDS = (
     _primal_scratch.real("grad_old", "nv", "N, N m", "grad one iteration before"),
     _primal_scratch.real("Mgrad_old", "nv", "m/s^2, rad/s^2", "Mgrad one iteration before"),
     _primal_scratch.real("live", "1", "1", "1: the solver goes on in this world"),
-    # the record of a solve
+    # iteration statistics of a solve
     _table.real("stat_cost", "nrecord", "1", "scaled cost after each iteration, the start first"),
     _table.real("stat_gradient", "nrecord", "1", "norm of the scaled gradient there"),
     _table.real("stat_improvement", "nrecord", "1", "by how much the iteration lowered the cost"),

@@ -1,15 +1,15 @@
-"""What a solve says about itself: the record of its iterations, and the duality gap of a primal solver."""
+"""Convergence diagnostics: statistics per iteration, and the duality gap of a primal solver."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.inertia.metric import inverse_metric_times
 from featherlane.solver.primal.line_search import FAR
 
-ROUNDING = 1e-3  # of a sum whose terms cancel, in float32 too
+ROUNDING = 1e-3  # relative, of a sum whose terms cancel, also in float32
 
 
 @kernel
 def record(d, k, cost, gradient, improvement, step):
-    """Point k of the record: scaled cost and gradient there, what the iteration gained, how far it went."""
+    """Records point k: scaled cost and gradient there, the iteration's decrease of cost, and its step length."""
     if d.want_history and k < d.nrecord:
         d.stat_cost[k] = cost
         d.stat_gradient[k] = gradient
@@ -19,9 +19,9 @@ def record(d, k, cost, gradient, improvement, step):
 
 @kernel
 def half_product(m, d):
-    """1/2 grad . Mgrad with Mgrad = M^-1 grad: the duality gap.
+    """Returns 1/2 grad . Mgrad with Mgrad = M^-1 grad: the duality gap.
 
-    An inertia that no body has makes it negative, by more than rounding, and bounds nothing: FAR.
+    If M is not positive definite, the product may be negative by more than rounding and is no bound: returns FAR.
     """
     s, size = zero(d), zero(d)
     for i in range(m.nv):
@@ -32,7 +32,7 @@ def half_product(m, d):
 
 @kernel
 def primal_gap(m, d):
-    """1/2 g^T M^-1 g: the cost is convex by M at least, so it is above its minimum by no more.
+    """Returns 1/2 g^T M^-1 g, an upper bound of the cost above its minimum: the cost's Hessian is at least M.
 
     Source: MuJoCo documentation, Computation, "Algorithms" (warm start).
     """

@@ -1,6 +1,6 @@
-"""The line search: the minimum of the cost along a direction, exactly.
+"""Exact line search: computes the minimum of the cost along a direction.
 
-Along a line the cost is convex and smooth; its slope is piecewise linear but where elliptic contacts slip.
+Along a line the cost is convex and smooth; its slope is piecewise linear, except while elliptic contacts slip.
 Source: MuJoCo documentation, Computation, "Solver"; MuJoCo brackets the root and evaluates three points at a time.
 """
 
@@ -9,14 +9,14 @@ from featherlane.dynamics.inertia.metric import metric_force
 from featherlane.solver.rows.contacts import contact_rounding, contact_slope
 
 FAR = 1e30
-EXTRA = 50  # evaluations beyond `ls_iterations` for a point that is lower than the start
-LATE = 2  # evaluations before those of float64 are held against rounding, and Newton's steps against their slopes
-UPHILL = 8  # evaluations after which a world that has met no descent is asked whether the line begins with one
+EXTRA = 50  # evaluations beyond `ls_iterations` to find a point with a lower cost than the start
+LATE = 2  # evaluations before float64 tests for rounding, and before Newton steps are compared by their slopes
+UPHILL = 8  # evaluations without descent after which the slope at the start of the line is checked
 
 
 @kernel
 def bounded_slope(D, x, v, a, lo, hi, g, h):
-    """Add a row's first and second derivative of the cost along the line."""
+    """Adds a row's first and second derivative of the cost along the line."""
     t = -(D * fma(a, v, x))
     f = clip(t, lo, hi)
     return fma(-f, v, g), fma(where(f == t, D, 0.0) * v, v, h)
@@ -24,7 +24,7 @@ def bounded_slope(D, x, v, a, lo, hi, g, h):
 
 @kernel
 def slope(m, d, a, q1, q2):
-    """(d/da, d2/da2) of the cost at step length a."""
+    """Returns (d/da, d2/da2) of the cost at step length a."""
     g, h = fma(a, q2, q1), q2
     for k in range(d.nfrictionrow[0]):
         g, h = bounded_slope(
@@ -43,7 +43,7 @@ def slope(m, d, a, q1, q2):
 
 @kernel
 def line_terms(m, d):
-    """(q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
+    """Returns (q1, q2, |p|^2): along the line the quadratic part of the cost is a q1 + a^2 q2 / 2."""
     f0 = metric_force(m, d)
     q1, q2, length = zeros(d, 3)
     for i in range(m.nv):
@@ -56,13 +56,13 @@ def line_terms(m, d):
 
 @kernel
 def bounded_rounding(D, x, v, reach, lo, hi):
-    """|v f| of a row, f the larger of its forces at both ends of a step."""
+    """Returns |v f| of a row, with f the larger of its forces at both ends of a step."""
     return fabs(v) * fmax(fabs(clip(-(D * x), lo, hi)), fabs(clip(-(D * fma(reach, v, x)), lo, hi)))
 
 
 @kernel
 def line_rounding(m, d, reach):
-    """What rounding makes of the slope up to a step length, 0 or 1: its terms, all positive, times a rounding."""
+    """Returns the slope's rounding error up to step length 0 or 1: the sum of its absolute terms, times a rounding."""
     s, f0 = zero(d), metric_force(m, d)
     for i in range(m.nv):
         size = fabs(d.primal.Ma[i]) + fabs(f0[i]) + fabs(d.qfrc_constraint[i])
@@ -85,21 +85,21 @@ def line_rounding(m, d, reach):
 
 @kernel
 def line_search(m, d, q1, q2, enough, live):
-    """Step length: root of the slope, see `step_length`."""
+    """Returns the step length, a root of the slope: see `step_length`."""
     return step_length(m, d, q1, q2, enough, zero(d), live)
 
 
 @kernel
 def step_length(m, d, q1, q2, enough, good, live):
-    """Step length: root of the slope, by Newton from 1 (exact if no row switches) in a bracket; 0 where not live.
+    """Returns the step length, a root of the slope, by bracketed Newton iterations from 1; 0 for worlds not in `live`.
 
-    The full step is taken as it is where its slope is at most `good`.
+    From 1 Newton is exact if no row switches.  The full step is taken without a search if its slope is at most `good`.
 
-    A world is done where the slope is at most `enough`, or rounding, which is looked at where a few evaluations were
-    not enough.  Where elliptic contacts slip the slope is not piecewise linear, and where their curvature jumps
-    Newton may creep up to the root from one side: a slope that two evaluations have not cut to a quarter is bisected.
-    A search that runs out of evaluations returns the lower end of its bracket, at which the cost is below that at 0,
-    and goes on until there is one.  A line that rises from its start, since its direction is rounding, has none: 0.
+    A world ends if the slope is at most `enough`, or is rounding; rounding is tested only after a few evaluations.
+    While elliptic contacts slip, the slope is not piecewise linear, and where its curvature jumps Newton may approach
+    the root slowly from one side.  Bisection follows if two evaluations do not reduce the slope to a quarter.
+    If evaluations run out, it returns the lower end of its bracket, whose cost is below the start's, after further
+    evaluations if necessary.  It returns 0 if the line rises from its start, because its direction is rounding.
     """
     lo, hi, a, before = zero(d), real(d, FAR), real(d, 1.0), real(d, FAR)
     resolution, late = real(d, 1e-15), LATE

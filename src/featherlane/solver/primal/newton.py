@@ -1,23 +1,23 @@
 """Newton's method on the primal problem, W worlds at once.
 
-The cost is convex, and piecewise quadratic but where an elliptic contact slips; a step solves H p = -grad with the rows
-that are not at a bound, and a line search finds the minimum along p.  Where cones are pyramids the full step is taken
-as it is if the slope at its end is at most half of that at its start: the rows that push there are nearer to those of
-the solution than at the minimum along p.  It saves up to 3 % of the iterations, 10 % of a tile's, and the search.
+The cost is convex, and piecewise quadratic except while an elliptic contact slips.  A step solves H p = -grad with the
+rows that are not at a bound, and a line search computes the minimum along p.  With pyramidal cones, the full step is
+taken without a search if the slope at its end is at most half of that at its start: its active rows are closer to those
+of the solution than at the minimum along p.  This saves up to 3 % of the iterations (10 % of a tile's) and the search.
 
-A world stops where the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
-In float32 it is asked of each component whether it is rounding of its terms (rounding.py): contacts that push against
-each other leave of their forces a thousandth, and its last digits would be sought in vain.  A step in which a row
-switched may be the last one, too, if its gradient is rounding of its terms.
-What stops for another reason, unless the gradient is small (rounding.py), or at the limit of iterations, says so in
-`warning`, and so does what rounding leaves if it is more than `LARGE` of what moves the bodies; unless the acceleration
-is right all the same (accuracy.py).  A gain of cost below the tolerance ends nothing: where the cost is large, or a
-step short, it tells nothing of the gradient.
-Worlds of a tile iterate together; one that has converged takes steps of length 0, so what it ends with does not
-depend on its company.
-Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Where we differ: the Hessian is assembled from
+A world stops if the gradient is below the tolerance, or is rounding: then the slope along the next step is, too.
+In float32 each component is compared with the rounding of its terms (rounding.py): opposing contacts cancel to a
+thousandth of their forces, whose last digits are noise.  A step in which a row switched may also be the last, if its
+gradient is rounding of its terms.
+`warning` is set if the solve ends for another reason with a gradient that is not small (rounding.py), or at the
+iteration limit, or at rounding level above `LARGE` of the applied forces; unless the acceleration is accurate
+(accuracy.py).  A gain of cost below the tolerance does not end a solve: if the cost is large or the step short, it does
+not bound the gradient.
+The worlds of a tile iterate together.  A converged world takes steps of length 0, so its result is bitwise identical
+to simulating it alone.
+Source: MuJoCo documentation, Computation, "Solver" (Newton, stopping).  Differences: the Hessian is assembled from
 body stiffnesses and factored as L^T D L on the tree, or its equation is solved by recursion on the tree
-(hessian/equation.py); MuJoCo stops where the gain of a step is below the tolerance, too.
+(hessian/equation.py); MuJoCo also stops if the gain of a step is below the tolerance.
 """
 
 from featherlane.prelude import *
@@ -29,15 +29,15 @@ from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, set_
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import start_lowest
 
-PATIENCE = 20  # steps in a row that lower neither cost nor gradient
-EXACT = 4e-6  # of the forces, 32 roundings: what an exact step leaves in float32; if it is more another step helps
-FULL = 0.5  # of the slope at its start: rows of a full step whose slope is at most this are nearer to the solution's
-EXACT_FALL = 0.05  # an exact step lowers the gradient to rounding: by much more than this
+PATIENCE = 20  # consecutive steps that lower neither cost nor gradient
+EXACT = 4e-6  # of the forces, 32 roundings: residual of an exact float32 step; if larger, another step helps
+FULL = 0.5  # of the start's slope: if a full step's slope is at most this, its rows are closer to the solution's
+EXACT_FALL = 0.05  # an exact step reduces the gradient to rounding level, by much more than this factor
 
 
 @kernel
 def newton(m, d):
-    """Newton steps until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
+    """Iterates until every world has converged: qacc, qfrc_constraint, row forces, iterations, residual and gap."""
     start_lowest(m, d)
     scale = 1.0 / fmax(trace_of_inertia(m, d), TINY)
     tolerance = m.opt_tolerance[0]
@@ -56,7 +56,7 @@ def newton(m, d):
         d.primal.live[0] = where(live, 1.0, 0.0)
         promise, fall = search_direction(m, d)
         if any_(slow):
-            # a gradient that is rounding makes a slope that is no more
+            # if the gradient is rounding, so is the slope
             done = live & slow & (2.0 * promise <= line_rounding(m, d, zero(d)))
             live, unsettled, slow = live & not_(done), unsettled & not_(done), slow & not_(done)
             if not any_(live):
@@ -70,21 +70,21 @@ def newton(m, d):
         advance_rows(m, d, a)
         before, steepness = cost, gradient
         cost, gradient = evaluate(m, d)
-        # in float32 the gradient of an exact step is rounding, above the tolerance: what tells is that no row switched
-        # and that it fell (where H is ill-conditioned a step may not be exact)
+        # in float32 the gradient of an exact step is rounding, but above the tolerance: the criterion is that no row
+        # switched and that the gradient fell (if H is ill-conditioned, a step may not be exact)
         exact = not_(switched | (gradient > EXACT_FALL * steepness))
         niter = where(live, niter + 1.0, niter)
         gain = before - cost
-        # a full step that led up was one too many: from now on to the minimum
+        # a full step increased the cost: from now on steps end at the minimum along the line
         careful = careful | (gain < 0.0)
         n = iteration + 1
         record(d, n, scale * cost, scale * gradient, scale * gain, a)
-        # rounding ends progress: the cost no longer tells and the gradient no longer falls
+        # rounding ends progress: the cost carries no information, and the gradient no longer falls
         slow = gradient > 0.5 * least
         still = slow & (fabs(gain) <= noise * fabs(cost))
         if single_precision(d):
-            # an exact step leaves a small gradient; if only one of the two holds the gradient may be rounding, for
-            # rows that switch in the last step, or to and fro, leave no more than that
+            # an exact step leaves a small gradient; if only one of the two holds, the gradient may be rounding, since
+            # rows that switch in the last step, or alternate, leave no more than that
             balanced = gradient <= EXACT * size_of_forces(m, d)
             exact = (exact | still) & balanced
             unclear = live & not_(exact) & (balanced | still | not_(switched))
@@ -96,16 +96,16 @@ def newton(m, d):
         live, unsettled = live & not_(done), unsettled & not_(done)
         slow = slow & live
         idle = where(live & still, idle + 1.0, 0.0)
-        # a step of length 0 would be taken again and again
+        # a step of length 0 would repeat forever
         live, least = live & (idle < PATIENCE) & (a > 0.0), fmin(gradient, least)
-    # where rows push against each other the acceleration may be right, though their forces do not balance
+    # if rows push against each other, the acceleration may be accurate although their forces do not balance
     forces, active = size_of_forces(m, d), d.active[0] > 0.0
     left = (scale * gradient > tolerance) & (gradient > small * forces) & (gradient < FAR) & not_(live) & active
     right = false_mask(d)
     if any_(left):
         right, gradient, niter = refine(m, d, left, gradient, niter, n)
         forces = size_of_forces(m, d)
-    # what no step lowers may be small all the same, what is rounding may be large; and beyond what float32 can square
+    # a residual that no step reduces may still be small, and rounding may be large; float32 cannot square larger norms
     told = unsettled & (live | not_(gradient <= small * forces))
     told = told | ((scale * gradient > tolerance) & not_(gradient <= large * forces) & active)
     told = (told & not_(right)) | (not_(gradient < FAR) & active)

@@ -3,9 +3,9 @@
     minimise over the acceleration a:  1/2 (a - a0)^T M (a - a0) + sum over rows of s(J a - aref)
 
 with a0 the acceleration without constraints.  A row's force is f = clamp(-D x, lo, hi), x = J a - aref, and its cost
--f (x + f / 2D): the one rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py);
-a contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
-minimise it; inverse dynamics evaluates it.
+-f (x + f / 2D).  This rule covers equalities, friction loss, limits and the edges of friction pyramids (pyramid.py).
+A contact with an elliptic cone is one row of several dimensions (cone.py).  Newton's method and conjugate gradients
+minimise the cost; inverse dynamics evaluates it.
 Source: MuJoCo documentation, Computation, "Solver" (primal problem).
 """
 
@@ -30,7 +30,7 @@ TINY = 1e-30
 # ---- rows at a point -----------------------------------------------------------------------------------------------
 @kernel
 def place_rows(m, d, v, w, dof_x, gen_x, con_y):
-    """J v for all rows: one-dof rows, general rows, contact bases; w is room for body motions."""
+    """Computes J v for all rows: one-dof rows, general rows, contact bases; w is a work array for body motions."""
     body_motion(m, d, v, w)
     for k in range(d.ncon_slot[0]):
         contact_rows(d, k, w, con_y)
@@ -49,7 +49,7 @@ def place_rows(m, d, v, w, dof_x, gen_x, con_y):
 
 @kernel
 def contact_velocities(d):
-    """con_z = J v of the contacts, from body velocities: what their aref are made of."""
+    """Computes con_z = J v of the contacts from body velocities, an input of their aref."""
     for k in range(d.ncon_slot[0]):
         contact_rows(d, k, d.cvel, d.primal.con_z)
     for k in range(d.ncon_slot[0]):
@@ -59,7 +59,7 @@ def contact_velocities(d):
 
 @kernel
 def subtract_reference_at(m, d, dof_x, gen_x, con_y):
-    """x = J a - aref; a contact's normal has aref = -B J v - K imp pos, the others -B J v, with J v in primal.con_z."""
+    """Computes x = J a - aref; aref is -B J v - K imp pos of a normal, else -B J v, with J v in primal.con_z."""
     for k in range(d.ncon_slot[0]):
         con_y[3 * k] = con_y[3 * k] + fma(d.con_damping[k], d.primal.con_z[3 * k], d.con_stiffpos[k])
         b = d.con_frictiondamping[k]
@@ -81,21 +81,21 @@ def subtract_reference_at(m, d, dof_x, gen_x, con_y):
 
 @kernel
 def subtract_reference(m, d, dof_x, gen_x, con_y):
-    """The same, and J v into primal.con_z."""
+    """Computes J v in primal.con_z, then x = J a - aref as `subtract_reference_at`."""
     contact_velocities(d)
     subtract_reference_at(m, d, dof_x, gen_x, con_y)
 
 
 @kernel
 def bounded_force(D, x, lo, hi):
-    """(force, cost) of a row."""
+    """Returns (force, cost) of a row."""
     f = clip(-(D * x), lo, hi)
     return f, -(f * fma(0.5 * f, 1.0 / fmax(D, TINY), x))
 
 
 @kernel
 def row_cost(m, d, dof_x, gen_x, con_y):
-    """Sum of the rows' costs."""
+    """Returns the sum of the rows' costs."""
     cost = zero(d)
     for k in range(d.nfrictionrow[0]):
         _, c = bounded_force(d.dofrow_D[k], dof_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
@@ -111,7 +111,7 @@ def row_cost(m, d, dof_x, gen_x, con_y):
 
 @kernel
 def gauss_cost(m, d):
-    """1/2 (M a - f0) . (a - a0)."""
+    """Returns 1/2 (M a - f0) . (a - a0)."""
     c = zero(d)
     f0 = metric_force(m, d)
     for i in range(m.nv):
@@ -121,7 +121,7 @@ def gauss_cost(m, d):
 
 @kernel
 def push_rows(m, d):
-    """qfrc_constraint = J^T f at the current rows; returns their cost."""
+    """Computes qfrc_constraint = J^T f at the current rows; returns their cost."""
     cost = zero(d)
     for i in range(m.nv):
         d.qfrc_constraint[i] = zero(d)
@@ -150,7 +150,7 @@ def push_rows(m, d):
 
 @kernel
 def evaluate(m, d):
-    """(cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
+    """Returns (cost, norm of the gradient) at the current rows; qfrc_constraint = J^T f, grad = M a - f0 - J^T f."""
     cost, s, f0 = push_rows(m, d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         x = (d.primal.Ma[i] - f0[i]) - d.qfrc_constraint[i]
@@ -159,10 +159,10 @@ def evaluate(m, d):
     return cost + gauss_cost(m, d), sqrt(s)
 
 
-# ---- a step, and what is kept of the solution ----------------------------------------------------------------------
+# ---- a step, and the stored solution -------------------------------------------------------------------------------
 @kernel
 def row_switches(D, x, v, a, lo, hi):
-    """Positive where a row reaches, leaves or changes its bound between x and x + a v, else 0."""
+    """Returns a positive number if a row reaches, leaves or changes its bound between x and x + a v, else 0."""
     t, u = -(D * x), -(D * fma(a, v, x))
     before = where(t > lo, 1.0, 0.0) + where(t < hi, 0.0, 1.0)
     after = where(u > lo, 1.0, 0.0) + where(u < hi, 0.0, 1.0)
@@ -171,7 +171,7 @@ def row_switches(D, x, v, a, lo, hi):
 
 @kernel
 def set_switches(m, d, a):
-    """Where some row changes between free and bound, or slips and turns, along the step a p: elsewhere it was exact."""
+    """Marks worlds in which a row switches between free and bound, or slips and turns, along a p: else it is exact."""
     n = zero(d)
     for k in range(d.ndofrow[0]):
         D, x, v = d.dofrow_D[k], d.primal.dofrow_x[k], d.primal.dofrow_v[k]
@@ -185,13 +185,13 @@ def set_switches(m, d, a):
 
 @kernel
 def moved(a, v, x):
-    """x + a v; where a is 0 exactly x, whatever v: a world that has ended is let alone, 0 times infinity is not 0."""
+    """Returns x + a v, or exactly x if a is 0, whatever v: a finished world must not change, and 0 times inf is NaN."""
     return where(a == 0.0, x, fma(a, v, x))
 
 
 @kernel
 def advance_rows(m, d, a):
-    """Move the point and its rows by a p."""
+    """Moves the point and its rows by a p."""
     for i in range(m.nv):
         d.qacc[i] = moved(a, d.primal.search[i], d.qacc[i])
         d.primal.Ma[i] = moved(a, d.primal.Mv[i], d.primal.Ma[i])
@@ -210,7 +210,7 @@ def advance_rows(m, d, a):
 
 @kernel
 def store_forces(m, d):
-    """Row forces at the solution; contact forces along normal and tangents, moments about them."""
+    """Stores row forces at the solution; contact forces along normal and tangents, moments about them."""
     for k in range(d.ndofrow[0]):
         # a limit's bounds are 0 and a number that no force reaches: it is a bounded row, too
         d.dofrow_force[k], _ = bounded_force(d.dofrow_D[k], d.primal.dofrow_x[k], d.dofrow_lo[k], d.dofrow_hi[k])
@@ -221,7 +221,7 @@ def store_forces(m, d):
 
 @kernel
 def trace_of_inertia(m, d):
-    """Sum of the diagonal of M, where M is not computed that of the model's inertia: the scale of cost and gradient."""
+    """Returns the trace of M, or of the model's inertia if M is not computed: the scale of cost and gradient."""
     s = zero(d)
     if uses_articulated(m):
         s = m.stat_meaninertia[0] * m.nv

@@ -1,17 +1,17 @@
-"""Is the gradient that a solve leaves small, or no more than rounding?  If neither, the step has to say so.
+"""Classifies the gradient at the end of a solve as small, rounding, or neither; if neither, the step sets a warning.
 
-A solver stops where its tolerance is met, or where it gains no more.  The last gain says nothing of what is left:
-whatever ended the iterations, the point itself is looked at.  Its gradient g = M a - f0 - J^T f is
+A solver stops if its tolerance is met, or if it makes no progress.  The last gain does not bound the residual, so the
+final point is checked, whatever ended the iterations.  Its gradient g = M a - f0 - J^T f is
 
-    small      where |g| <= SMALL max(|f0|, |J^T f|), or where the gap, which bounds the cost above its minimum, is at
+    small      if |g| <= SMALL max(|f0|, |J^T f|), or if the gap, an upper bound of the cost above its minimum, is at
                most NEAR tolerances: steps that gain one tolerance each leave some of them
-    rounding   where |g| <= ROUNDING |g(a + e) - g|, e one rounding of each acceleration, up and down: where rows are
-               stiff, the accelerations that are numbers have no smaller gradient
+    rounding   if |g| <= ROUNDING |g(a + e) - g|, with e one rounding of each acceleration, up and down: with stiff
+               rows, no representable acceleration has a smaller gradient
 
-What is above LARGE of the forces is told, rounding or not.  In float32 one acceleration's rounding may make more of a
-gradient than all that moves other bodies, and explains too much: there only Newton's method, which ends where each
-component of the gradient is rounding of its own terms, may leave more than is small, and no more than LARGE32.  It goes
-on from what is not small, and may find that its acceleration is right all the same (accuracy.py).
+A gradient above LARGE of the forces sets the warning, even at rounding level.  In float32 the rounding of one
+acceleration may produce a gradient larger than all forces on other bodies, so this test would accept too much.  There,
+only Newton's method may leave a gradient that is not small, up to LARGE32: it stops if every component is at rounding
+level of its terms.  It continues from a gradient that is not small, and may accept the acceleration (accuracy.py).
 """
 
 from featherlane.prelude import *
@@ -23,7 +23,7 @@ from featherlane.solver.rows.rows import arm, clear_body_forces, other_arm, turn
 
 SMALL, SMALL32 = 1e-6, 1e-4  # of the forces, in float64 and float32
 NEAR = 100.0  # tolerances
-LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a gradient that is told though it is no more than rounding
+LARGE, LARGE32 = 1e-2, 2e-3  # of the forces: a gradient above this sets the warning, even at rounding level
 ROUNDING = 64.0  # accelerations, rows and forces are sums of many terms
 TERMS = 16.0  # roundings of each term of the gradient
 SQUARED = 1e19  # [N, N m] norms above are infinite in float32
@@ -32,7 +32,7 @@ EPS, EPS32 = 2.3e-16, 1.2e-7
 
 @kernel
 def one_rounding(d):
-    """By which a number of the tile's precision may differ from what it stands for, as a part of it."""
+    """Returns the relative rounding error of the tile's precision."""
     rounding = real(d, EPS)
     if single_precision(d):
         rounding = real(d, EPS32)
@@ -41,7 +41,7 @@ def one_rounding(d):
 
 @kernel
 def size_of_forces(m, d):
-    """max(|f0|, |J^T f|), or what float32 can square, if that is less."""
+    """Returns max(|f0|, |J^T f|), limited to what float32 can square."""
     smooth, constraint, f0 = zero(d), zero(d), metric_force(m, d)
     for i in range(m.nv):
         smooth = fma(f0[i], f0[i], smooth)
@@ -55,14 +55,14 @@ def size_of_forces(m, d):
 # ---- the terms of the gradient -------------------------------------------------------------------------------------
 @kernel
 def spread_over(f, n, u, v):
-    """|f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
+    """Returns |f_0| |n| + |f_1| |u| + |f_2| |v|, along each axis."""
     x, y, z = fabs(f[0]), fabs(f[1]), fabs(f[2])
     return tuple(fma(x, fabs(n[i]), fma(y, fabs(u[i]), z * fabs(v[i]))) for i in range(3))
 
 
 @kernel
 def add_sizes(d, b, r, f, t):
-    """The sizes of the terms of a wrench: force f at arm r on body b, and moment t."""
+    """Adds the absolute terms of a wrench: force f at arm r on body b, and moment t."""
     x, y, z = fabs(r[0]), fabs(r[1]), fabs(r[2])
     moment = (fma(y, f[2], fma(z, f[1], t[0])), fma(z, f[0], fma(x, f[2], t[1])), fma(x, f[1], fma(y, f[0], t[2])))
     store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), moment))
@@ -71,9 +71,9 @@ def add_sizes(d, b, r, f, t):
 
 @kernel
 def sizes_of_contact(m, d, k):
-    """(sizes of forces, sizes of moments) of contact k, along the world's axes.
+    """Returns (absolute forces, absolute moments) of contact k, along the world's axes.
 
-    The edges of a pyramid push against each other across the normal, by no more than along it.
+    The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
     t = zeros(d, 3)
     if m.opt_cone == PYRAMIDAL:
@@ -99,10 +99,10 @@ def sizes_of_contact(m, d, k):
 
 @kernel
 def is_rounding_of_terms(m, d):
-    """Mask: is each component of the gradient no more than rounding of its own terms, `TERMS` of each?
+    """Returns a mask of worlds whose gradient is, per component, at most `TERMS` roundings of each of its terms.
 
-    The terms of |M a| + |f0| + |J|^T |f|, edges, arms and axes by themselves: of contacts that push against each other
-    the gradient shows the difference, and another step gains nothing where that is all that is left of them.
+    The sum of terms is |M a| + |f0| + |J|^T |f|, with edges, arms and axes separate.  The gradient of opposing contacts
+    is a difference of large terms; if it is only their rounding, another step gains nothing.
     Reads:  the rows, primal.Ma and primal.grad at a point.   Writes: con_wrench, primal.Mgrad.   Cost: as one gradient.
     """
     f0 = metric_force(m, d)
@@ -142,10 +142,10 @@ def is_rounding_of_terms(m, d):
     return above == 0.0
 
 
-# ---- what is left at the end ---------------------------------------------------------------------------------------
+# ---- the final gradient --------------------------------------------------------------------------------------------
 @kernel
 def is_small(m, d, gradient, gap):
-    """Mask: is this norm of the gradient small, or this gap, scaled by 1 / trace M?"""
+    """Returns a mask of worlds whose gradient norm is small, or whose gap, scaled by 1 / trace M, is small."""
     small = real(d, SMALL)
     if single_precision(d):
         small = real(d, SMALL32)
@@ -154,7 +154,7 @@ def is_small(m, d, gradient, gap):
 
 @kernel
 def change_by_rounding(m, d, chosen):
-    """|g(a + e) - g| of the chosen worlds, after `evaluate`; these stay at a + e, with their rows and forces."""
+    """Returns |g(a + e) - g| of the chosen worlds, after `evaluate`; they stay at a + e, with their rows and forces."""
     change = zero(d)
     for i in range(m.nv):
         e = EPS * fmax(fabs(d.qacc[i]), fabs(d.qacc_smooth[i]))
@@ -172,15 +172,15 @@ def change_by_rounding(m, d, chosen):
 
 @kernel
 def is_left(m, d, gradient, gap):
-    """Mask: active worlds with a gradient, of this norm, that is not small; the gap is scaled."""
+    """Returns a mask of active worlds with a gradient, of this norm, that is not small; the gap is scaled."""
     return (d.active[0] > 0.0) & not_(is_small(m, d, gradient, gap))
 
 
 @kernel
 def is_rounding(m, d, gradient, chosen):
-    """Mask: is the gradient, of this norm, rounding, and below LARGE of the forces?
+    """Returns a mask of worlds whose gradient, of this norm, is rounding and below LARGE of the forces.
 
-    The chosen worlds move by as much: see `change_by_rounding`.  In float32 it is not asked.
+    The chosen worlds move by one rounding: see `change_by_rounding`.  In float32 this is not tested.
     """
     if single_precision(d):
         found = gradient < 0.0
@@ -192,7 +192,7 @@ def is_rounding(m, d, gradient, chosen):
 
 @kernel
 def unexplained(m, d, gradient, gap):
-    """Mask: worlds whose gradient is neither small nor rounding; those asked about rounding moved by as much.
+    """Returns a mask of worlds whose gradient is neither small nor rounding; tested worlds move by one rounding.
 
     Reads:  qacc, primal.Ma, rows and gradient at the end of a primal solve, whose norm and scaled gap are given.
     Writes: qacc, primal.*, rows, qfrc_constraint and primal.* of worlds whose gradient is not small.

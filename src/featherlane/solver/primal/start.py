@@ -1,9 +1,9 @@
-"""The point where iterations start: last step's acceleration, or that without constraints; or between the two.
+"""Initial point of the iterations: the last step's acceleration, the unconstrained one, or a point between the two.
 
-`warm_start` takes the cheaper one, world by world.  `start_lowest` goes on from there to the lowest point of the line
-through both.  The rows at the two tell all along it, so it costs a few slopes, and saves Newton up to 12 % of its
-iterations where cones are pyramids (a dog; a humanoid 7 %, hands none).  With elliptic cones it saved one quadruped 9 %
-and cost another 4 %, besides slopes that are dearer: those stay at the cheaper point, as CG does, which gains nothing.
+`warm_start` takes the cheaper one for each world.  `start_lowest` continues to the lowest point of the line through
+both.  The rows at the two points determine all rows along the line, so it costs a few slopes.  With pyramidal cones it
+saves up to 12 % of Newton's iterations (a dog; a humanoid 7 %, hands none).  With elliptic cones one quadruped gained 9
+%, another lost 4 %, and slopes cost more: those stay at the cheaper point.  So does CG, which gains nothing.
 Source: MuJoCo documentation, Computation, "Solver" (warm start), which takes the cheaper of the two.
 """
 
@@ -21,12 +21,12 @@ from featherlane.solver.primal.problem import (
 from featherlane.solver.rows.rows import turn
 
 EVALUATIONS = 6  # of the slope: more save no iteration
-SHORT = 1e-3  # of the distance of the two points: less is not worth a step
+SHORT = 1e-3  # of the distance of the two points: a shorter step is not worth its cost
 
 
 @kernel
 def start_free(m, d):
-    """The acceleration without constraints, and its rows."""
+    """Sets the unconstrained acceleration and its rows."""
     place_rows(m, d, d.qacc_smooth, d.con_motion, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     subtract_reference(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
     f0 = metric_force(m, d)
@@ -37,9 +37,9 @@ def start_free(m, d):
 
 @kernel
 def last_is_cheaper(m, d):
-    """Mask: is last step's acceleration, whose rows it leaves in place of a direction's, cheaper than that without?"""
+    """Returns a mask: is the last step's acceleration cheaper than the free one?  Its rows replace a direction's."""
     f0, free = metric_force(m, d), row_cost(m, d, d.primal.dofrow_x, d.primal.genrow_x, d.primal.con_y)
-    # primal.con_z holds J v: the last point's rows go to primal.con_warm
+    # primal.con_z holds J v: the last point's rows are stored in primal.con_warm
     place_rows(m, d, d.qacc_warmstart, d.con_motion, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     subtract_reference_at(m, d, d.primal.dofrow_v, d.primal.genrow_v, d.primal.con_warm)
     metric_times(m, d, d.qacc_warmstart, d.primal.Mv)
@@ -51,13 +51,13 @@ def last_is_cheaper(m, d):
 
 @kernel
 def ordered_pair(first, a, b):
-    """(a, b - a) where first, else (b, a - b)."""
+    """Returns (a, b - a) if first, else (b, a - b)."""
     return where(first, a, b), where(first, b - a, a - b)
 
 
 @kernel
 def take_point(m, d, last):
-    """The point and its rows from where last says, and the direction to the other one."""
+    """Sets the point and its rows from the mask `last`, and the direction to the other point."""
     for i in range(m.nv):
         d.qacc[i], d.primal.search[i] = ordered_pair(last, d.qacc_warmstart[i], d.qacc[i])
         d.primal.Ma[i], d.primal.Mv[i] = ordered_pair(last, d.primal.Mv[i], d.primal.Ma[i])
@@ -76,9 +76,9 @@ def take_point(m, d, last):
 
 @kernel
 def lowest(m, d):
-    """How far along the direction the cost is lowest, to `SHORT`: before the other point, or as far the other way.
+    """Returns the position of the lowest cost along the direction, to `SHORT`, within one distance either way.
 
-    Where evaluations run out it is the last point before the lowest one.
+    If evaluations run out, returns the last point before the lowest one.
     """
     a, lo, hi = zero(d), real(d, -1.0), real(d, 1.0)
     q1, q2, _ = line_terms(m, d)
@@ -97,7 +97,7 @@ def lowest(m, d):
 
 @kernel
 def warm_start(m, d):
-    """qacc, Ma and the rows at the cheaper point; with two points search, Mv and the rows to the other one."""
+    """Sets qacc, Ma and rows at the cheaper point; with two points, also search, Mv and the rows to the other."""
     start_free(m, d)
     if m.opt_disableflags & DISABLE_WARMSTART == 0:
         take_point(m, d, last_is_cheaper(m, d))
@@ -105,7 +105,7 @@ def warm_start(m, d):
 
 @kernel
 def start_lowest(m, d):
-    """qacc, Ma and the rows at the lowest point of the line through both, where cones are pyramids."""
+    """Sets qacc, Ma and the rows at the lowest point of the line through both, if cones are pyramids."""
     warm_start(m, d)
     if m.opt_cone == PYRAMIDAL and m.opt_disableflags & DISABLE_WARMSTART == 0:
         a = lowest(m, d)

@@ -1,1 +1,1 @@
-"""Rows as solvers see them: contacts from the bodies, cones, cost and forces."""
+"""Constraint rows for the solvers: contacts on bodies, cones, costs and forces."""

@@ -1,33 +1,32 @@
-"""The elliptic friction cone: a contact parts, sticks or slips.
+"""The elliptic friction cone: a contact separates, sticks or slips.
 
 In the basis scaled by friction (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2)
-the directions other than n are all alike: with y = J a - aref and T = |(y_1, y_2, ..)| there are three zones,
+the directions other than n are equivalent.  With y = J a - aref and T = |(y_1, y_2, ..)| there are three zones,
 
-    parts    y_0 >= T             cost 0                        force 0
+    separates  y_0 >= T           cost 0                        force 0
     sticks   D y_0 + Dt T <= 0    cost D y_0^2 / 2 + Dt T^2 / 2    force (-D y_0, -Dt y_i)
     slips    between              cost E (T - y_0)^2 / 2          force E (T - y_0) (1, -y_i / T)
 
-with Dt = D / mu^2 and E = D / (1 + mu^2), mu = mu_1 / sqrt(impratio).  Cost and force are continuous over the zones'
-borders.  A slipping contact's force lies on the cone |force along the others| = force along n.  Its second derivative,
-positive semidefinite because T > y_0, has with p = (1, -y_i / T) and the projection Q that is across y_i / T,
-
+with Dt = D / mu^2 and E = D / (1 + mu^2), mu = mu_1 / sqrt(impratio).  Cost and force are continuous across zones.
+A slipping contact's force is on the cone |force along the others| = force along n.  Its second derivative is positive
+semidefinite because T > y_0.  With p = (1, -y_i / T) and the projection Q orthogonal to y_i / T, it is
     E (p p^T + (1 - y_0 / T) Q).
 
 Source: MuJoCo documentation, Computation, "Primal problem" and "Friction cones"; MuJoCo scales by mu as well, which the
 choice of Dt and E makes unnecessary.
-Note:   a world without the contact has y = 0 and D = Dt = E = 0: it parts, and what is divided by is set to 1.
+Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, and divisors are set to 1.
 """
 
 from featherlane.prelude import *
 from featherlane.solver.rows.rows import turn
 
-# a step over which the direction of slip turns by less than this, squared, is exact to what float32 resolves
+# a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
 
 
 @kernel
 def others(d, k, x, y):
-    """Sum of x_i y_i over the directions of the basis other than n."""
+    """Returns the sum of x_i y_i over the directions of the basis other than n."""
     s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
     if d.con_dim[k] > 3:
         r = 3 * turn(d, k)
@@ -37,7 +36,7 @@ def others(d, k, x, y):
 
 @kernel
 def zone(d, k, y, T):
-    """(sticks, slips), masks at y along n and T across it; neither where the contact parts."""
+    """Returns (sticks, slips), masks at y along n and T across it; both 0 if the contact separates."""
     parts = y >= T
     sticks = not_(parts) & (fma(d.con_D[k], y, d.con_Dt[k] * T) <= 0.0)
     return sticks, not_(parts | sticks)
@@ -45,7 +44,7 @@ def zone(d, k, y, T):
 
 @kernel
 def cone(d, k, con_y):
-    """(force along n, what y_i is multiplied by to give the other forces, cost)."""
+    """Returns (force along n, factor of y_i for the other forces, cost)."""
     y, T = con_y[3 * k], sqrt(others(d, k, con_y, con_y))
     D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
     sticks, slips = zone(d, k, y, T)
@@ -59,7 +58,7 @@ def cone(d, k, con_y):
 
 @kernel
 def cone_slope(d, k, a, g, h):
-    """Add (d/da, d2/da2) of the contact's cost at step length a.
+    """Adds (d/da, d2/da2) of the contact's cost at step length a.
 
     Along the line T' = y.v / T and T'' = (v.v - T'^2) / T, over the directions other than n.
     """
@@ -89,7 +88,7 @@ def cone_slope(d, k, a, g, h):
 
 @kernel
 def cone_switches(d, k, a):
-    """Positive where the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
+    """Returns a positive number if the contact changes its zone, or slips and turns, between y and y + a v; else 0."""
     v, v1, v2 = d.primal.con_z[3 * k], d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
     y, y1, y2 = d.primal.con_y[3 * k], d.primal.con_y[3 * k + 1], d.primal.con_y[3 * k + 2]
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
@@ -104,7 +103,7 @@ def cone_switches(d, k, a):
     sticks_then, slips_then = zone(d, k, fma(a, v, y), sqrt(uu))
     n = fabs(where(sticks, 1.0, 0.0) - where(sticks_then, 1.0, 0.0))
     n = n + fabs(where(slips, 1.0, 0.0) - where(slips_then, 1.0, 0.0))
-    # the part of the step across the slip, times the step, over T^2: what the linear model of the force leaves out
+    # the step across the slip, times the step, over T^2: the force's change beyond its linear model
     size = where(slips, yy, 1.0)
     across = fmax(vv - yv * yv / size, 0.0)
     return n + where(slips & (a * a * sqrt(across) * sqrt(vv) > STRAIGHT * size), 1.0, 0.0)
@@ -112,9 +111,9 @@ def cone_switches(d, k, a):
 
 @kernel
 def cone_weights(d, k):
-    """(w, e, q, b), 1 / T: the second derivative is w n n^T - e (n t^T + t n^T) + q t t^T + b I, t = y_i / T.
+    """Returns (w, e, q, b), 1 / T: the second derivative is w n n^T - e (n t^T + t n^T) + q t t^T + b I, t = y_i / T.
 
-    I is over the directions other than n; e and q are 0 where the contact does not slip.
+    I is over the directions other than n; e and q are 0 if the contact does not slip.
     """
     y, T = d.primal.con_y[3 * k], sqrt(others(d, k, d.primal.con_y, d.primal.con_y))
     D, E = d.con_D[k], d.con_slip[k]
@@ -128,5 +127,5 @@ def cone_weights(d, k):
 
 @kernel
 def is_held(d, k):
-    """Where the contact does not part."""
+    """Returns whether the contact sticks or slips."""
     return (d.primal.con_y[3 * k] < sqrt(others(d, k, d.primal.con_y, d.primal.con_y))) & (d.con_D[k] > 0.0)

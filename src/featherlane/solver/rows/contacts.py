@@ -1,7 +1,7 @@
-"""All contacts of a tile in the cost: its value, forces, derivatives along a line, and what a step switches.
+"""Sums over all contacts of a tile: cost, forces, derivatives along a line, and zone changes along a step.
 
-Each pass has a loop for pyramids, one for their turns, and one for elliptic cones.  In one loop the code of the rarer
-two would cost the first its registers, 3 % of a humanoid's step.
+Each function has a loop for pyramids, one for their turns, and one for elliptic cones.  In a single loop, the two rarer
+cases would take registers from the first one, 3 % of a humanoid's step.
 """
 
 from featherlane.prelude import *
@@ -21,7 +21,7 @@ from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, 
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_push(d, k, con_y):
-    """(forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
+    """Returns (forces along normal and tangents of the basis, cost) of contact k, a pyramid without its turns."""
     if d.con_dim[k] > 1:
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
@@ -32,7 +32,7 @@ def pyramid_push(d, k, con_y):
 
 @kernel
 def cone_push(d, k, con_y):
-    """The same for an elliptic cone, and what the turns' y_i are multiplied by to give their moments."""
+    """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
         g, s, c = cone(d, k, con_y)
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
@@ -45,7 +45,7 @@ def cone_push(d, k, con_y):
 
 @kernel
 def contact_cost(m, d, con_y, cost):
-    """Add the costs of all contacts."""
+    """Adds the costs of all contacts."""
     if m.opt_cone == PYRAMIDAL:
         for k in range(d.ncon_slot[0]):
             _, c = pyramid_push(d, k, con_y)
@@ -63,7 +63,7 @@ def contact_cost(m, d, con_y, cost):
 
 @kernel
 def push_bodies(d, k, f):
-    """Forces along normal and tangents of the basis act on the bodies of contact k."""
+    """Applies forces along normal and tangents of the basis to the bodies of contact k."""
     if d.con_dim[k] > 1:
         n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
         add_contact_force(d, k, axpy3(f[0], n, axpy3(f[1], u, scale3(f[2], v))))
@@ -73,7 +73,7 @@ def push_bodies(d, k, f):
 
 @kernel
 def turn_bodies(d, k, t):
-    """Moments along the turns of the basis act on the bodies of contact k."""
+    """Applies moments along the turns of the basis to the bodies of contact k."""
     o = 9 * turn(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
@@ -81,7 +81,7 @@ def turn_bodies(d, k, t):
 
 @kernel
 def push_contacts(m, d, cost):
-    """Add the costs of all contacts, and their forces to the bodies'."""
+    """Adds the costs of all contacts, and their forces to the bodies'."""
     if m.opt_cone == PYRAMIDAL:
         for k in range(d.ncon_slot[0]):
             f, c = pyramid_push(d, k, d.primal.con_y)
@@ -105,7 +105,7 @@ def push_contacts(m, d, cost):
 
 @kernel
 def contact_push(m, d, k):
-    """(forces along the basis, moments along its turns) of contact k."""
+    """Returns (forces along the basis, moments along its turns) of contact k."""
     t = zeros(d, 3)
     if m.opt_cone == PYRAMIDAL:
         f, _ = pyramid_push(d, k, d.primal.con_y)
@@ -121,7 +121,7 @@ def contact_push(m, d, k):
 
 @kernel
 def store_contact_forces(m, d):
-    """Forces of all contacts along normal and tangents, moments about them."""
+    """Stores forces of all contacts along normal and tangents, moments about them."""
     for k in range(d.ncon_slot[0]):
         f, t = contact_push(m, d, k)
         d.con_force[6 * k] = f[0]
@@ -134,7 +134,7 @@ def store_contact_forces(m, d):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def pyramid_slope(d, k, a):
-    """The derivatives, over D, of the cost of the edges of contact k, or of the row it has without friction."""
+    """Returns the derivatives, over D, of the cost of the edges of contact k, or of its single row without friction."""
     y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
     if d.con_dim[k] > 1:
         v1, v2 = d.primal.con_z[3 * k + 1], d.primal.con_z[3 * k + 2]
@@ -150,7 +150,7 @@ def pyramid_slope(d, k, a):
 
 @kernel
 def contact_slope(m, d, a, g, h):
-    """Add (d/da, d2/da2) of the cost of all contacts at step length a."""
+    """Adds (d/da, d2/da2) of the cost of all contacts at step length a."""
     if m.opt_cone == PYRAMIDAL:
         for k in range(d.ncon_slot[0]):
             s, t = pyramid_slope(d, k, a)
@@ -171,9 +171,9 @@ def contact_slope(m, d, a, g, h):
 
 @kernel
 def contact_rounding(m, d, reach, s):
-    """Add the sizes of the terms of all contacts' slopes, where they push at an end of a step of length `reach`.
+    """Adds the absolute terms of all contacts' slopes, if they push at an end of a step of length `reach`.
 
-    Normal and tangents are taken apart: their differences are what pushes.
+    Normal and tangential terms are added separately, since the force depends on their differences.
     """
     for k in range(d.ncon_slot[0]):
         v, y = fabs(d.primal.con_z[3 * k]), fabs(d.primal.con_y[3 * k])
@@ -197,7 +197,7 @@ def contact_rounding(m, d, reach, s):
 
 @kernel
 def contact_switches(m, d, a):
-    """Positive where a contact's edge starts or ceases to push along the step, or its cone is left or bends; else 0."""
+    """Returns a positive number if an edge starts or stops pushing along the step, or a cone changes; else 0."""
     n = zero(d)
     for k in range(d.ncon_slot[0]):
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)

@@ -1,8 +1,8 @@
-"""The pyramidal friction cone: edges n + mu_i t_i and n - mu_i t_i, which only push and share one D.
+"""The pyramidal friction cone: edges n + mu_i t_i and n - mu_i t_i, which can only push and share one D.
 
 In the contact's basis (n, mu_1 t_1, mu_2 t_2, and for dimensions 4 and 6 the turns mu_3 n, mu_4 t_1, mu_5 t_2) with
 y = J a - aref, the edges are y_0 + y_i and y_0 - y_i, and the cost is D / 2 times the squares of their negative parts.
-Turns have functions of their own, so that contacts of dimension 3, which are most contacts, do not pay for them.
+Turns have separate functions, so that contacts of dimension 3, the most frequent ones, are not slowed down.
 Source: MuJoCo documentation, Computation, "Friction cones".
 """
 
@@ -13,7 +13,7 @@ from featherlane.solver.rows.rows import turn
 # ---- force and cost ------------------------------------------------------------------------------------------------
 @kernel
 def push(D, x):
-    """(force, cost) of a row that only pushes: a limit, a contact without friction."""
+    """Returns (force, cost) of a row that only pushes: a limit, a contact without friction."""
     x = fmin(x, 0.0)
     f = -(D * x)
     return f, -(0.5 * f) * x
@@ -21,7 +21,7 @@ def push(D, x):
 
 @kernel
 def pyramid(D, y):
-    """(forces along the basis n, mu_1 t_1, mu_2 t_2), cost: four edges that only push."""
+    """Returns (forces along the basis n, mu_1 t_1, mu_2 t_2), cost: four edges that only push."""
     x1, x2, x3, x4 = fmin(y[0] + y[1], 0.0), fmin(y[0] - y[1], 0.0), fmin(y[0] + y[2], 0.0), fmin(y[0] - y[2], 0.0)
     c = fma(x1, x1, x2 * x2) + fma(x3, x3, x4 * x4)
     return (-(D * ((x1 + x2) + (x3 + x4))), D * (x2 - x1), D * (x4 - x3)), (0.5 * D) * c
@@ -29,14 +29,14 @@ def pyramid(D, y):
 
 @kernel
 def edges(D, y, u):
-    """(force along n, along one other direction of the basis, cost) of the edges y + u and y - u."""
+    """Returns (force along n, along one other direction of the basis, cost) of the edges y + u and y - u."""
     x1, x2 = fmin(y + u, 0.0), fmin(y - u, 0.0)
     return -(D * (x1 + x2)), D * (x2 - x1), (0.5 * D) * fma(x1, x1, x2 * x2)
 
 
 @kernel
 def turning_pyramid(d, k, con_y):
-    """(force along n, moments along the turns, cost) of the edges of contact k that turn."""
+    """Returns (force along n, moments along the turns, cost) of the turning edges of contact k."""
     D, y, r = d.con_D[k], con_y[3 * k], 3 * turn(d, k)
     f, t, c = edges(D, y, con_y[r])
     t1, t2 = zero(d), zero(d)
@@ -50,13 +50,13 @@ def turning_pyramid(d, k, con_y):
 # ---- along a line --------------------------------------------------------------------------------------------------
 @kernel
 def push_slope(x, v, g, h):
-    """Add the derivatives of half the square of the negative part of x along dx = v."""
+    """Adds the derivatives of half the square of the negative part of x along dx = v."""
     return fma(fmin(x, 0.0), v, g), fma(where(x < 0.0, v, 0.0), v, h)
 
 
 @kernel
 def turning_slope(d, k, a):
-    """The derivatives, over D, of the cost of the edges that turn, at step length a."""
+    """Returns the derivatives, over D, of the cost of the turning edges, at step length a."""
     y, v = fma(a, d.primal.con_z[3 * k], d.primal.con_y[3 * k]), d.primal.con_z[3 * k]
     r, g, h = 3 * turn(d, k), zero(d), zero(d)
     for i in range(d.con_dim[k] - 3):
@@ -69,13 +69,13 @@ def turning_slope(d, k, a):
 
 @kernel
 def edge_switches(y, v, a):
-    """1 where a pyramid edge starts or ceases to push between y and y + a v, else 0."""
+    """Returns 1 if a pyramid edge starts or stops pushing between y and y + a v, else 0."""
     return fabs(where(y < 0.0, 1.0, 0.0) - where(fma(a, v, y) < 0.0, 1.0, 0.0))
 
 
 @kernel
 def turning_switches(d, k, a):
-    """How many edges that turn start or cease to push along the step."""
+    """Returns how many turning edges start or stop pushing along the step."""
     y, v, r = d.primal.con_y[3 * k], d.primal.con_z[3 * k], 3 * turn(d, k)
     n = zero(d)
     for i in range(d.con_dim[k] - 3):
@@ -87,7 +87,7 @@ def turning_switches(d, k, a):
 # ---- second derivatives --------------------------------------------------------------------------------------------
 @kernel
 def edge_weights(D, y):
-    """Weights of a contact's basis products (nn, n1, 11, n2, 22): D for each pyramid edge that pushes."""
+    """Returns weights of a contact's basis products (nn, n1, 11, n2, 22): D for each pyramid edge that pushes."""
     w1 = where(y[0] + y[1] < 0.0, D, 0.0)
     w2 = where(y[0] - y[1] < 0.0, D, 0.0)
     w3 = where(y[0] + y[2] < 0.0, D, 0.0)
@@ -97,7 +97,7 @@ def edge_weights(D, y):
 
 @kernel
 def turning_weights(d, k):
-    """(n4, n5, n6), (44, 55, 66): the same for the edges that turn; what they add to nn is the sum of the latter."""
+    """Returns (n4, n5, n6), (44, 55, 66) of the turning edges; their part of nn is the sum of the latter."""
     D, y, r = d.con_D[k], d.primal.con_y[3 * k], 3 * turn(d, k)
     p, q = where(y + d.primal.con_y[r] < 0.0, D, 0.0), where(y - d.primal.con_y[r] < 0.0, D, 0.0)
     p1, q1, p2, q2 = zeros(d, 4)
@@ -109,7 +109,7 @@ def turning_weights(d, k):
 
 @kernel
 def least_edge(d, k):
-    """The smallest of a contact's edges: where it is not negative, none pushes."""
+    """Returns the smallest of a contact's edges: if it is not negative, none pushes."""
     widest = fmax(fabs(d.primal.con_y[3 * k + 1]), fabs(d.primal.con_y[3 * k + 2]))
     if d.con_dim[k] > 3:
         r = 3 * turn(d, k)

@@ -1,34 +1,34 @@
-"""Rows seen from the bodies: contacts act on body motions and body forces, not on a stored Jacobian.
+"""Matrix-free contact rows: contacts act on body motions and body forces, without a stored Jacobian.
 
 The Jacobian row of a contact along a unit vector u is u . (velocity of body 2 - velocity of body 1) at the contact
-point.  With w_b the spatial motion of body b at its tree's com and r the point from there,
+point.  With w_b the spatial motion of body b at its tree's com, and r the contact point relative to it,
 
     J v = u . (l_2 + a_2 x r_2 - l_1 - a_1 x r_1),       w_b = sum over dofs i above b of S_i v_i = (a, l).
 
-So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back, and a
-contact's memory is its position and frame.  A contact's basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
+So J v costs one pass over the tree and a few products per contact, J^T f one force per contact and one pass back.  A
+contact stores its position and frame.  Its basis is (n, mu_1 t_1, mu_2 t_2); in dimensions 4 and 6 turns
 follow, u . (a_2 - a_1) for u = mu_3 n and for (mu_4 t_1, mu_5 t_2).  The edges of a pyramid are the normal plus or
-minus each of the others.  What belongs to turns lies behind what belongs to the slots, see `turn`.
+minus each of the others.  Values of turns are stored after those of the slots, see `turn`.
 Source: MuJoCo documentation, Computation, "Constraint model"; Featherstone, RBDA, sec. 5.3 (the recursion is RNE's).
 """
 
 from featherlane.prelude import *
 
-# what body_reached holds; 0: no contact acts on the body or below it
-PAIRED = 1  # only contacts between two bodies of one tree do, which are no stiffness of a body (within_tree.py)
+# values of body_reached; 0: no contact acts on the body or below it
+PAIRED = 1  # only contacts between two bodies of one tree do, which are no body stiffness (within_tree.py)
 REACHED = 2  # a contact acts there that may be a stiffness of the body
-STIFF = 3  # the same, and the sum of what pushes now has begun (stiffness.py)
+STIFF = 3  # as REACHED, and the sum of the pushing contacts has begun (stiffness.py)
 
 
 @kernel
 def moving_body(m, b):
-    """Body b, 0 where it cannot move."""
+    """Returns body b, or 0 if it cannot move."""
     return b if m.body_lastdof[b] >= 0 else 0
 
 
 @kernel
 def reach(m, d, b, mark):
-    """Mark body b, and all above it, as reached by a contact."""
+    """Marks body b and its ancestors as reached by a contact."""
     while b > 0 and d.body_reached[b] < mark:
         d.body_reached[b] = mark
         b = m.body_parentid[b]
@@ -36,20 +36,20 @@ def reach(m, d, b, mark):
 
 @kernel
 def store_arm(m, d, k, place, b):
-    """The contact point from the com of body b's tree."""
+    """Stores the contact point relative to the com of body b's tree."""
     r = sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
     store3(d.con_arm, 6 * k + 3 * place, r)
 
 
 @kernel
 def turn(d, k):
-    """The number under which the turns of slot k stand in con_basis, primal.con_y, primal.con_z and primal.con_warm."""
+    """Returns the index of the turns of slot k in con_basis, primal.con_y, primal.con_z and primal.con_warm."""
     return d.nconmax + k
 
 
 @kernel
 def store_turns(d, k, sign):
-    """The basis of contact k's turns; dimension 4 has the spin about the normal alone."""
+    """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
     o = 9 * turn(d, k)
     store3(d.con_basis, o, scale3(sign * d.con_friction[5 * k + 2], load3(d.con_frame, 9 * k)))
     if d.con_dim[k] > 4:
@@ -62,11 +62,11 @@ def store_turns(d, k, sign):
 
 @kernel
 def prepare_contacts(m, d):
-    """What the iterations need of each contact slot, gathered once.
+    """Computes the constant data of each contact slot for the iterations.
 
     con_body: the body that the basis pushes, and the other one if both move (else 0).  con_arm: the contact point
-    from the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), turned round where geom 1's body is the only one
-    that moves.  body_reached[b] > 0 where a contact acts on b or below it; passes over the tree skip all others.
+    relative to the com of their trees.  con_basis: (n, mu_1 t_1, mu_2 t_2), reversed if geom 1's body is the only one
+    that moves.  body_reached[b] > 0 if a contact acts on b or below it; passes over the tree skip all others.
     """
     for b in range(m.nbody):
         d.body_reached[b] = 0
@@ -93,7 +93,7 @@ def prepare_contacts(m, d):
 
 @kernel
 def body_motion(m, d, v, out):
-    """w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
+    """Computes w_b = w_parent + sum of S_i v_i over the dofs of b, for the bodies that contacts reach."""
     store6(out, 0, zeros(d, 6))
     for b in range(1, m.nbody):
         if d.body_reached[b]:
@@ -107,25 +107,25 @@ def body_motion(m, d, v, out):
 
 @kernel
 def arm(d, k):
-    """The contact point from the com of the tree of the body that is pushed."""
+    """Returns the contact point relative to the com of the pushed body's tree."""
     return load3(d.con_arm, 6 * k)
 
 
 @kernel
 def other_arm(d, k):
-    """The contact point from the com of the other body's tree."""
+    """Returns the contact point relative to the com of the other body's tree."""
     return load3(d.con_arm, 6 * k + 3)
 
 
 @kernel
 def point_velocity(b, r, w):
-    """Velocity of the point at arm r on body b, given body motions w."""
+    """Returns the velocity of the point at arm r on body b, given body motions w."""
     return add3(load3(w, 6 * b + 3), cross(load3(w, 6 * b), r))
 
 
 @kernel
 def turning_rows(d, k, w, out):
-    """The rows of J v along the contact's turns, given the body motions of v."""
+    """Computes the rows of J v along the contact's turns, given the body motions of v."""
     b, other, j = d.con_body[2 * k], d.con_body[2 * k + 1], turn(d, k)
     a = load3(w, 6 * b)
     if other > 0:
@@ -137,7 +137,7 @@ def turning_rows(d, k, w, out):
 
 @kernel
 def contact_rows(d, k, w, out):
-    """out[3k ..] = the contact's three basis rows of J v, given the body motions of v; turns have `turning_rows`."""
+    """Computes out[3k ..] = the contact's three basis rows of J v from the body motions of v; turns: `turning_rows`."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     u = point_velocity(b, arm(d, k), w)
     if other > 0:
@@ -150,7 +150,7 @@ def contact_rows(d, k, w, out):
 
 @kernel
 def clear_body_forces(m, d):
-    """No contact force on any body."""
+    """Clears the contact forces on all bodies."""
     for b in range(m.nbody):
         if d.body_reached[b]:
             store6(d.con_wrench, 6 * b, zeros(d, 6))
@@ -158,7 +158,7 @@ def clear_body_forces(m, d):
 
 @kernel
 def add_contact_force(d, k, f):
-    """Contact force f (on the body that is pushed, world axes) as a body force at the com of each body's tree."""
+    """Adds contact force f (on the pushed body, world axes) as a body force at the com of each body's tree."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), cross(arm(d, k), f)))
     store3(d.con_wrench, 6 * b + 3, add3(load3(d.con_wrench, 6 * b + 3), f))
@@ -170,7 +170,7 @@ def add_contact_force(d, k, f):
 
 @kernel
 def add_contact_moment(d, k, t):
-    """The same for a moment t."""
+    """Adds a contact moment t, as `add_contact_force`."""
     b, other = d.con_body[2 * k], d.con_body[2 * k + 1]
     store3(d.con_wrench, 6 * b, add3(load3(d.con_wrench, 6 * b), t))
     if other > 0:
@@ -179,7 +179,7 @@ def add_contact_moment(d, k, t):
 
 @kernel
 def body_forces_to_dofs(m, d, out):
-    """out_i += S_i . (contact forces on the bodies below dof i): the pass from the leaves to the root."""
+    """Computes out_i += S_i . (contact forces on the bodies below dof i): a pass from the leaves to the root."""
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         if d.body_reached[b]:

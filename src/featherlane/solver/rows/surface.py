@@ -1,10 +1,10 @@
-"""Surfaces that move while their geoms stand still: conveyor belts, turntables.
+"""Moving surfaces of fixed geoms: conveyor belts, turntables.
 
     sigma(p) = R (v + w x R^T (p - p_g)),   v and w in the frame of geom g, R its orientation, p_g its centre
 
-is how the surface moves at point p.  Contacts see J v with the difference of the two surfaces added, along the tangents
-and, as the difference of the turns R w, about the normal: friction then drives what touches along with the surface.
-Nothing is added along the normal or to rolling.
+is the velocity of the surface at point p.  J v of a contact includes the difference of the two surfaces along the
+tangents and, as the difference of the turns R w, about the normal: friction then moves bodies along with the surface.
+The normal and rolling directions do not change.
 Source: MuJoCo 4, attribute surfacevel of geoms; documentation, Computation, "Constraint model".
 """
 
@@ -14,7 +14,7 @@ from featherlane.solver.rows.rows import turn
 
 @kernel
 def surface_velocity(m, d, g, p):
-    """(sigma(p), R w) of geom g, -1: none."""
+    """Returns (sigma(p), R w) of geom g, -1: none."""
     v, w = zeros(d, 3), zeros(d, 3)
     if g >= 0:
         R = load9(d.geom_xmat, 9 * g)
@@ -25,7 +25,7 @@ def surface_velocity(m, d, g, p):
 
 @kernel
 def add_surface_velocities(m, d, con_y):
-    """con_y += B (velocity of the second surface - velocity of the first), along the basis of each contact."""
+    """Adds B (velocity of the second surface - velocity of the first) to con_y, along the basis of each contact."""
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
             p, b, mu = load3(d.con_pos, 3 * k), d.con_frictiondamping[k], 5 * k

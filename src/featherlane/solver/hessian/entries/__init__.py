@@ -1,1 +1,1 @@
-"""The entries of the Hessian: where they stand, and what rows make of them."""
+"""Entries of the Hessian: their places in the sparsity pattern, and their assembly from rows."""

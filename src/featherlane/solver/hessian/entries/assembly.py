@@ -1,17 +1,17 @@
 """The entries of the Hessian, H = M + J^T D J, on the tile's pattern.
 
-Contacts with the world (and all contacts' shares on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
-w_ab q_a q_b^T, with q the contact's basis wrenches, and composed toward the root exactly as composite inertias are:
+Contacts with the world (and every contact's part on one body) are added to the bodies as 6x6 stiffnesses K_b = sum of
+w_ab q_a q_b^T, with q the contact's basis wrenches.  They are composed toward the root like composite inertias:
 
     H_ij = M_ij + S_j^T K^c_b(i) S_i          for each ancestor dof j of i.
 
-A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (between_trees.py); one between two
-bodies of one tree has within_tree.py.  Zeros that a wider pattern brings are exact, so the pattern, which the worlds of
-a tile share, never shows in a world's bits.
+A contact between bodies of two trees adds to both, and -S_i^T K S_j between them (between_trees.py).  Contacts between
+two bodies of one tree are in within_tree.py.  A wider pattern adds exact zeros only, so a world's result does not
+depend on the pattern that the worlds of a tile share.
 
-Where the rows of the pattern do not fit (a pile of thousands of bodies), trees are taken apart: each of a contact's two
-bodies gets its stiffness, and the coupling is left out.  What comes out is still positive definite, so its direction
-descends, and the exact line search makes it converge, in more iterations.
+If the rows of the pattern do not fit (a pile of thousands of bodies), trees are decoupled: each of a contact's two
+bodies gets its stiffness, and the coupling is omitted.  The result is still positive definite, so its direction
+descends, and the exact line search makes the solve converge in more iterations.
 Source: Featherstone, RBDA, sec. 6.2 (composite inertias); the stiffness composition is ours.
 """
 
@@ -59,7 +59,7 @@ from featherlane.solver.rows.pyramid import least_edge
 
 @kernel
 def entry(d, j, f, x):
-    """x + S_j . f."""
+    """Returns x + S_j . f."""
     s = load6(d.cdof, 6 * j)
     y = fma(s[0], f[0], fma(s[1], f[1], fma(s[2], f[2], x)))
     return fma(s[3], f[3], fma(s[4], f[4], fma(s[5], f[5], y)))
@@ -67,20 +67,20 @@ def entry(d, j, f, x):
 
 @kernel
 def translations(m, a, n):
-    """3 where the row at a begins with the translations of a free joint, else 0: there S_j . f is f itself."""
+    """Returns 3 if the row at a begins with the translations of a free joint, for which S_j . f is f itself; else 0."""
     root = m.chain_colind[a]
     return 3 if n > 3 and is_free(m.jnt_type[m.dof_jntid[root]]) else 0
 
 
 @kernel
 def is_full(m, i):
-    """Does M store row i with all ancestors, and not the diagonal alone?"""
+    """Checks whether M stores row i with all ancestors, not only its diagonal."""
     return m.M_rownnz[i] == m.chain_rownnz[i]
 
 
 @kernel
 def clear_row(m, d, i):
-    """Row i of H is zero, where not all of its entries are those of M."""
+    """Sets row i of H to zero if not all of its entries are those of M."""
     if d.hessian.rownnz[i] > m.M_rownnz[i]:
         for e in range(d.hessian.rowadr[i], d.hessian.rowadr[i] + d.hessian.rownnz[i]):
             d.hessian.H[e] = zero(d)
@@ -88,7 +88,7 @@ def clear_row(m, d, i):
 
 @kernel
 def inertia_row(m, d, A, i):
-    """Row i of ancestors: H_ij = A_ij, of the metric A."""
+    """Computes row i of ancestors: H_ij = A_ij, of the metric A."""
     clear_row(m, d, i)
     h, q, n = d.hessian.rowadr[i] - 1, m.M_rowadr[i], m.M_rownnz[i]
     if is_full(m, i):
@@ -101,7 +101,7 @@ def inertia_row(m, d, A, i):
 
 @kernel
 def stiffness_row(m, d, i):
-    """Row i of ancestors: H_ij += S_j . K^c S_i."""
+    """Computes row i of ancestors: H_ij += S_j . K^c S_i."""
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
     h, a, n = d.hessian.rowadr[i] - 1, m.chain_rowadr[i], m.chain_rownnz[i]
     start = translations(m, a, n)
@@ -117,7 +117,7 @@ def stiffness_row(m, d, i):
 
 @kernel
 def row_pair(m, d, A, i):
-    """Rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
+    """Computes rows i and i - 1, its parent, of A + S^T K^c S: each S_j is read once for both."""
     clear_row(m, d, i)
     clear_row(m, d, i - 1)
     f = stiffness_times(d, m.dof_bodyid[i], load6(d.cdof, 6 * i))
@@ -142,7 +142,7 @@ def row_pair(m, d, A, i):
 
 @kernel
 def assemble_rows(m, d):
-    """H = M + S^T K^c S on rows of ancestors: dof j stands at place hessian.rownnz[j] - 1 of every row that has it."""
+    """Computes H = M + S^T K^c S on rows of ancestors: dof j is at place hessian.rownnz[j] - 1 of each row with it."""
     A, i = metric(m, d), m.nv - 1
     while i >= 0:
         stiff = has_stiffness(d, m.dof_bodyid[i])
@@ -158,7 +158,7 @@ def assemble_rows(m, d):
 
 @kernel
 def stiffness_columns(m, d, u, first, n, f):
-    """H_ij += S_j . f for n dofs j from the first of a block on, at u; a free joint's translations always three."""
+    """Adds S_j . f to H_ij for the first n dofs j of a block, at u; a free joint's translations are always three."""
     start = 0
     if is_translation(m, first):
         for c in unrolled(range(3)):
@@ -170,7 +170,7 @@ def stiffness_columns(m, d, u, first, n, f):
 
 @kernel
 def block_row(m, d, A, i):
-    """Row i of A + S^T K^c S in the row of its block, zero elsewhere and up to the end of the block."""
+    """Computes row i of A + S^T K^c S in its block's row; zero in other columns up to the end of the block."""
     b = m.dof_blockid[i]
     h, end = d.hessian.rowadr[i], m.block_dofadr[b] + m.block_dofnum[b]
     for e in range(h, h + d.hessian.rownnz[i] + end - i - 1):
@@ -196,14 +196,14 @@ def block_row(m, d, A, i):
 
 @kernel
 def assemble_blocks(m, d):
-    """H = M + S^T K^c S on block rows."""
+    """Computes H = M + S^T K^c S on block rows."""
     for i in range(m.nv):
         block_row(m, d, metric(m, d), i)
 
 
 @kernel
 def add_dof_rows(m, d):
-    """H_ii += D J^2 for the one-dof rows that are not at a bound."""
+    """Adds D J^2 to H_ii for the one-dof rows that are not at a bound."""
     for k in range(d.nfrictionrow[0]):
         D = d.dofrow_D[k]
         t = -(D * d.primal.dofrow_x[k])
@@ -219,13 +219,13 @@ def add_dof_rows(m, d):
 
 @kernel
 def weighted_sum(d, e, step, y, x):
-    """x + sum of y_r J_r over three rows whose entries of one dof stand at e, e + step, e + 2 step."""
+    """Returns x + sum of y_r J_r over three rows whose entries of one dof are at e, e + step, e + 2 step."""
     return fma(y[0], d.genrow_J[e], fma(y[1], d.genrow_J[e + step], fma(y[2], d.genrow_J[e + 2 * step], x)))
 
 
 @kernel
 def add_tree_entries(m, d, o, step, a, y):
-    """Row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for the ancestors j of i."""
+    """Adds to row i of ancestors, i = dof a of general rows: H_ij += sum of y_r J_rj, for the ancestors j of i."""
     i = d.genrow_dof[o + a]
     for b in range(a + 1):
         j = d.genrow_dof[o + b]
@@ -236,7 +236,7 @@ def add_tree_entries(m, d, o, step, a, y):
 
 @kernel
 def add_block_entries(m, d, o, step, a, y):
-    """The same in block rows."""
+    """Adds to row i in block rows, as `add_tree_entries`."""
     i = d.genrow_dof[o + a]
     h, e = d.hessian.rowadr[i], last_block(m, d, i)
     for b in range(a, -1, -1):
@@ -248,7 +248,7 @@ def add_block_entries(m, d, o, step, a, y):
 
 @kernel
 def free_weight(d, k):
-    """D of a general row that is not at a bound, else 0."""
+    """Returns D of a general row that is not at a bound, else 0."""
     D = d.genrow_D[k]
     t = -(D * d.primal.genrow_x[k])
     return where((t > d.genrow_lo[k]) & (t < d.genrow_hi[k]), D, 0.0)
@@ -256,7 +256,7 @@ def free_weight(d, k):
 
 @kernel
 def add_general_rows(m, d):
-    """H += D J^T J for the general rows that are not at a bound: three at a time where they share their dofs."""
+    """Adds D J^T J for the general rows that are not at a bound: three at a time if they share their dofs."""
     k = 0
     while k < d.ngenrow[0]:
         o, n = d.genrow_dofadr[k], d.genrow_dofnum[k]
@@ -275,7 +275,7 @@ def add_general_rows(m, d):
 
 @kernel
 def is_pushing(m, d, k):
-    """Where some row of contact k is free to act: elsewhere it adds nothing to H.  Worlds that have ended need none."""
+    """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
     if d.con_dim[k] == 1:
         acts = (d.primal.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
     elif m.opt_cone == PYRAMIDAL:
@@ -287,7 +287,7 @@ def is_pushing(m, d, k):
 
 @kernel
 def add_contact(m, d, k, side):
-    """K_b += the stiffness of a contact, on the body that it pushes (side 0) or the other one."""
+    """Adds a contact's stiffness to K_b, for the body that it pushes (side 0) or the other one."""
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
     begin_stiffness(d, b)
     if d.con_dim[k] == 1:
@@ -302,7 +302,7 @@ def add_contact(m, d, k, side):
 
 @stage
 def add_between_trees(m, d, k):
-    """The stiffness of a contact on each of its two bodies, and between them.
+    """Adds the stiffness of a contact to each of its two bodies, and between them.
 
     Reads:  con_* of slot k.
     Writes: hessian.* and body_reached of its bodies, hessian.* of the pair that it couples [kg, kg m, kg m^2].
@@ -330,7 +330,7 @@ def add_between_trees(m, d, k):
 
 @kernel
 def assemble_bodies(m, d):
-    """Stiffnesses of bodies, and between bodies of two trees: of all contacts but those within one tree."""
+    """Computes stiffnesses of bodies, and between bodies of two trees, of all contacts except those within one tree."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
@@ -345,7 +345,7 @@ def assemble_bodies(m, d):
 
 @kernel
 def add_within_trees(m, d):
-    """Contacts between two bodies of one tree."""
+    """Adds contacts between two bodies of one tree."""
     for k in range(d.ncon_slot[0]):
         if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
@@ -358,7 +358,7 @@ def add_within_trees(m, d):
 
 @kernel
 def assemble_entries(m, d):
-    """H = M + J^T D J at the current rows, on the tile's pattern."""
+    """Computes H = M + J^T D J at the current rows, on the tile's pattern."""
     coupled = has_couplings(d)
     if coupled:
         clear_couplings(m, d)

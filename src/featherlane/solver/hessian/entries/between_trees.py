@@ -5,12 +5,12 @@ A contact acts on its two bodies by the same force at two arms, each from the co
     K += q F q'^T with q = ([r], 1), q' = ([r'], 1),
     K += [[A + p (r' x s)^T + (r x s) p^T,  p s^T], [s p^T,  0]] for its turns,
 
-with F, A, p, s as in stiffness.py.  All contacts of a pair of bodies are added up before the dofs come in:
+with F, A, p, s as in stiffness.py.  All contacts of a pair of bodies are summed before the product with the dofs:
 
     H_ij -= S_i^T K S_j   for the dofs i above the first body and j above the other.
 
-The first body is the one with the higher dofs.  Two bodies of one tree have within_tree.py: dofs above both must
-cancel.
+The first body is the one with the higher dofs.  Two bodies of one tree are in within_tree.py: there the dofs above both
+must cancel.
 """
 
 from featherlane.prelude import *
@@ -21,13 +21,13 @@ from featherlane.solver.hessian.entries.stiffness import symmetric
 
 @kernel
 def within_tree(m, d, k):
-    """Does contact slot k join two bodies of one tree?"""
+    """Checks whether contact slot k joins two bodies of one tree."""
     return m.body_treeid[d.con_body[2 * k]] == m.body_treeid[d.con_body[2 * k + 1]]
 
 
 @kernel
 def clear_couplings(m, d):
-    """No stiffness between any two bodies of two trees."""
+    """Sets the stiffness between all bodies of two trees to zero."""
     for k in range(d.hessian.ncoupling[0]):
         tip, other = coupling_tips(d, k)
         if m.dof_treeid[tip] != m.dof_treeid[other]:
@@ -37,7 +37,7 @@ def clear_couplings(m, d):
 
 @kernel
 def arms(m, d, k):
-    """(arm on the body with the higher dofs, arm on the other one)."""
+    """Returns (arm on the body with the higher dofs, arm on the other one)."""
     first, other = load3(d.con_arm, 6 * k), load3(d.con_arm, 6 * k + 3)
     if d.con_body[2 * k] < d.con_body[2 * k + 1]:
         first, other = other, first
@@ -54,7 +54,7 @@ def add_to_block(K, o, x):
 
 @kernel
 def add_point_stiffness(m, d, k, F):
-    """K += q F q'^T for a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) of contact k's point."""
+    """Adds q F q'^T to K for a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) of contact k's point."""
     r, t = arms(m, d, k)
     K, o, f = d.hessian.coupling_K, 36 * d.hessian.con_coupling[k], symmetric(F)
     g = tuple(cross(t, f[i]) for i in range(3))  # rows of F [r']^T
@@ -68,7 +68,7 @@ def add_point_stiffness(m, d, k, F):
 
 @kernel
 def add_turning_stiffness(m, d, k, A, p, s):
-    """K += what the turns of contact k add: A on the rotations, p s^T between rotation and translation."""
+    """Adds the turns of contact k to K: A on the rotations, p s^T between rotation and translation."""
     r, t = arms(m, d, k)
     o, x, y = 36 * d.hessian.con_coupling[k], cross(r, s), cross(t, s)
     a = symmetric(A)
@@ -80,24 +80,24 @@ def add_turning_stiffness(m, d, k, A, p, s):
             d.hessian.coupling_K[e + 18] = fma(s[i], p[j], d.hessian.coupling_K[e + 18])
 
 
-# ---- on the dofs ----------------------------------------------------------------------------------------------------
+# ---- products with the dofs ----------------------------------------------------------------------------------------
 @kernel
 def is_translation(m, j):
-    """Is dof j a translation of a free joint?  Its motion axis is then a unit vector, whose product with f is f_j."""
+    """Checks whether dof j is a translation of a free joint: its axis is a unit vector, whose product with f is f_j."""
     a = m.dof_jntid[j]
     return is_free(m.jnt_type[a]) and j - m.jnt_dofadr[a] < 3
 
 
 @kernel
 def dofs_above(m, c, tip):
-    """How many dofs of block c lie above dof tip, itself included: all but in the block of tip."""
+    """Returns how many dofs of block c are above dof tip, including it: all of them, except in the block of tip."""
     n = tip + 1 - m.block_dofadr[c]
     return n if n < m.block_dofnum[c] else m.block_dofnum[c]
 
 
 @kernel
 def couple_block(m, d, K, c, n):
-    """K S_j for the first n dofs j of block c, in hessian.pair_J."""
+    """Computes K S_j for the first n dofs j of block c, in hessian.pair_J."""
     first = m.block_dofadr[c]
     for e in range(n):
         s, o = load6(d.cdof, 6 * (first + e)), 6 * e
@@ -111,7 +111,7 @@ def couple_block(m, d, K, c, n):
 
 @kernel
 def subtract_block(m, d, b, rows, c, n):
-    """H_ij -= S_i . K S_j for the first dofs i of block b and j of block c, so many each; K S_j in hessian.pair_J."""
+    """Subtracts S_i . K S_j from H_ij for the first `rows` dofs i of block b, n dofs j of c; K S_j in pair_J."""
     i0, j0 = m.block_dofadr[b], m.block_dofadr[c]
     below = b > c
     place = block_place(m, d, b, c) if below else block_place(m, d, c, b)
@@ -131,7 +131,7 @@ def subtract_block(m, d, b, rows, c, n):
 
 @kernel
 def subtract_coupling(m, d, k):
-    """H_ij -= S_i . K S_j for all dofs above the two bodies of coupling k, unless they belong to one tree."""
+    """Subtracts S_i . K S_j from H_ij for all dofs above the two bodies of coupling k, unless they are in one tree."""
     tip, other = coupling_tips(d, k)
     c = m.dof_blockid[other] if m.dof_treeid[tip] != m.dof_treeid[other] else -1
     while c >= 0:

@@ -1,32 +1,32 @@
 """Pairs of branches that rows couple: contacts between their bodies, and general rows.
 
-A coupling is named by the last dof of each branch.  The list is sorted, so the order in which couplings are added up is
-that of any company.
+A coupling is identified by the last dof of each branch.  The list is sorted, so the order in which a world's couplings
+are added does not depend on the other worlds of the tile.
 """
 
 from featherlane.prelude import *
 from featherlane.lanes.sort import sort
 from featherlane.solver.hessian.entries.pattern import is_above
 
-DOF_BITS = 24  # of the lower dof in a coupling's key
+DOF_BITS = 24  # bits of the lower dof in a coupling's key
 
 
 @kernel
 def coupling_key_of(i, j):
-    """The key of the coupling of two branches that end with dofs i and j."""
+    """Returns the key of the coupling of two branches that end with dofs i and j."""
     return (i << DOF_BITS) | j if i > j else (j << DOF_BITS) | i
 
 
 @kernel
 def coupling_tips(d, k):
-    """The last dofs of the two branches of coupling k, the higher one first."""
+    """Returns the last dofs of the two branches of coupling k, the higher one first."""
     key = d.hessian.coupling_key[k]
     return key >> DOF_BITS, key & ((1 << DOF_BITS) - 1)
 
 
 @kernel
 def add_coupling(m, d, n, i, j):
-    """Dofs i and j end two branches that are coupled: list them, but if they were the last ones, too."""
+    """Adds the coupling of the branches that end with dofs i and j to the list, unless it was the last one added."""
     key = coupling_key_of(i, j)
     if n == 0 or d.hessian.coupling_key[n - 1] != key:
         d.hessian.coupling_key[n] = key
@@ -36,7 +36,7 @@ def add_coupling(m, d, n, i, j):
 
 @kernel
 def ends_branch(m, d, i, tips):
-    """Is dof i above none of the first tips in coupling_room?  They are later dofs, the nearest one the last."""
+    """Checks that dof i is above none of the first tips in coupling_room: later dofs, the last one the nearest."""
     t = tips - 1
     while t >= 0 and not is_above(m, i, d.hessian.coupling_room[t]):
         t -= 1
@@ -45,10 +45,10 @@ def ends_branch(m, d, i, tips):
 
 @kernel
 def couple_row(m, d, n, k):
-    """Couplings of a general row: of the ends of its branches, each with each.
+    """Adds the couplings of a general row: each pair of its branch ends.
 
-    Of three branches and more every two are coupled, and only so their trees have entries with each other where the
-    rows of the pattern have no fill-in.
+    With three or more branches, each two are coupled: their trees need entries with each other even if the pattern's
+    rows have no fill-in.
     """
     o, tips, below = d.genrow_dofadr[k], 0, -1
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
@@ -64,7 +64,7 @@ def couple_row(m, d, n, k):
 
 @kernel
 def list_couplings(m, d):
-    """All couplings of the tile's slots, sorted, each once."""
+    """Lists all couplings of the tile's slots, sorted, without duplicates."""
     n = 0
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
@@ -83,7 +83,7 @@ def list_couplings(m, d):
 
 @kernel
 def find_coupling(m, d, i, j):
-    """The number of the coupling of dofs i and j."""
+    """Returns the number of the coupling of dofs i and j."""
     key, low, high = coupling_key_of(i, j), 0, d.hessian.ncoupling[0] - 1
     while low < high:
         middle = (low + high) >> 1
@@ -96,7 +96,7 @@ def find_coupling(m, d, i, j):
 
 @kernel
 def name_couplings(m, d):
-    """The coupling of each slot."""
+    """Stores the coupling of each slot."""
     for k in range(d.ncon_slot[0]):
         other = d.con_body[2 * k + 1]
         d.hessian.con_coupling[k] = -1
@@ -106,7 +106,7 @@ def name_couplings(m, d):
 
 @kernel
 def same_couplings(d):
-    """Are they those that the pattern was made for?"""
+    """Checks whether the couplings are those for which the pattern was built."""
     k = 0
     if d.hessian.ncoupling[0] == d.hessian.ncoupling[1]:
         while k < d.hessian.ncoupling[0] and d.hessian.coupling_key[k] == d.hessian.coupling_last[k]:

@@ -18,7 +18,7 @@ UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # rows and columns of 
 
 @kernel
 def clear_stiffness(m, d):
-    """No stiffness on any body."""
+    """Clears the stiffness of all bodies."""
     for b in range(m.nbody):
         if d.body_reached[b] == STIFF:
             d.body_reached[b] = REACHED
@@ -26,13 +26,13 @@ def clear_stiffness(m, d):
 
 @kernel
 def has_stiffness(d, b):
-    """Does a stiffness act on body b or below it, of the contacts that were added?"""
+    """Checks whether one of the added contacts has a stiffness on body b or below it."""
     return d.body_reached[b] == STIFF
 
 
 @kernel
 def begin_stiffness(d, b):
-    """K_b <- 0, before the first contact on body b."""
+    """Sets K_b = 0, before the first contact on body b."""
     if d.body_reached[b] != STIFF:
         d.body_reached[b] = STIFF
         for c in range(21):
@@ -41,13 +41,13 @@ def begin_stiffness(d, b):
 
 @kernel
 def symmetric(F):
-    """Rows of a symmetric 3x3 matrix (xx, xy, xz, yy, yz, zz)."""
+    """Returns the rows of a symmetric 3x3 matrix (xx, xy, xz, yy, yz, zz)."""
     return (F[0], F[1], F[2]), (F[1], F[3], F[4]), (F[2], F[4], F[5])
 
 
 @kernel
 def add_stiffness(d, b, r, F):
-    """K_b += the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r; order aa (6), al (9), ll (6)."""
+    """Adds the 6x6 of a 3x3 stiffness F = (xx, xy, xz, yy, yz, zz) at arm r to K_b; order aa (6), al (9), ll (6)."""
     f, o = symmetric(F), 21 * b
     g = tuple(cross(r, f[c]) for c in range(3))  # columns of G = [r] F
     a = tuple(cross(r, tuple(g[c][i] for c in range(3))) for i in range(3))
@@ -58,13 +58,13 @@ def add_stiffness(d, b, r, F):
 
 @kernel
 def combine(s, a, t, b):
-    """s a + t b for vectors."""
+    """Returns s a + t b for vectors."""
     return tuple(fma(s, a[i], t * b[i]) for i in range(3))
 
 
 @kernel
 def contact_stiffness(d, k):
-    """F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
+    """Returns F = sum of w_ab u_a u_b^T over the contact's basis, as (xx, xy, xz, yy, yz, zz)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     p1, p2, q = combine(n1, n, w11, u), combine(n2, n, w22, v), combine(n1, u, n2, v)
@@ -74,7 +74,7 @@ def contact_stiffness(d, k):
 
 @kernel
 def normal_stiffness(d, k):
-    """The same for a contact without friction: w n n^T."""
+    """Returns F of a contact without friction: w n n^T."""
     n = load3(d.con_basis, 9 * k)
     p = scale3(where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0), n)
     return tuple(p[i] * n[j] for i, j in UPPER)
@@ -82,7 +82,7 @@ def normal_stiffness(d, k):
 
 @kernel
 def cone_stiffness(d, k):
-    """The same for an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
+    """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
     (w, e, q, b), inverse = cone_weights(d, k)
     t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
@@ -93,7 +93,7 @@ def cone_stiffness(d, k):
 
 @stage
 def add_cone(m, d, k, side):
-    """K_b += the stiffness of an elliptic contact on one of its bodies, its turns left out.
+    """Adds the stiffness of an elliptic contact to K_b of one of its bodies, without its turns.
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
@@ -102,14 +102,14 @@ def add_cone(m, d, k, side):
 
 @kernel
 def outer(w, a, x):
-    """x + w a a^T for a symmetric 3x3 x."""
+    """Returns x + w a a^T for a symmetric 3x3 x."""
     b = scale3(w, a)
     return tuple(fma(b[UPPER[e][0]], a[UPPER[e][1]], x[e]) for e in range(6))
 
 
 @kernel
 def turning_stiffness(m, d, k):
-    """(A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T between them and translations."""
+    """Returns (A, p, s) of a contact's turns r_i: A = sum of w_i r_i r_i^T + q p p^T; p s^T couples translations."""
     o = 9 * turn(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
@@ -128,14 +128,14 @@ def turning_stiffness(m, d, k):
 
 @kernel
 def turning_weight(d, k):
-    """What the turns of a pyramid add along its normal."""
+    """Returns the weight that the turns of a pyramid add along its normal."""
     _, w = turning_weights(d, k)
     return w[0] + (w[1] + w[2])
 
 
 @kernel
 def add_turning(d, b, r, A, p, s):
-    """K_b += [[A + p x^T + x p^T, p s^T], [s p^T, 0]] with x = r x s."""
+    """Adds [[A + p x^T + x p^T, p s^T], [s p^T, 0]] to K_b, with x = r x s."""
     x, o = cross(r, s), 21 * b
     for e in unrolled(range(6)):
         i, j = UPPER[e]
@@ -148,7 +148,7 @@ def add_turning(d, b, r, A, p, s):
 
 @stage
 def add_turns(m, d, k, side):
-    """K_b += what the turns of a contact add on one of its bodies.
+    """Adds the stiffness of a contact's turns to K_b of one of its bodies.
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
@@ -162,7 +162,7 @@ def add_turns(m, d, k, side):
 
 @kernel
 def compose_stiffness(m, d):
-    """K^c_parent += K^c_child, from the leaves to the root."""
+    """Computes K^c_parent += K^c_child, from the leaves to the root."""
     for k in range(m.nbody - 1):
         b = m.nbody - 1 - k
         p = m.body_parentid[b]
@@ -178,7 +178,7 @@ def compose_stiffness(m, d):
 
 @kernel
 def stiffness_times(d, b, s):
-    """K_b s for a motion vector s."""
+    """Returns K_b s for a motion vector s."""
     K, o = d.hessian.body_K, 21 * b
     k, g, f = symmetric(load6(K, o)), load9(K, o + 6), symmetric(load6(K, o + 15))
     a, l = (s[0], s[1], s[2]), (s[3], s[4], s[5])

@@ -1,6 +1,6 @@
 """Contacts between two bodies of one tree: H += J^T W J, with J of the dofs that are above one of the two only.
 
-The dofs above both must cancel, as they would not in stiffnesses of the bodies.  Bodies of two trees have
+The dofs above both bodies must cancel, which body stiffnesses do not achieve.  Bodies of two trees are in
 between_trees.py.
 """
 
@@ -13,7 +13,7 @@ from featherlane.solver.rows.rows import arm, other_arm, turn
 
 @kernel
 def pair_column(m, d, k, count, dof, r, sign):
-    """One column: the basis rows of the velocity that a unit of the dof gives the point at arm r."""
+    """Computes one column: the basis rows of the velocity at arm r per unit velocity of the dof."""
     s = load6(d.cdof, 6 * dof)
     x = cross((s[0], s[1], s[2]), r)
     x = (sign * (s[3] + x[0]), sign * (s[4] + x[1]), sign * (s[5] + x[2]))
@@ -30,9 +30,9 @@ def pair_column(m, d, k, count, dof, r, sign):
 
 @kernel
 def pair_jacobian(m, d, k):
-    """Columns of a contact between two moving bodies: dofs above one of them only, descending; returns how many.
+    """Computes the columns of a contact between two moving bodies: dofs above only one, descending; returns the number.
 
-    hessian.pair_dof[c], and hessian.pair_J[3c ..] = the three basis rows at that dof, at 3 (nv + c) those of the turns.
+    hessian.pair_dof[c] is the dof; hessian.pair_J[3c ..] its three basis rows, those of the turns at 3 (nv + c).
     """
     j, i = m.body_lastdof[d.con_body[2 * k]], m.body_lastdof[d.con_body[2 * k + 1]]
     r, r_other = arm(d, k), other_arm(d, k)
@@ -51,7 +51,7 @@ def pair_jacobian(m, d, k):
 
 @kernel
 def add_pair(m, d, k):
-    """H += J^T W J for a contact with friction between two moving bodies."""
+    """Adds J^T W J to H for a contact with friction between two moving bodies."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     for a in range(count):
@@ -70,7 +70,7 @@ def add_pair(m, d, k):
 
 @kernel
 def add_normal_pair(m, d, k):
-    """The same for a contact without friction."""
+    """Adds J^T W J to H for a contact without friction."""
     count, blocks = pair_jacobian(m, d, k), has_block_rows(d)
     w = where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0)
     for a in range(count):
@@ -85,7 +85,7 @@ def add_normal_pair(m, d, k):
 
 @kernel
 def weighted_cone(d, k, x, y):
-    """W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
+    """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
     (w, e, q, b), inverse = cone_weights(d, k)
     t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
     u = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
@@ -99,7 +99,7 @@ def weighted_cone(d, k, x, y):
 
 @kernel
 def weighted_pyramid(d, k, x, y):
-    """The same for a pyramid with turns."""
+    """Returns W (x, y) for a pyramid with turns."""
     nn, n1, w11, n2, w22 = edge_weights(d.con_D[k], load3(d.primal.con_y, 3 * k))
     c, w = turning_weights(d, k)
     nn = nn + (w[0] + (w[1] + w[2]))
@@ -109,7 +109,7 @@ def weighted_pyramid(d, k, x, y):
 
 @stage
 def add_wide_pair(m, d, k):
-    """H += J^T W J for a contact whose cone is elliptic or that has turns.
+    """Adds J^T W J to H for a contact with an elliptic cone or with turns.
 
     Reads:  con_* of slot k, cdof, the pattern of hessian.
     Writes: hessian.H (nH,) [kg, kg m, kg m^2]; hessian.pair_J, hessian.pair_dof for itself.

@@ -1,1 +1,1 @@
-"""The ways to store the Hessian and to solve with it; `choice.py` says when each serves."""
+"""Storage formats and factorizations of the Hessian; `choice.py` selects one."""

@@ -1,21 +1,21 @@
-"""Newton's equation by articulated bodies: H p = -grad in O(n) on a long tree.
+"""Solves Newton's equation by the articulated-body algorithm: H p = -grad in O(n) on a long tree.
 
 A contact with the world is a stiffness K_b of its body (stiffness.py), a row on one joint a stiffness E of its dofs:
 
     H = M + J^T D J = sum over bodies J_b^T (I_b + K_b) J_b + E,
 
-which is the inertia matrix of a tree whose bodies resist motion by I_b + K_b.  So the articulated-body recursion solves
-it as it solves M x = f, without H: a rope of 300 dofs costs 300 times one dof, and not 300^3 / 6.
+This is the inertia matrix of a tree whose bodies have inertia I_b + K_b.  So the articulated-body recursion solves it
+like M x = f, without H: a rope of 300 dofs costs 300 times one dof, instead of 300^3 / 6.
 
-E has entries beside the diagonal within ball joints alone, whose limit acts along an axis.  With l, d the factor of the
-joint's D = S^T IA S + E, g = (entries of E less what the dofs behind took from them) / d is what E adds to l.
+E has off-diagonal entries only within ball joints, whose limit acts along an axis.  With l, d the factor of the
+joint's D = S^T IA S + E, g = (entries of E minus the elimination of later dofs) / d is the part of E in l.
 
-The recursion inwards is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
-number of right-hand sides until another recursion takes their place: that of M at the end of a step, for the duality
+The inward recursion is the factor: U / D of each dof stays in aba_axis, 1 / D and g in hessian.dof_K.  They serve any
+number of right-hand sides until another recursion overwrites them: that of M at the end of a step, for the duality
 gap.
 
-Rows that couple two branches (contacts between moving bodies, most equalities) do not fit: a world that has one takes
-the factor of H, in a tile where others do not, so that its way depends on itself alone.
+Rows that couple two branches (contacts between moving bodies, most equalities) are not supported.  A world with such a
+row uses the factor of H, even if other worlds of the tile do not, so its method depends only on its own rows.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
 """
 
@@ -34,16 +34,16 @@ from featherlane.solver.hessian.entries.assembly import add_contact, free_weight
 from featherlane.solver.hessian.entries.stiffness import clear_stiffness, has_stiffness
 
 
-# ---- which worlds --------------------------------------------------------------------------------------------------
+# ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
 def is_local(m, d, k):
-    """Does general row k act on one dof, or on one ball joint?"""
+    """Checks whether general row k acts on one dof, or on one ball joint."""
     return d.genrow_dofnum[k] == 1 or (d.genrow_type[k] == LIMIT_JOINT and d.genrow_dofnum[k] == 3)
 
 
 @kernel
 def mark_coupled(m, d):
-    """coupled = 1 where the world has a row between two moving bodies or several joints."""
+    """Sets coupled = 1 in worlds with a row between two moving bodies or several joints."""
     coupled = zero(d)
     if uses_articulated(m):
         for k in range(d.ncon_slot[0]):
@@ -57,20 +57,20 @@ def mark_coupled(m, d):
 
 @kernel
 def takes_matrix(m, d):
-    """Is there a world, among those that take part, that needs H itself?"""
+    """Checks whether some active world needs H itself."""
     return not uses_articulated(m) or any_((d.hessian.coupled[0] > 0.0) & (d.active[0] > 0.0))
 
 
 @kernel
 def takes_recursion(m, d):
-    """Is there one that goes without?"""
+    """Checks whether some active world uses the recursion."""
     return uses_articulated(m) and any_((d.hessian.coupled[0] == 0.0) & (d.active[0] > 0.0))
 
 
 # ---- stiffnesses ---------------------------------------------------------------------------------------------------
 @kernel
 def assemble_world_contacts(m, d):
-    """body_K of the contacts with the world."""
+    """Computes body_K of the contacts with the world."""
     clear_stiffness(m, d)
     for k in range(d.ncon_slot[0]):
         if d.con_body[2 * k + 1] == 0 and any_(is_pushing(m, d, k)):
@@ -79,7 +79,7 @@ def assemble_world_contacts(m, d):
 
 @kernel
 def assemble_dofs(m, d):
-    """E: the rows on one dof or one ball joint that are not at a bound."""
+    """Computes E: the rows on one dof or one ball joint that are not at a bound."""
     for k in range(3 * m.nv):
         d.hessian.dof_K[k] = zero(d)
     for k in range(d.ndofrow[0]):
@@ -98,7 +98,7 @@ def assemble_dofs(m, d):
 
 @kernel
 def add_body_stiffness(d, i):
-    """IA_i += K_i."""
+    """Adds K_i to IA_i."""
     a, o = SIZE * i, 21 * i
     A, K = d.aba_inertia, d.hessian.body_K
     e = 0
@@ -114,7 +114,7 @@ def add_body_stiffness(d, i):
 # ---- the recursion -------------------------------------------------------------------------------------------------
 @kernel
 def take_out(m, d, i, k, U, D, w):
-    """Dof k leaves body i with U = IA S, less what E took, and D; w is its force.  Its part of x is w / D - ..."""
+    """Eliminates dof k from body i, with U = IA S without E's part, D, and its force w.  Its x is w / D - ..."""
     inverse = 1.0 / D
     subtract_outer(d, SIZE * i, k, U, inverse)
     u = w * inverse
@@ -124,7 +124,7 @@ def take_out(m, d, i, k, U, D, w):
 
 @kernel
 def take_dof(m, d, i, k, x):
-    """A dof of its own; leaves 1 / D in hessian.dof_K."""
+    """Eliminates a dof without coupling in E; stores 1 / D in hessian.dof_K."""
     S = load6(d.cdof, 6 * k)
     U = multiply(d.aba_inertia, SIZE * i, S)
     D = dot6(S, U) + (m.dof_armature[k] + reflected_armature(m, d, k) + d.hessian.dof_K[3 * k])
@@ -135,7 +135,7 @@ def take_dof(m, d, i, k, x):
 
 @kernel
 def take_ball(m, d, i, k, x):
-    """The three dofs k, k + 1, k + 2 of a ball joint; leaves 1 / D and g in hessian.dof_K."""
+    """Eliminates the dofs k, k + 1, k + 2 of a ball joint; stores 1 / D and g in hessian.dof_K."""
     E = d.hessian.dof_K
     e32, e31, e21 = E[3 * k + 7], E[3 * k + 8], E[3 * k + 4]
     S1, S2, S3 = load6(d.cdof, 6 * k), load6(d.cdof, 6 * k + 6), load6(d.cdof, 6 * k + 12)
@@ -168,7 +168,7 @@ def take_ball(m, d, i, k, x):
 
 @kernel
 def pass_on(d, k, x, acc):
-    """x_k less what the acceleration of the body before dof k takes; the acceleration behind the dof."""
+    """Returns x_k minus the part by the acceleration of the body before dof k, and the acceleration behind the dof."""
     q = x[k] - dot6(load6(d.aba_axis, 6 * k), acc)
     x[k] = q
     return axpy6(q, load6(d.cdof, 6 * k), acc)
@@ -176,20 +176,20 @@ def pass_on(d, k, x, acc):
 
 @kernel
 def has_ball_limits(m, d, k):
-    """May E have entries between dof k and others, which are those of its ball joint?"""
+    """Checks whether E may have entries between dof k and the other dofs of its ball joint."""
     return d.ngenrow[0] > 0 and is_ball(m.jnt_type[m.dof_jntid[k]])
 
 
 @kernel
 def clear_forces(m, d):
-    """No force on any body."""
+    """Clears the forces on all bodies."""
     for i in range(1, m.nbody):
         store6(d.cfrc, 6 * i, zeros(d, 6))
 
 
 @kernel
 def assemble_articulated(m, d):
-    """IA_i = I_i + K_i and E, of the rows that are local."""
+    """Computes IA_i = I_i + K_i and E, of the rows that are local."""
     assemble_world_contacts(m, d)
     assemble_dofs(m, d)
     for i in range(1, m.nbody):
@@ -200,7 +200,7 @@ def assemble_articulated(m, d):
 
 @stage
 def factor_articulated(m, d):
-    """Inwards: the articulated inertias, and the first right-hand side on the way, search <- D^-1 L^-T search.
+    """Computes the articulated inertias inward, and with them search <- D^-1 L^-T search.
 
     Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 7.3, table 7.1; the stiffness is ours.
     Reads:  aba_inertia (I + K), hessian.dof_K (E), cdof, dof_armature.
@@ -225,7 +225,7 @@ def factor_articulated(m, d):
 
 @kernel
 def reduce_articulated(m, d):
-    """Inwards with what `factor_articulated` left: search <- D^-1 L^-T search."""
+    """Computes search <- D^-1 L^-T search inward, by the factor of `factor_articulated`."""
     x = d.primal.search
     clear_forces(m, d)
     for i in range(m.nbody - 1, 0, -1):
@@ -245,7 +245,7 @@ def reduce_articulated(m, d):
 
 @stage
 def expand_articulated(m, d):
-    """Outwards: search <- L^-1 search.
+    """Computes search <- L^-1 search outward.
 
     Reads:  aba_axis, hessian.dof_K, cdof.   Writes: primal.search (nv,); cacc.   Cost: O(nv).
     """

@@ -1,12 +1,12 @@
-"""L^T D L of the Hessian where branches are coupled: block rows with exact fill, eliminated from the last block on.
+"""L^T D L of the Hessian if branches are coupled: block rows with exact fill-in, eliminated from the last block.
 
-A block is a run of dofs whose rows share their columns (model/ancestors.py), so one list of blocks serves all its rows
-and a target is updated by all of them at once, its entries in registers:
+A block is a run of dofs whose rows share their columns (model/ancestors.py).  One list of blocks serves all its rows,
+and all of them update a target at once, with its entries in registers:
 
     A_ij -= sum over the rows k of block b of L_ki A_kj,   L_ki = A_ki / D_k,   for all blocks i >= j in the row of b.
 
-Each entry sees the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
-pattern adds are exact: what a world ends with does not depend on the pattern that its company needs.
+Each entry has the same roundings in the same order, k descending, as in an elimination row by row, and zeros that the
+pattern adds are exact: a world's result does not depend on the pattern that the other worlds need.
 Source: Featherstone, RBDA, sec. 6.5 (the order); Davis, Direct Methods for Sparse Linear Systems, ch. 4 (supernodes).
 """
 
@@ -18,27 +18,27 @@ from featherlane.prelude import *
 class Block(NamedTuple):
     """The rows of one block."""
 
-    first: int  # its first dof
-    size: int  # its rows
-    adr: int  # where they begin in H
+    first: int  # first dof
+    size: int  # number of rows
+    adr: int  # start of the rows in H
     above: int  # columns of the blocks above
-    stride: int  # from one row to the next: above + size
+    stride: int  # distance from one row to the next: above + size
 
 
 class Sources(NamedTuple):
     """Rows that are subtracted from a target, and their multipliers."""
 
-    adr: int  # where the first begins in H, at the first column that the target takes
-    stride: int  # from one to the next
-    n: int  # how many
-    pivot: int  # where the first one's multipliers stand in hessian.pivot: one for each row of the target
-    w: int  # multipliers of each
+    adr: int  # start of the first row in H, at the target's first column
+    stride: int  # distance from one row to the next
+    n: int  # number of rows
+    pivot: int  # start of the first row's multipliers in hessian.pivot: one for each row of the target
+    w: int  # number of multipliers per row
 
 
-# ---- rank-n updates: rows of a target less multipliers times the source rows -----------------------------------------
+# ---- rank-n updates: rows of a target minus multipliers times the source rows ---------------------------------------
 @kernel
 def update_tile(d, rows, source, i, c, height, width):
-    """Columns c to c + width - 1 of the target's rows i, i + 1, ..., which begin at `rows`, in registers."""
+    """Updates columns c to c + width - 1 of the target's rows i, i + 1, ..., which begin at `rows`, in registers."""
     A, P = d.hessian.H, d.hessian.pivot
     x = tuple(tuple(A[rows[r] + c + j] for j in range(width)) for r in range(height))
     for k in range(source.n - 1, -1, -1):
@@ -52,7 +52,7 @@ def update_tile(d, rows, source, i, c, height, width):
 
 @kernel
 def update_two_rows(d, u, v, source, i, columns):
-    """So many columns of the target's rows i and i + 1, which begin at u and v."""
+    """Updates `columns` columns of the target's rows i and i + 1, which begin at u and v."""
     c = 0
     while c + 6 <= columns:
         update_tile(d, (u, v), source, i, c, height=2, width=6)
@@ -66,7 +66,7 @@ def update_two_rows(d, u, v, source, i, columns):
 
 @kernel
 def update_row(d, u, source, i, columns):
-    """So many columns of the target's row i, which begins at u."""
+    """Updates `columns` columns of the target's row i, which begins at u."""
     for c in range(columns):
         update_tile(d, (u,), source, i, c, height=1, width=1)
 
@@ -74,7 +74,7 @@ def update_row(d, u, source, i, columns):
 # ---- one block ------------------------------------------------------------------------------------------------------
 @kernel
 def multiply_column(d, block, i, start):
-    """P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
+    """Computes P_ki = A_ki / D_k for the block's rows k from the start on, and x_i -= P_ki x_k."""
     A, P, inverse, x, first = d.hessian.H, d.hessian.pivot, d.hessian.dinv, d.primal.search, block.first
     xi = x[first + i]
     for k in range(block.size - 1, start - 1, -1):
@@ -86,13 +86,13 @@ def multiply_column(d, block, i, start):
 
 @kernel
 def rows_from(block, k):
-    """Rows k, k + 1, ... of a block, with their multipliers for the block's own rows."""
+    """Returns rows k, k + 1, ... of a block, with their multipliers for the block's own rows."""
     return Sources(block.adr + k * block.stride, block.stride, block.size - k, k * block.size, block.size)
 
 
 @kernel
 def finish_row(d, block, i):
-    """Row i of a block, less what the rows below it take."""
+    """Eliminates the rows below row i of a block from row i."""
     k, u = i + 1, block.adr + i * block.stride
     multiply_column(d, block, i, k)
     update_row(d, u, rows_from(block, k), i, block.above + k)
@@ -101,7 +101,7 @@ def finish_row(d, block, i):
 
 @kernel
 def finish_two_rows(d, block, i):
-    """Rows i and i - 1 of a block, then row i - 1 less what row i takes."""
+    """Eliminates the rows below rows i and i - 1 of a block from both, then row i from row i - 1."""
     A, first, above, k, j = d.hessian.H, block.first, block.above, i + 1, i - 1
     v = block.adr + i * block.stride
     u = v - block.stride
@@ -121,7 +121,7 @@ def finish_two_rows(d, block, i):
 
 @kernel
 def factor_rows(d, block):
-    """Eliminate the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; leaves L there."""
+    """Eliminates the rows of a block among themselves, two at a time: row i -= L_ki row k for i < k; stores L there."""
     i = block.size - 1
     while i > 0:
         finish_two_rows(d, block, i)
@@ -136,7 +136,7 @@ def factor_rows(d, block):
 
 @kernel
 def take_multipliers(d, block, place, target, w):
-    """P_ki = A_ki / D_k for the columns i of one block above, and x_i -= P_ki x_k."""
+    """Computes P_ki = A_ki / D_k for the columns i of one block above, and x_i -= P_ki x_k."""
     inverse, x, e = d.hessian.dinv, d.primal.search, block.adr + place
     for i in range(w):
         xi = x[target + i]
@@ -149,10 +149,10 @@ def take_multipliers(d, block, place, target, w):
 
 @kernel
 def update_rows(d, u, width, source, columns, triangle):
-    """So many columns of the target's rows, at u, as many as a source row has multipliers, two at a time.
+    """Updates `columns` columns of the target's rows at u, one row per multiplier of a source row, two at a time.
 
-    triangle: 1 the block on the diagonal follows, row i up to column i.  The first of two rows gets one entry more, and
-    no one reads it.
+    triangle: 1 if the block on the diagonal follows, row i up to column i.  The first of two rows gets one more entry,
+    which is not used.
     """
     i = 0
     while i + 2 <= source.w:
@@ -164,7 +164,7 @@ def update_rows(d, u, width, source, columns, triangle):
 
 @kernel
 def eliminate_from(m, d, block, b, at):
-    """What block b, its rows factored, adds to the block row of its column number `at`; leaves L there."""
+    """Adds the update of block b, its rows factored, to the block row of its column number `at`; stores L there."""
     o, stride = d.hessian.blockadr[b], block.stride
     c = d.hessian.blockcol[o + at]
     target, w, place = m.block_dofadr[c], m.block_dofnum[c], d.hessian.blockplace[o + at]
@@ -175,7 +175,7 @@ def eliminate_from(m, d, block, b, at):
         while d.hessian.blockcol[f] != d.hessian.blockcol[o + e]:
             f += 1
         start, q = d.hessian.blockplace[o + e], d.hessian.blockplace[f]
-        # blocks that stand side by side in both rows
+        # blocks that are adjacent in both rows
         while e < at and d.hessian.blockcol[f + 1] == d.hessian.blockcol[o + e + 1]:
             e += 1
             f += 1
@@ -192,11 +192,11 @@ def eliminate_from(m, d, block, b, at):
 
 @stage
 def factor_blocks(m, d):
-    """H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
+    """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
-    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], whose rows lie by blocks, its pattern.
+    Reads:  hessian.H (nH,) [kg, kg m, kg m^2], stored by blocks, its pattern.
     Writes: hessian.*, hessian.dinv (nv,), primal.search (nv,); hessian.* for itself.
-    Cost:   sum over blocks b of s_b n_b^2 / 2, n_b the length of the row of b.
+    Cost:   sum over blocks b of s_b n_b^2 / 2, with n_b the length of the row of b.
     """
     for k in range(m.nblock):
         b = m.nblock - 1 - k
@@ -211,7 +211,7 @@ def factor_blocks(m, d):
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
 def run_of_blocks(m, d, at, last):
-    """(the next number after a run of blocks, at first, whose dofs are consecutive; how many dofs they have)."""
+    """Returns (the number after a run of blocks with consecutive dofs, which starts at number `at`; its dofs)."""
     c = d.hessian.blockcol[at]
     n = m.block_dofnum[c]
     at += 1
@@ -224,7 +224,7 @@ def run_of_blocks(m, d, at, last):
 
 @kernel
 def sum_rows(m, d, b, r, stride, count):
-    """x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from row r on: sums overlap."""
+    """Returns x_k D_k^-1 - sum of L_kj x_j over the blocks above, for `count` rows of block b from r; sums overlap."""
     L, x, k, at = d.hessian.H, d.primal.search, m.block_dofadr[b] + r, d.hessian.blockadr[b]
     a = d.hessian.rowadr[k]
     last = at + d.hessian.blocknum[b] - 1
@@ -241,7 +241,7 @@ def sum_rows(m, d, b, r, stride, count):
 
 @stage
 def reduce_blocks(m, d):
-    """search <- L^-T search, with the bits that it has as one more column of the factor.
+    """Computes search <- L^-T search, bitwise identical to its result as one more column of the factor.
 
     Reads:  hessian.H, the pattern.   Writes: primal.search (nv,).   Cost: O(entries).
     """
@@ -260,7 +260,7 @@ def reduce_blocks(m, d):
 
 @stage
 def expand_blocks(m, d):
-    """search <- L^-1 D^-1 search: each row's sum term by term, in the order of its columns.
+    """Computes search <- L^-1 D^-1 search: sums each row's terms by ascending column.
 
     Reads:  hessian.H and hessian.dinv of `factor_blocks`, their pattern, primal.search.
     Writes: primal.search (nv,).

@@ -1,12 +1,12 @@
 """Block rows: the pattern of a Hessian whose branches are coupled, with exactly the fill-in of its factor.
 
-Blocks of dofs (model/ancestors.py) are eliminated in the model's own order, from the last one on, whatever couples
-them: an order made for a tile's couplings would show in a world's bits, zeros that a wider pattern brings do not.
-The row of a block holds its ancestors, those of the branches that it is coupled to, and what rows below left:
+Blocks of dofs (model/ancestors.py) are eliminated in the model's order, from the last one, whatever couples them.  An
+order for a tile's couplings would change a world's rounding; the exact zeros of a wider pattern do not.
+The row of a block holds its ancestors, those of the branches that it is coupled to, and the fill-in of rows below:
 
     row(b) = chain(b) + sum over couplings (b, c) of chain(c) + sum over blocks k with parent b of row(k) less k,
 
-where the parent of k is the last block of its row before k: the elimination tree.
+with the parent of k the last block of its row before k: the elimination tree.
 Source: J. Liu, "The role of elimination trees in sparse factorization" (1990); Davis, Direct Methods for Sparse Linear
 Systems, sec. 4.4.
 """
@@ -17,7 +17,7 @@ from featherlane.solver.hessian.entries.couplings import coupling_tips
 
 @kernel
 def mark_chain(m, d, c, b, low):
-    """Block c and its ancestors are in the row of b; returns the lowest block of the row."""
+    """Adds block c and its ancestors to the row of b; returns the lowest block of the row."""
     while c >= 0 and d.hessian.blockmark[c] != b:
         d.hessian.blockmark[c] = b
         low = c if c < low else low
@@ -27,9 +27,9 @@ def mark_chain(m, d, c, b, low):
 
 @kernel
 def mark_rows(m, d, b, low):
-    """What the rows that are eliminated into b leave in its row; without fill-in, those of its own tree alone.
+    """Adds the fill-in of rows that are eliminated into b to its row; without fill-in, only that in its tree.
 
-    Ancestors of a branch's last block get the columns of the coupling that way: H has entries there.
+    This also gives the ancestors of a branch's last block the coupling's columns, in which H has entries.
     """
     c, tree = d.hessian.blockchild[b], m.dof_treeid[m.block_dofadr[b]]
     while c >= 0:
@@ -44,7 +44,7 @@ def mark_rows(m, d, b, low):
 
 @kernel
 def list_row(m, d, b, low, adr):
-    """The marked blocks in ascending order, and the places of their columns; returns the row's width."""
+    """Lists the marked blocks in ascending order, and the places of their columns; returns the row's width."""
     n, width = 0, 0
     for c in range(low, b + 1):
         if d.hessian.blockmark[c] == b:
@@ -63,7 +63,7 @@ def list_row(m, d, b, low, adr):
 
 @kernel
 def place_rows_of(m, d, b, adr, width):
-    """Rows of one block: as long as the last of them, whose diagonal is the last entry."""
+    """Places the rows of one block: all as long as the last of them, whose last entry is on the diagonal."""
     first, size = m.block_dofadr[b], m.block_dofnum[b]
     for i in range(size):
         d.hessian.rowadr[first + i] = adr + i * width
@@ -72,7 +72,7 @@ def place_rows_of(m, d, b, adr, width):
 
 @stage
 def find_block_rows(m, d):
-    """Block rows for the couplings; con_overflow[0] = 1 where there is no room for them.
+    """Builds block rows for the couplings; sets con_overflow[0] = 1 if they exceed the capacity.
 
     Reads:  hessian.coupling_key, block_parentid.
     Writes: hessian.*, hessian.blocknum (nblock,), hessian.blockplace (nHblock,), hessian.rownnz (nv,); con_overflow;

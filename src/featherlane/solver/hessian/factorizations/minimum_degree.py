@@ -1,8 +1,8 @@
-"""An order of elimination with little fill-in: minimum degree on the graph of a world's trees.
+"""Elimination order with little fill-in: minimum degree on the graph of a world's trees.
 
-Nodes are kinematic trees, edges are the couplings of one world.  The node with the fewest neighbours goes first; its
-neighbours become neighbours of each other, and its row of the factor is what they are at that moment.  A node's
-neighbours are the bits of a few words.
+Nodes are kinematic trees, edges are the couplings of one world.  The node with the fewest neighbours is eliminated
+first; its neighbours at that time are its row of the factor, and become neighbours of each other.  A node's neighbours
+are stored as bits of a few words.
 Source: A. George and J. W. H. Liu, "The evolution of the minimum degree ordering algorithm", SIAM Review 31 (1989).
 """
 
@@ -13,7 +13,7 @@ WORD_BITS = 62  # of a signed 64-bit number
 
 @kernel
 def bit_count(x):
-    """How many bits of a word are set."""
+    """Returns how many bits of a word are set."""
     n = 0
     while x != 0:
         x = x & (x - 1)
@@ -23,7 +23,7 @@ def bit_count(x):
 
 @kernel
 def low_bit(x):
-    """The number of the lowest bit of a word that is set."""
+    """Returns the number of the lowest set bit of a word."""
     b = x & (-x)
     n = 0
     while b >> 16 != 0:
@@ -40,14 +40,14 @@ def low_bit(x):
 
 @kernel
 def clear_graph(m, d):
-    """No tree is coupled to another one."""
+    """Clears the graph: no tree is coupled to another one."""
     for k in range(d.ngraph * d.ngraphword):
         d.graph.bits[k] = 0
 
 
 @kernel
 def join_trees(m, d, t, u):
-    """Trees t and u are coupled."""
+    """Couples trees t and u."""
     a, b = t * d.ngraphword + u // WORD_BITS, u * d.ngraphword + t // WORD_BITS
     one = d.graph.bits[a] * 0 + 1
     d.graph.bits[a] = d.graph.bits[a] | (one << (u % WORD_BITS))
@@ -56,7 +56,7 @@ def join_trees(m, d, t, u):
 
 @kernel
 def degree(d1, t):
-    """Neighbours of tree t."""
+    """Returns the number of neighbours of tree t."""
     n, a = 0, t * d1.ngraphword
     for w in range(d1.ngraphword):
         n += bit_count(d1.graph.bits[a + w])
@@ -65,7 +65,7 @@ def degree(d1, t):
 
 @kernel
 def enlist(d1, t, n):
-    """Tree t is the first of those with n neighbours."""
+    """Inserts tree t at the head of the list of trees with n neighbours."""
     head = d1.graph.head[n]
     d1.graph.degree[t] = n
     d1.graph.prev[t] = -1
@@ -77,7 +77,7 @@ def enlist(d1, t, n):
 
 @kernel
 def delist(d1, t):
-    """Tree t leaves the list of its degree."""
+    """Removes tree t from the list of its degree."""
     before, behind = d1.graph.prev[t], d1.graph.next[t]
     if before >= 0:
         d1.graph.next[before] = behind
@@ -89,7 +89,7 @@ def delist(d1, t):
 
 @kernel
 def spread(d1, t, u):
-    """The neighbours of t become u's, t itself leaves."""
+    """Adds the neighbours of t to those of u, and removes t."""
     a, b = t * d1.ngraphword, u * d1.ngraphword
     for x in range(d1.ngraphword):
         d1.graph.bits[b + x] = d1.graph.bits[b + x] | d1.graph.bits[a + x]
@@ -101,7 +101,7 @@ def spread(d1, t, u):
 
 @kernel
 def eliminate_tree(d1, t):
-    """Make t's neighbours neighbours of each other, and t nobody's; returns the lowest of their degrees."""
+    """Makes t's neighbours neighbours of each other, and removes t from them; returns the lowest of their degrees."""
     a, lowest = t * d1.ngraphword, d1.ngraph
     for w in range(d1.ngraphword):
         left = d1.graph.bits[a + w]
@@ -118,7 +118,7 @@ def eliminate_tree(d1, t):
 
 @stage
 def order_trees(m1, d1):
-    """graph.order: trees in the order of elimination; graph.place: the place of each; graph: the rows of the factor.
+    """Computes graph.order: trees by elimination; graph.place: the place of each; graph: the rows of the factor.
 
     Reads:  graph.bits (ngraph, ngraphword).
     Writes: graph.*, graph.place (ngraph,); graph.* for itself.
@@ -142,7 +142,7 @@ def order_trees(m1, d1):
 
 @kernel
 def row_width(m1, d1, t, end):
-    """Dofs of tree t and of its neighbours before tree `end`."""
+    """Returns the number of dofs of tree t and of its neighbours before tree `end`."""
     n, a = m1.tree_dofnum[t], t * d1.ngraphword
     for w in range(d1.ngraphword):
         left = d1.graph.bits[a + w]
@@ -156,10 +156,10 @@ def row_width(m1, d1, t, end):
 
 @stage
 def count_in_model_order(m1, d1):
-    """panel.cost: multiplications of a factor in the model's own order, from the last tree on; and without fill-in.
+    """Computes panel.cost: multiplications of a factor in the model's order, from the last tree; and without fill-in.
 
-    Rows of trees that nothing behind them is coupled to do not count: no order changes them.
-    Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which is used up.
+    Rows of trees without couplings to later trees are not counted: no order changes them.
+    Reads:  graph.bits (ngraph, ngraphword).   Writes: panel.cost (2,); graph.bits, which it overwrites.
     """
     total, plain = 0.0, 0.0
     for t in range(d1.ngraph):

@@ -1,12 +1,12 @@
-"""A pile of bodies: the Hessian of each world is factored alone, in an order of its own.
+"""Factors the Hessian of each world of a pile of bodies alone, in an elimination order for this world.
 
-Where many trees are coupled every which way, their model's order fills the factor, and the worlds of a tile have few
-couplings in common.  So H is assembled in lanes, on block rows without fill-in; then world after world takes its
-entries, orders its trees by minimum degree (minimum_degree.py) and solves on panels (panel.py), eight columns at once.
-In a pile of 64 balls that is a third of the multiplications in one world, a tenth of those on the union of eight.
+With irregular couplings of many trees, the model's order fills the factor, and the worlds of a tile share few
+couplings.  So H is assembled in lanes, on block rows without fill-in.  Then, one world at a time, entries are copied,
+trees are ordered by minimum degree (minimum_degree.py), and panels are solved (panel.py), eight columns at once.
+A pile of 64 balls takes a third of the multiplications of one world, a tenth of those on the union of eight.
 
-Which way a world goes depends on its own couplings alone: on what its factor would cost in the model's order, and how
-much of that is fill-in.  A tile of both kinds is split.
+The choice depends only on a world's own couplings: the cost of its factor in the model's order, and the part of this
+cost due to fill-in.  A tile with both kinds of worlds is split.
 """
 
 from featherlane.prelude import *
@@ -24,14 +24,14 @@ from featherlane.solver.hessian.factorizations.panel import (
     reduce_panels,
 )
 
-COSTLY = 60000.0  # multiplications of a factor: fewer are quicker in lanes, 10 us for a tile
-FILLED = 1.5  # times those without fill-in: stacks and scattered pairs gain nothing from another order
+COSTLY = 60000.0  # multiplications of a factor: with fewer, lanes are faster, 10 us for a tile
+FILLED = 1.5  # times those without fill-in: another order does not improve stacks and scattered pairs
 
 
-# ---- the way that a world goes -------------------------------------------------------------------------------------
+# ---- selection of worlds -------------------------------------------------------------------------------------------
 @kernel
 def join_by_row(m, d, k):
-    """Trees of general row k are coupled."""
+    """Couples the trees of general row k."""
     o = d.genrow_dofadr[k]
     for a in range(o, o + d.genrow_dofnum[k]):
         t = m.dof_treeid[d.genrow_dof[a]]
@@ -43,7 +43,7 @@ def join_by_row(m, d, k):
 
 @kernel
 def join_world(m, d, lane):
-    """The graph of one world's trees."""
+    """Builds the graph of one world's trees."""
     clear_graph(m, d)
     for k in range(d.ncon_slot[0]):
         if d.hessian.con_coupling[k] >= 0 and has(d.con_D[k] > 0.0, lane):
@@ -57,9 +57,9 @@ def join_world(m, d, lane):
 
 @kernel
 def mark_ordered(m, d):
-    """ordered = 1 where a world's factor is costly in the model's order; returns whether there are such, and others.
+    """Sets ordered = 1 in worlds with a costly factor in the model's order; returns (whether any, whether others).
 
-    Panels of another step's rows are given up.
+    Discards panels of another step's rows.
     """
     some, others = 0, 0
     d.panel.fits[0] = 0
@@ -79,7 +79,7 @@ def mark_ordered(m, d):
 # ---- from block rows to panels -------------------------------------------------------------------------------------
 @kernel
 def column_of(d, t, u):
-    """The first column of tree u in the panel of t, -1 where it has none."""
+    """Returns the first column of tree u in the panel of t, -1 if it has none."""
     place = -1
     for e in range(d.graph.rowadr[t], d.graph.rowadr[t] + d.graph.rownnz[t]):
         if d.graph.col[e] == u:
@@ -89,7 +89,7 @@ def column_of(d, t, u):
 
 @kernel
 def load_between(m, d, lane, b, t, place, c, u):
-    """Entries of block b of tree t with block c of tree u, at a place of its rows; none where they are not coupled."""
+    """Copies entries of block b of tree t with block c of tree u, at a place of its rows; none if not coupled."""
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[b]
     last_u, first_u = m.tree_dofadr[u] + m.tree_dofnum[u] - 1, m.block_dofadr[c]
     if d.graph.place[t] < d.graph.place[u]:
@@ -110,7 +110,7 @@ def load_between(m, d, lane, b, t, place, c, u):
 
 @kernel
 def load_within(m, d, lane, i, t, a, c):
-    """Entries of dof i with the dofs up to i of block c of the same tree."""
+    """Copies entries of dof i with the dofs up to i of block c of the same tree."""
     last, first = m.tree_dofadr[t] + m.tree_dofnum[t] - 1, m.block_dofadr[c]
     o = d.panel.adr[t] + (last - i) * d.panel.width[t] + last - first
     n = m.block_dofnum[c]
@@ -122,7 +122,7 @@ def load_within(m, d, lane, i, t, a, c):
 
 @kernel
 def load_world(m, d, lane):
-    """One world's entries of H in its panels; what it does not couple is zero there."""
+    """Copies one world's entries of H to its panels; entries of trees that it does not couple are zero."""
     for b in range(m.nblock):
         first, t = m.block_dofadr[b], m.dof_treeid[m.block_dofadr[b]]
         for e in range(d.hessian.blockadr[b], d.hessian.blockadr[b] + d.hessian.blocknum[b]):
@@ -137,9 +137,9 @@ def load_world(m, d, lane):
 
 @stage
 def place_world(m, d, lane):
-    """An order and places for one world's panels; where they do not fit its trees are taken apart: ordered = 2.
+    """Computes an order and places for one world's panels; if they do not fit, decouples its trees: ordered = 2.
 
-    A world that is alone in its tile keeps them from one iteration to the next.
+    A tile of one world keeps them from one iteration to the next.
     Reads:  hessian.con_coupling, con_body, con_D, genrow_dof, genrow_present.
     Writes: ordered; graph.*, panel.*, panel.values (zeros).
     Cost:   O(entries of the factor).
@@ -159,7 +159,7 @@ def place_world(m, d, lane):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def next_entry(d, lane, e, a, count, out):
-    """Entries from a on of the panel to H from e on, or back: H keeps the factor of each world."""
+    """Copies entries from a on of the panel to H from e on, or back: H stores the factor of each world."""
     for c in range(count):
         if out:
             write_lane(d.hessian.H, e + c, lane, d.panel.values[a + c])
@@ -170,7 +170,7 @@ def next_entry(d, lane, e, a, count, out):
 
 @kernel
 def move_factor(m, d, lane, out):
-    """One world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back."""
+    """Copies one world's factor from its panels to its H and hessian.dinv, row after row without gaps, or back."""
     e = 0
     for k in range(d.ngraph):
         t = d.graph.order[k]
@@ -188,21 +188,21 @@ def move_factor(m, d, lane, out):
 
 @kernel
 def take_vector(m, d, lane):
-    """panel.x <- one world's search."""
+    """Copies one world's search to panel.x."""
     for i in range(m.nv):
         d.panel.x[i] = read_lane(d.primal.search, i, lane)
 
 
 @kernel
 def give_vector(m, d, lane):
-    """One world's search <- panel.x."""
+    """Copies panel.x to one world's search."""
     for i in range(m.nv):
         write_lane(d.primal.search, i, lane, d.panel.x[i])
 
 
 @stage
 def factor_world(m, d, lane):
-    """One world's factor in its panels, and panel.x <- L^-T (its search).
+    """Factors one world in its panels, and computes panel.x <- L^-T (its search).
 
     Reads:  hessian.H, its pattern, primal.search.
     Writes: ordered; graph.*, panel.*.
@@ -216,7 +216,7 @@ def factor_world(m, d, lane):
 
 @stage
 def solve_ordered(m, d):
-    """search <- H^-1 search, world after world, in those that the solver goes on in; H stays, and no factor is kept.
+    """Computes search <- H^-1 search, one world at a time, in live worlds; H is unchanged, and no factor is kept.
 
     Reads:  hessian.H, its pattern, active, primal.live, primal.search.
     Writes: primal.search (nv,), ordered; one world's graph.bits and panels.
@@ -230,10 +230,10 @@ def solve_ordered(m, d):
 
 @stage
 def factor_ordered(m, d):
-    """H <- its factor in each world's own order, hessian.dinv <- 1 / D.
+    """Replaces H by its factor in each world's own order; hessian.dinv = 1 / D.
 
-    It fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading does, so a
-    step goes without (`solve_ordered`).
+    The factor fits: a panel without its gaps is a part of a full triangle.  Copying costs about as much as loading, so
+    a step avoids it (`solve_ordered`).
     Reads:  hessian.H, its pattern, active, primal.search.
     Writes: hessian.H, hessian.dinv (nv,), ordered; graph.*, panel.*.
     """
@@ -245,7 +245,7 @@ def factor_ordered(m, d):
 
 @stage
 def substitute_ordered(m, d):
-    """search <- H^-1 search by the factor that `factor_ordered` left; each world's order is found once more.
+    """Computes search <- H^-1 search by the factor of `factor_ordered`; recomputes each world's order.
 
     Reads:  hessian.H, hessian.dinv, active, primal.search.
     Writes: primal.search (nv,), ordered; graph.*, panel.*, hessian.*.
@@ -262,5 +262,5 @@ def substitute_ordered(m, d):
 
 @kernel
 def taken_apart(d):
-    """Worlds in whose direction the couplings of trees do not count."""
+    """Returns worlds whose search direction ignores the couplings of trees."""
     return d.ordered[0] > 1.5

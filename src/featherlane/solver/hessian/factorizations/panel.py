@@ -1,21 +1,21 @@
-"""L^T D L of one world's Hessian in an order of its own: a panel of rows for each kinematic tree.
+"""L^T D L of one world's Hessian in an elimination order for this world: a panel of rows for each kinematic tree.
 
-Trees go in the order of elimination, and within a tree its dofs from the last one to the first.  Row k of a tree's
-panel holds, in the order of elimination, the tree's own dofs from k on and all dofs of the trees in its row of the
-factor.  A tree is eliminated as a whole: each row of a tree behind it takes one update of the rank of its dofs.
+Trees are eliminated in this order, the dofs of a tree from the last one to the first.  Row k of a tree's panel holds,
+in elimination order, the tree's own dofs from k on and all dofs of the trees in its row of the factor.
+A tree is eliminated as a whole: each row of a later tree gets one update, whose rank is the tree's number of dofs.
 Source: J. W. H. Liu, E. G. Ng and B. W. Peyton, "On finding supernodes for sparse matrix computations" (1993).
 """
 
 from featherlane.prelude import *
 from featherlane.solver.hessian.factorizations.minimum_degree import WORD_BITS, low_bit
 
-FREE = 6  # dofs of a free body, the tree of most piles: its rows have kernels of their own
+FREE = 6  # dofs of a free body, the tree of most piles: its rows have separate kernels
 
 
-# ---- where things are ----------------------------------------------------------------------------------------------
+# ---- places of rows and columns ------------------------------------------------------------------------------------
 @kernel
 def list_row(d1, t, adr):
-    """Trees in the row of t, by their place in the order; returns how many."""
+    """Lists trees in the row of t, by their place in the order; returns how many."""
     n = 0
     for w in range(d1.ngraphword):
         left = d1.graph.bits[t * d1.ngraphword + w]
@@ -33,13 +33,13 @@ def list_row(d1, t, adr):
 
 @kernel
 def room_of(m1, t):
-    """Columns that tree t takes in a panel: its dofs, filled up to eights."""
+    """Returns the columns that tree t takes in a panel: its dofs, rounded up to a multiple of eight."""
     return (m1.tree_dofnum[t] + 7) // 8 * 8
 
 
 @stage
 def clear_panels(m1, d1):
-    """Zeros in the panels, where they are placed.
+    """Clears the panels that are in use.
 
     Reads:  graph.order, panel.adr, panel.width.   Writes: panel.*.
     """
@@ -51,7 +51,7 @@ def clear_panels(m1, d1):
 
 @stage
 def place_panels(m1, d1):
-    """Where each tree's panel begins, and the columns of each tree in it; panel.fits = 0 if there is no room.
+    """Computes the start of each tree's panel, and the columns of each tree in it; panel.fits = 0 if it is too small.
 
     Reads:  graph.bits, graph.order, graph.place, graph.degree of `order_trees`.
     Writes: graph.*, panel.*, panel.width (ngraph,), graph.colplace (nfill,).
@@ -79,7 +79,7 @@ def place_panels(m1, d1):
 # ---- the factor ----------------------------------------------------------------------------------------------------
 @kernel
 def finish_free(d1, a, width, last):
-    """`factor_tree` of a free body beyond its own columns: of all its rows at once, each read and written once."""
+    """Runs `factor_tree` for a free body beyond its own columns: all its rows at once, each read and written once."""
     P, d, E = d1.panel.values, d1.panel.inverse, eights(d1.panel.values)
     s = tuple(tuple(-(P[a + k * width + r] * d[last - k]) for r in range(FREE)) for k in range(FREE))
     q, n = a // 8, width // 8
@@ -93,7 +93,7 @@ def finish_free(d1, a, width, last):
 
 @kernel
 def factor_tree(d1, a, size, width, first):
-    """The tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
+    """Factors the tree's own rows: row r -= (A_kr / D_k) row k for the rows k before r; the same for x."""
     P, x, E = d1.panel.values, d1.panel.x, eights(d1.panel.values)
     for k in range(size):
         o = a + k * width
@@ -111,7 +111,7 @@ def factor_tree(d1, a, size, width, first):
 
 @kernel
 def scale_rows(m1, d1, t, u, column):
-    """panel_scale[size r + k] = -L for row r of u and row k of t, eliminated; x of u less what x of t takes from it."""
+    """Computes panel_scale[size r + k] = -L for row r of u, row k of eliminated t; subtracts t's part of x from u's."""
     a, width, size, rows = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t], m1.tree_dofnum[u]
     last, target = m1.tree_dofadr[t] + size - 1, m1.tree_dofadr[u] + rows - 1
     f = d1.panel.scale
@@ -126,7 +126,7 @@ def scale_rows(m1, d1, t, u, column):
 
 @kernel
 def scale_free(m1, d1, t, u, column):
-    """`scale_rows` of two free bodies, eight columns at once: factor k of row r stands at 8 k + r."""
+    """Runs `scale_rows` for two free bodies, eight columns at once: factor k of row r is at 8 k + r."""
     a, width, last, target = d1.panel.adr[t] + column, d1.panel.width[t], m1.tree_dofadr[t] + 5, m1.tree_dofadr[u] + 5
     f, x, S, E = d1.panel.scale, d1.panel.x, eights(d1.panel.scale), eights(d1.panel.values)
     for k in range(FREE):
@@ -140,7 +140,7 @@ def scale_free(m1, d1, t, u, column):
 
 @kernel
 def update_row(d1, q, o, width, size, f, count):
-    """Target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
+    """Updates a target run at q += sum over k of (factor k from f on) (run of row k at o); q, o and width in eights."""
     E, s = eights(d1.panel.values), d1.panel.scale
     if size == FREE:
         t = load6(s, f)
@@ -158,7 +158,7 @@ def update_row(d1, q, o, width, size, f, count):
 
 @kernel
 def update_three(d1, q, stride, o, width, f, count):
-    """`update_row` of three rows of a free body, from row f on, a stride apart, by another: its runs are read once."""
+    """Runs `update_row` for three rows of a free body, from row f, a stride apart, by another: reads its runs once."""
     E, s = eights(d1.panel.values), d1.panel.scale
     t = tuple(tuple(s[f + 8 * k + r] for r in range(3)) for k in range(FREE))
     for c in range(count):
@@ -172,7 +172,7 @@ def update_three(d1, q, stride, o, width, f, count):
 
 @kernel
 def update_rows(d1, q, stride, o, width, size, rows, count):
-    """All rows of a tree in a run that is theirs from its first column on."""
+    """Updates all rows of a tree in a run that belongs to them from its first column on."""
     if size == FREE and rows == FREE:
         update_three(d1, q, stride, o, width, 0, count)
         update_three(d1, q + 3 * stride, stride, o, width, 3, count)
@@ -183,7 +183,7 @@ def update_rows(d1, q, stride, o, width, size, rows, count):
 
 @kernel
 def update_tree(m1, d1, t, u, at):
-    """Rows of tree u, which is number `at` in the row of t, less what eliminating t takes from them; the same for x."""
+    """Eliminates tree t from the rows of tree u, which is number `at` in the row of t, and from x of u."""
     a, width, size = d1.panel.adr[t] // 8, d1.panel.width[t] // 8, m1.tree_dofnum[t]
     b, stride, rows = d1.panel.adr[u] // 8, d1.panel.width[u] // 8, m1.tree_dofnum[u]
     e, end, f = d1.graph.rowadr[t] + at, d1.graph.rowadr[t] + d1.graph.rownnz[t], d1.graph.rowadr[u]
@@ -201,7 +201,7 @@ def update_tree(m1, d1, t, u, at):
     while e < end:
         while d1.graph.col[f] != d1.graph.col[e]:
             f += 1
-        # trees that follow each other in both rows are one run
+        # trees that are adjacent in both rows form one run
         o, q, count = a + d1.graph.colplace[e] // 8, b + d1.graph.colplace[f] // 8, 0
         while e < end and d1.graph.col[f] == d1.graph.col[e]:
             count += room_of(m1, d1.graph.col[e]) // 8
@@ -212,11 +212,11 @@ def update_tree(m1, d1, t, u, at):
 
 @stage
 def factor_panels(m1, d1):
-    """The panels become D L, and panel.x <- L^-T panel.x.
+    """Replaces the panels by D L, and panel.x by L^-T panel.x.
 
     Reads:  panel.values (npanel,), its places.   Writes: panel.values, panel.inverse (nv,) = 1 / D, panel.x (nv,);
             panel.scale.
-    Cost:   sum over trees of s n^2 / 2, n the width of the panel, eight at a time.
+    Cost:   sum over trees of s n^2 / 2, with n the width of the panel, eight at a time.
     """
     for k in range(d1.ngraph):
         t = d1.graph.order[k]
@@ -228,7 +228,7 @@ def factor_panels(m1, d1):
 # ---- substitution --------------------------------------------------------------------------------------------------
 @kernel
 def reduce_tree(m1, d1, t):
-    """x of what follows less the products of L with x of tree t."""
+    """Subtracts the products of L with x of tree t from x of later dofs."""
     P, x = d1.panel.values, d1.panel.x
     a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
     last = m1.tree_dofadr[t] + size - 1
@@ -248,7 +248,7 @@ def reduce_tree(m1, d1, t):
 
 @kernel
 def sum_free(d1, a, width):
-    """panel_scale[8 r ..] <- the products of row r of a free body with what follows, summed in eights."""
+    """Computes panel_scale[8 r ..] = the products of row r of a free body with later dofs, summed in eights."""
     E, X, S, nothing = (
         eights(d1.panel.values),
         eights(d1.panel.column),
@@ -265,13 +265,13 @@ def sum_free(d1, a, width):
 
 @kernel
 def sum_of_eight(s, o):
-    """Sum of eight numbers."""
+    """Returns the sum of eight numbers."""
     return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
 
 
 @kernel
 def gather_columns(m1, d1, t):
-    """x of the trees in the row of t, placed as in its panel; the rest stays zero."""
+    """Copies x of the trees in the row of t, placed as in its panel; other entries stay zero."""
     for e in range(d1.graph.rowadr[t], d1.graph.rowadr[t] + d1.graph.rownnz[t]):
         u, p = d1.graph.col[e], d1.graph.colplace[e]
         n = m1.tree_dofnum[u]
@@ -284,7 +284,7 @@ def gather_columns(m1, d1, t):
 
 @kernel
 def expand_tree(m1, d1, t):
-    """x of tree t: D^-1 (x less the products with what follows)."""
+    """Computes x of tree t: D^-1 (x minus the products with later dofs)."""
     P, x, E, X, S = d1.panel.values, d1.panel.x, eights(d1.panel.values), eights(d1.panel.column), eights(d1.panel.sum)
     a, width, size = d1.panel.adr[t], d1.panel.width[t], m1.tree_dofnum[t]
     last, start = m1.tree_dofadr[t] + size - 1, room_of(m1, t) // 8
@@ -309,7 +309,7 @@ def expand_tree(m1, d1, t):
 
 @stage
 def reduce_panels(m1, d1):
-    """panel.x <- L^-T panel.x, with the bits that it has beside the factor.
+    """Computes panel.x <- L^-T panel.x, bitwise identical to its result during factorization.
 
     Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,).   Cost: O(entries).
     """
@@ -319,7 +319,7 @@ def reduce_panels(m1, d1):
 
 @stage
 def expand_panels(m1, d1):
-    """panel.x <- L^-1 D^-1 panel.x.
+    """Computes panel.x <- L^-1 D^-1 panel.x.
 
     Reads:  panel.values, panel.inverse, its places.   Writes: panel.x (nv,); panel.column, panel.sum, panel.scale.
     Cost:   O(entries).

@@ -1,12 +1,12 @@
-"""Rows closed under paths: the pattern of a Hessian whose branches are coupled, as a tree of its own.
+"""Rows closed under paths: the pattern of a Hessian with coupled branches, as that of a wider tree.
 
-A coupling puts two branches on one path to the root, so that the rows of the pattern are again those of a tree: row i
-holds the ancestors of i, then i, and begins the row of each of its descendants.  Dof j stands at the same place in
-every row that has it, and the column-wise L^T D L of a model's own tree (dynamics/sparse/tree_factor.py) serves it,
-with the rows below a column as a list (`listed`; the model's own tree goes without, up to 11 % faster).
+A coupling puts two branches on one path to the root, so the rows of the pattern are again those of a tree: row i
+holds the ancestors of i, then i, and begins the row of each of its descendants.  Dof j is at the same place in every
+row that contains it.  The column-wise L^T D L of a model's own tree (dynamics/sparse/tree_factor.py) serves it, with
+the rows below a column as a list (`listed`; the model's own tree needs no list, up to 11 % faster).
 
-What is not exact is the fill: a path takes in whole branches, and all that other couplings have put on them.  In few
-trees that is little, and the entries cost less than those of short block rows (PATH_WORTH); in a stack of bodies rows
+The fill-in is not exact: a path includes whole branches, and all fill-in by their other couplings.  With few trees
+that is little, and the entries cost less than those of short block rows (PATH_WORTH); in a stack of bodies, rows
 would be full.
 Source: Featherstone, RBDA, sec. 6.4-6.5; J. Liu, "The role of elimination trees in sparse factorization" (1990).
 """
@@ -21,14 +21,14 @@ PATH_WORTH = (
 
 @kernel
 def own_tree(m, d):
-    """Start with the model's own tree."""
+    """Starts with the model's own tree."""
     for i in range(m.nv):
         d.hessian.parent[i] = m.dof_parentid[i]
 
 
 @kernel
 def join_paths(d, i, j):
-    """Let dofs i and j lie on one path to the root: merge their two lists of ancestors in descending order."""
+    """Puts dofs i and j on one path to the root: merges their two lists of ancestors in descending order."""
     while i != j and j >= 0:
         if i < j:
             i, j = j, i
@@ -42,7 +42,7 @@ def join_paths(d, i, j):
 
 @kernel
 def path_cost(m, d):
-    """Sum of the squares of the rows' lengths, which it leaves in hessian.below."""
+    """Returns the sum of the squares of the rows' lengths; stores the lengths in hessian.below."""
     cost = 0
     for i in range(m.nv):
         p = d.hessian.parent[i]
@@ -54,7 +54,7 @@ def path_cost(m, d):
 
 @kernel
 def closes_paths(m, d):
-    """Are rows closed under paths cheaper than the block rows just found?  They are where this fills little more."""
+    """Checks whether rows closed under paths are cheaper than the block rows just found: if they add little fill-in."""
     exact = 0
     for i in range(m.nv):
         exact += d.hessian.rownnz[i] * d.hessian.rownnz[i]
@@ -67,7 +67,7 @@ def closes_paths(m, d):
 
 @kernel
 def list_rows(m, d):
-    """Row i = row of its parent, then i itself; and how many rows lie below each column."""
+    """Computes row i = row of its parent, then i itself; and how many rows are below each column."""
     adr = 0
     for i in range(m.nv):
         p, n = d.hessian.parent[i], 0
@@ -86,7 +86,7 @@ def list_rows(m, d):
 
 @kernel
 def list_rows_below(m, d):
-    """The rows below of each column, descending."""
+    """Lists the rows below each column, descending."""
     adr = 0
     for i in range(m.nv):
         d.hessian.belowadr[i] = adr
@@ -103,7 +103,7 @@ def list_rows_below(m, d):
 
 @stage
 def find_path_rows(m, d):
-    """Rows closed under the paths that hessian.parent tells.
+    """Builds the rows closed under the paths of hessian.parent.
 
     Reads:  hessian.parent.
     Writes: hessian.*, the pattern in it.

@@ -1,8 +1,8 @@
-"""Rows of ancestors: H on the model's own tree, or on the wider one that coupled branches make (paths.py).
+"""Rows of ancestors: H on the model's own tree, or on the wider tree of coupled branches (paths.py).
 
-Row i holds the ancestors of i, then i.  An elimination from the last row on touches no entry outside these rows, and a
-row is finished from those below it: on the model's own tree they follow it at once, on a wider one they are listed.
-Row by row the same entries, with the same roundings, take 1.3 to 1.8 times as long.
+Row i holds the ancestors of i, then i.  An elimination from the last row touches no entry outside these rows.  A row is
+computed from those below it: on the model's own tree they follow it directly, on a wider one they are listed.
+Row by row, the same entries with the same roundings take 1.3 to 1.8 times as long.
 Source: Featherstone, RBDA, sec. 6.5.
 """
 
@@ -23,7 +23,7 @@ from featherlane.solver.rows.rows import REACHED
 # ---- the pattern ----------------------------------------------------------------------------------------------------
 @kernel
 def take_tree(m, d, label):
-    """The model's own tree as the pattern, and how many rows lie below each."""
+    """Sets the model's own tree as the pattern, and how many rows are below each."""
     for i in range(m.nv):
         d.hessian.rowadr[i] = m.chain_rowadr[i]
         d.hessian.rownnz[i] = m.chain_rownnz[i]
@@ -37,7 +37,7 @@ def take_tree(m, d, label):
 
 @kernel
 def own_all_contacts(m, d):
-    """Where trees are taken apart the contacts of pairs, too, are stiffnesses of their bodies."""
+    """Treats contacts of pairs as stiffnesses of their bodies, too, if trees are decoupled."""
     for b in range(m.nbody):
         if d.body_reached[b] > 0:
             d.body_reached[b] = REACHED
@@ -46,21 +46,21 @@ def own_all_contacts(m, d):
 # ---- the factor -----------------------------------------------------------------------------------------------------
 @kernel
 def own_rows(m, d):
-    """The rows of the model's own tree."""
+    """Returns the rows of the model's own tree."""
     h = d.hessian
     return TreeRows(m.nv, h.rowadr, h.rownnz, m.chain_colind, h.below, h.below, h.below)
 
 
 @kernel
 def path_rows(m, d):
-    """Rows that are closed under paths (paths.py)."""
+    """Returns the rows that are closed under paths (paths.py)."""
     h = d.hessian
     return TreeRows(m.nv, h.rowadr, h.rownnz, h.colind, h.below, h.belowadr, h.belowrow)
 
 
 @stage
 def factor_chains(m, d):
-    """H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
+    """Computes H = L^T D L in place, hessian.dinv = 1 / D, and search <- L^-T search.
 
     Source: Featherstone, RBDA, sec. 6.5, table 6.3, column by column.
     Reads:  hessian.H in rows of ancestors (nH,) [kg, kg m, kg m^2], its pattern.
@@ -76,7 +76,7 @@ def factor_chains(m, d):
 
 @stage
 def expand_chains(m, d):
-    """search <- L^-1 D^-1 search.
+    """Computes search <- L^-1 D^-1 search.
 
     Source: Featherstone, RBDA, sec. 6.5, table 6.5.
     Reads:  hessian.H, hessian.dinv, the pattern.   Writes: primal.search (nv,).   Cost: O(nv * depth).
@@ -89,7 +89,7 @@ def expand_chains(m, d):
 
 @kernel
 def reduce_chains(m, d):
-    """search <- L^-T search."""
+    """Computes search <- L^-T search."""
     if d.hessian.pattern[0] == PATHS:
         solve_lt_rows(path_rows(m, d), d.hessian.H, d.primal.search)
     else:
@@ -98,7 +98,7 @@ def reduce_chains(m, d):
 
 @kernel
 def substitute_chains(m, d, X):
-    """X <- H^-1 X for a panel of columns."""
+    """Computes X <- H^-1 X for a panel of columns."""
     if d.hessian.pattern[0] == PATHS:
         reduce_panel(path_rows(m, d), listed=1, L=d.hessian.H, X=X)
         expand_panel(path_rows(m, d), d.hessian.H, d.hessian.dinv, X)

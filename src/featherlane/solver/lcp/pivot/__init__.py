@@ -1,1 +1,1 @@
-"""Direct methods for LCPs: Dantzig, Lemke, block pivoting, and the factor that they share."""
+"""Direct methods for LCPs: Dantzig, Lemke, block pivoting, and their shared factor."""

@@ -1,8 +1,8 @@
-"""The end of a pivoting: from an x within its bounds to the minimum of x^T A x / 2 - b^T x, whose multipliers are w.
+"""Active-set refinement after pivoting: from an x within its bounds to the minimum of x^T A x / 2 - b^T x.
 
-Rows between their bounds move towards w = 0, as far as the first bound; where all of them are there, the row whose w
-has the wrong sign most goes over to them.  Each pass takes w anew from A, b and x, so that it refines the solution of
-an ill-conditioned problem as well; after a pivoting that met no trouble there is one pass, which changes nothing.
+Rows between their bounds move towards w = 0, up to the first bound.  If all of them are at w = 0, the row with the
+largest w of the wrong sign joins them.  Each pass recomputes the multipliers w from A, b and x, which also refines an
+ill-conditioned problem; after a regular pivoting there is one pass, which changes nothing.
 Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 16.3; for A that is only semidefinite a row that
     depends on the others moves them along a direction in which w does not change.
 """
@@ -23,12 +23,12 @@ from featherlane.solver.lcp.pivot.factor import (
 from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
 from featherlane.solver.lcp.status import INFEASIBLE
 
-GIVEN_UP = 1 << 30  # mark of a row that no step can help
+GIVEN_UP = 1 << 30  # mark of a row that no step can improve
 
 
 @kernel
 def to_bound(r1, p, upper):
-    """Place p stands at a bound."""
+    """Sets place p to a bound."""
     if upper:
         r1.place.x[p], r1.one.state[p] = r1.place.hi[p], UPPER
     else:
@@ -39,7 +39,7 @@ def to_bound(r1, p, upper):
 
 @kernel
 def room_along(r1, p, y):
-    """How many times y place p can move before it meets a bound."""
+    """Returns the multiple of y by which place p can move before it reaches a bound."""
     s = INF
     if y > 0.0:
         s = (r1.place.hi[p] - r1.place.x[p]) / y
@@ -50,9 +50,9 @@ def room_along(r1, p, y):
 
 @kernel
 def move(r1, longest):
-    """x of the factor's rows += s one.y, s as far as the bounds let it be, at most the longest; the row that stops it.
+    """Adds s one.y to x of the factor's rows, with s limited by the bounds and by `longest`.
 
-    Returns (s, place or -1).
+    Returns (s, place that stops it, or -1).
     """
     s, first = longest, -1
     for k in range(r1.one.count[0]):
@@ -71,14 +71,14 @@ def move(r1, longest):
 
 @kernel
 def stop_at(r1, p):
-    """Place p of the factor met the bound towards which it moved."""
+    """Handles place p of the factor, which reached the bound towards which it moved."""
     to_bound(r1, p, r1.one.y[r1.one.slot[p]] > 0.0)
     remove_row(r1, p)
 
 
 @kernel
 def error_between(r1):
-    """Largest |w| of the rows between their bounds."""
+    """Returns the largest |w| of the rows between their bounds."""
     worst = 0.0
     for k in range(r1.one.count[0]):
         p = r1.one.factor[k]
@@ -89,7 +89,7 @@ def error_between(r1):
 
 @kernel
 def approach(r1):
-    """One step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
+    """Takes one step towards w = 0 of the rows between their bounds; returns 1 if no bound stopped it."""
     gather_error(r1)
     reduce_forward(r1, r1.one.turn)
     expand_backward(r1, r1.one.turn, r1.one.y)
@@ -101,7 +101,7 @@ def approach(r1):
 
 @kernel
 def most_wrong(r1, noise, least_index):
-    """The place outside the factor whose w has the wrong sign most, or the first one; -1 where there is none."""
+    """Returns the place outside the factor with the largest w of the wrong sign, or the first such place; -1: none."""
     worst, found = noise, -1
     for p in range(r1.one.n[0]):
         state, w, wrong = r1.one.state[p], r1.place.w[p], 0.0 * noise
@@ -119,7 +119,7 @@ def most_wrong(r1, noise, least_index):
 
 @kernel
 def release(r1, p):
-    """Place p, whose w has the wrong sign, goes into the factor, or along a direction without curvature to a bound."""
+    """Moves place p, whose w has the wrong sign, to the factor, or along a direction without curvature to a bound."""
     if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, p, r1.one.ell)
@@ -150,11 +150,11 @@ def release(r1, p):
 
 @kernel
 def improve(r1, most, loose):
-    """Go to the minimum from an x within its bounds, in at most so many passes; returns how many it took.
+    """Moves x from within its bounds to the minimum, in at most `most` passes; returns the number of passes.
 
-    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; errors of w below so many times
-            rounding are let be.
-    Writes: place.*, one.*, the factor; one.* where there is no minimum.
+    Reads:  place.A, place.b, place.lo, place.hi, place.x, one.state, the factor; errors of w below `loose` times
+            rounding are accepted.
+    Writes: place.*, one.*, the factor; one.* if there is no minimum.
     """
     used, before, done = 0, INF, 0
     while used < most and done == 0:
@@ -162,7 +162,7 @@ def improve(r1, most, loose):
         noise = loose * refresh(r1)
         error = error_between(r1)
         if error > noise and error < 0.5 * before:
-            # anew after a bound: the error has no meaning for the rows that are left
+            # reset after a bound: the previous error does not apply to the remaining rows
             before = error if approach(r1) else INF
         else:
             p = most_wrong(r1, noise, 2 * used > most)

@@ -1,9 +1,9 @@
-"""A start for the pivoting: rows change sides all at once, in the hope that a few rounds are enough.
+"""Block start of the pivoting: all rows on the wrong side change at once, which often takes only a few rounds.
 
-All rows that have room are put between their bounds and solved for; then every row that ends outside them goes to the
-bound it passed, and every row at a bound whose w has the wrong sign comes back.  Where the number of such rows stops
-falling, only the last of them changes, until there are fewer than ever.  On most problems of contact a few rounds are
-enough; where they are not, nothing is left of the attempt, and the rows are driven one by one.
+All rows with a nonempty range are put between their bounds and solved.  Then every row beyond a bound goes to it, and
+every row at a bound whose w has the wrong sign is released.  If the number of such rows stops falling, only the last of
+them changes, until there are fewer than ever before.  Most contact problems need a few rounds; otherwise the attempt is
+discarded, and the rows are driven one by one.
 Source: M. M. Kostreva, "Block pivot methods for solving the complementarity problem" (1978); L. F. Portugal,
     J. J. Judice and L. N. Vicente, "A comparison of block pivoting and interior-point algorithms for linear least
     squares problems with nonnegative variables" (1994), for boxes.
@@ -21,22 +21,22 @@ from featherlane.solver.lcp.pivot.factor import (
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
 from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING, multiply, rounding_of
 
-PATIENCE = 3  # rounds in which no fewer rows are on the wrong side than ever before, then rows change one by one
-SINGLE = 8  # rounds of single rows, and one more for so many rows of the problem, before the attempt is given up
-FEW, SHARE = 2, 16  # rows that leave the factor one by one, and one more for so many; more, and it is built anew
-ENTERING = 4  # state of a row that is to go between its bounds
+PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
+SINGLE = 8  # rounds of single rows, plus one per so many rows of the problem, before the attempt is discarded
+FEW, SHARE = 2, 16  # rows that leave the factor one by one, plus one per so many; with more, it is rebuilt
+ENTERING = 4  # state of a row that is to enter the range between its bounds
 
 
 @kernel
 def put_all(r1, count):
-    """So many places that stand behind the factor go into it, and are counted."""
+    """Adds `count` places listed behind the factor to it, and counts them."""
     put_all_between(r1, count)
     r1.one.niter[0] = r1.one.niter[0] + count
 
 
 @kernel
 def place_all(r1, first, last):
-    """Places first to last - 1 go between their bounds, but for those whose bound 0 holds them alone, with x = 0."""
+    """Puts places first to last - 1 between their bounds, except those held by a bound of 0 alone, with x = 0."""
     m, count = r1.one.count[0], 0
     for p in range(first, last):
         lo, hi, b = r1.place.lo[p], r1.place.hi[p], r1.place.b[p]
@@ -54,7 +54,7 @@ def place_all(r1, first, last):
 
 @kernel
 def solve_between(r1, last):
-    """x of the factor's rows for w = 0, whatever the bounds, and w = A x - b of all places before the last.
+    """Computes x of the factor's rows for w = 0, without bounds, and w = A x - b of all places before the last.
 
     A_CC x_C = b_C - A_CN x_N.
     """
@@ -79,7 +79,7 @@ def solve_between(r1, last):
 
 @kernel
 def right_side(r1, p, noise):
-    """The state that place p should have by its x and w."""
+    """Returns the state that place p should have by its x and w."""
     state, x, w = r1.one.state[p], r1.place.x[p], r1.place.w[p]
     if state == BETWEEN:
         if x < r1.place.lo[p]:
@@ -93,7 +93,7 @@ def right_side(r1, p, noise):
 
 @kernel
 def count_wrong(r1, last, noise):
-    """(how many places should have another state, the last of them)."""
+    """Returns (how many places should have another state, the last of them)."""
     wrong, found = 0, -1
     for p in range(last):
         if right_side(r1, p, noise) != r1.one.state[p]:
@@ -103,7 +103,7 @@ def count_wrong(r1, last, noise):
 
 @kernel
 def change_sides(r1, first, last, noise):
-    """Set the states that places from the first to the one before the last should have, and x of those at a bound."""
+    """Sets the states that places first to last - 1 should have, and x of those at a bound."""
     for p in range(first, last):
         state = right_side(r1, p, noise)
         if state != r1.one.state[p]:
@@ -116,7 +116,7 @@ def change_sides(r1, first, last, noise):
 
 @kernel
 def count_leaving(r1):
-    """Rows of the factor whose places should be elsewhere."""
+    """Returns the number of rows of the factor whose places should be elsewhere."""
     count = 0
     for k in range(r1.one.count[0]):
         p = r1.one.factor[k]
@@ -127,7 +127,7 @@ def count_leaving(r1):
 
 @kernel
 def count_entering(r1, last):
-    """Places that are to go into the factor."""
+    """Returns the number of places that are to enter the factor."""
     count = 0
     for p in range(last):
         if r1.one.state[p] == ENTERING:
@@ -137,7 +137,7 @@ def count_entering(r1, last):
 
 @kernel
 def build_anew(r1):
-    """The factor without rows that should be elsewhere: what stands before the first of them, or a gap, stays."""
+    """Rebuilds the factor without rows that should be elsewhere; rows before the first of them, or a gap, stay."""
     m, k, gone = r1.one.count[0], 0, 0
     while k < m and gone == 0:
         p = r1.one.factor[k]
@@ -161,7 +161,7 @@ def build_anew(r1):
 
 @kernel
 def follow_states(r1, last):
-    """The factor of the places whose states say so."""
+    """Updates the factor to the places that belong there by their states."""
     leaving = count_leaving(r1)
     if leaving > FEW + r1.one.count[0] // SHARE:
         build_anew(r1)
@@ -186,7 +186,7 @@ def follow_states(r1, last):
 
 @kernel
 def start_with_all(r1, first, last):
-    """Make the places before the last complementary, those before the first being so; returns 1 if that went well.
+    """Makes the places before the last complementary, given that those before the first are; returns 1 on success.
 
     Reads:  place.A, place.b, place.lo, place.hi.   Writes: place.x, place.w, one.state, the factor.
     """

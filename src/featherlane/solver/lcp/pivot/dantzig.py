@@ -1,17 +1,17 @@
-"""Dantzig's method: the rows of a boxed LCP one after another, each driven until it is complementary.
+"""Dantzig's method: the rows of a boxed LCP, one after another, are driven until they are complementary.
 
-A row's place is where it stands in the pivoting: first rows without bounds, then bounded ones, last friction, whose
-bounds follow from other rows.  When the row at place i is driven, all places before it are complementary and stay so:
-x_i moves, x of the rows between their bounds follows so that their w stays 0, w of the others follows, too, and the row
-that meets the end of its range first goes over from the one set to the other.  Friction limits are set once, when the
-first friction row is driven (`frozen`), or follow the normals they came from to a fixed point (`consistent`).
+A row's place is its position in the pivoting: first rows without bounds, then bounded ones, last friction, whose
+bounds follow from other rows.  While the row at place i is driven, all places before it stay complementary: x_i moves,
+x of the rows between their bounds follows so that their w stays 0, w of the others follows, and the row that first
+reaches the end of its range changes from one set to the other.  Friction limits are set once, when the
+first friction row is driven (`frozen`), or follow their normals to a fixed point (`consistent`).
 
-Inside, each row is scaled by a power of two, so that the diagonal of A is about 1: no number is rounded, and what
-counts as zero does not depend on units.
+Internally each row is scaled by a power of two, so that the diagonal of A is about 1: this rounds no number, and
+zero thresholds do not depend on units.
 Source: R. W. Cottle and G. B. Dantzig (1968); D. Baraff, "Fast contact force computation for nonpenetrating rigid
-    bodies" (1994), as ODE's dSolveLCP has it.  Degenerate steps end by the least index: Y. Y. Chang and R. W. Cottle,
-    "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not taken
-    between their bounds; ODE stops at them.
+    bodies" (1994), as in ODE's dSolveLCP.  Degenerate steps are resolved by the least index: Y. Y. Chang and R. W.
+    Cottle, "Least-index resolution of degeneracy in quadratic programming" (1980).  Rows that depend on others are not
+    put between their bounds; ODE stops at them.
 """
 
 from featherlane.prelude import *
@@ -54,16 +54,16 @@ from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SO
 
 BLOCK, BY_ROWS = 0, 1
 TOLERANCE = 1e-10  # residual of a solution
-DONE, AT_BOUND = -1, -2  # what ends a drive, beside the number of another place
-PIVOTS_PER_ROW = 200  # before a problem counts as one that pivoting does not solve
-NEAR_ZERO = 1e-9  # of w, which rounding may have given the wrong sign
-STANDSTILL = 2  # steps of no length in a drive, for each row, before it is left to the active set
+DONE, AT_BOUND = -1, -2  # reasons that end a drive, other than the number of another place
+PIVOTS_PER_ROW = 200  # limit, after which pivoting counts as failed
+NEAR_ZERO = 1e-9  # of w, whose sign may be due to rounding
+STANDSTILL = 2  # steps of zero length in a drive, per row, after which the row is left to the active set
 
 
 # ---- one step of a drive ---------------------------------------------------------------------------------------------
 @kernel
 def find_direction(r1, i, sign):
-    """place_dx and place.dw as x_i moves by sign; returns (sum of |dx|, of dx^2).
+    """Computes place_dx and place.dw for a move of x_i by sign; returns (sum of |dx|, of dx^2).
 
     dx_C = -sign A_CC^-1 A_Ci,  dw = A dx.
     """
@@ -84,7 +84,7 @@ def find_direction(r1, i, sign):
 
 @kernel
 def step_of_factor(r1, j, best):
-    """How far until place j, between its bounds, meets one; best if that is nearer."""
+    """Returns the step at which place j, between its bounds, reaches one, or `best` if that is shorter."""
     d, s = r1.place.dx[j], best
     room = r1.place.hi[j] - r1.place.x[j]
     if d < 0.0:
@@ -96,7 +96,7 @@ def step_of_factor(r1, j, best):
 
 @kernel
 def step_of_rest(r1, j, best, noise):
-    """How far until w of place j, outside the factor, becomes 0; best if that is nearer or w moves away from 0."""
+    """Returns the step at which w of place j, outside the factor, becomes 0; best if shorter or w moves away from 0."""
     d, w, s = r1.place.dw[j], r1.place.w[j], best
     state = r1.one.state[j]
     if state == UPPER:
@@ -111,9 +111,9 @@ def step_of_rest(r1, j, best, noise):
 
 @kernel
 def may_end(r1, c, best, noise):
-    """Could any of eight places, from 8 c on, end the step before `best`?  None that does is passed over.
+    """Checks whether any of eight places, from 8 c on, could end the step before `best`; if not, they are skipped.
 
-    w of a place at a bound has its right sign, or is as good as 0.
+    w of a place at a bound has its right sign, or is 0 up to rounding.
     """
     X, W, DX, DW = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     x, dx, w, dw = X[c], best * DX[c], fabs(W[c]), fabs(DW[c])
@@ -123,7 +123,7 @@ def may_end(r1, c, best, noise):
 
 @kernel
 def find_step(r1, i, sign, size, square):
-    """(length of the step, what ends it: DONE, AT_BOUND or the place that changes sides); the least place of equals."""
+    """Returns (step length, its end: DONE, AT_BOUND or the place that changes sides); the least place in a tie."""
     best, end = INF, AT_BOUND
     curvature = sign * r1.place.dw[i]
     if curvature > SMALLEST_PIVOT * square:
@@ -150,7 +150,7 @@ def find_step(r1, i, sign, size, square):
 
 @kernel
 def advance(r1, i, s):
-    """x += s dx, w += s dw."""
+    """Adds s dx to x and s dw to w."""
     x, w, dx, dw = eights(r1.place.x), eights(r1.place.w), eights(r1.place.dx), eights(r1.place.dw)
     for c in range(i // 8 + 1):
         x[c] = x[c] + s * dx[c]
@@ -159,7 +159,7 @@ def advance(r1, i, s):
 
 @kernel
 def enter(r1, i, j):
-    """Place j, whose w is 0, goes over to the rows between their bounds, or is passed over if it depends on them."""
+    """Moves place j, whose w is 0, to the rows between their bounds, or skips it if it depends on them."""
     if r1.one.count[0] == 8 * eights_of_row(r1):
         refactor(r1)
     gather_row(r1, j, r1.one.turn)
@@ -175,7 +175,7 @@ def enter(r1, i, j):
 # ---- rows one by one ------------------------------------------------------------------------------------------------
 @kernel
 def push(r1, i, noise):
-    """Move x_i until w_i = 0 or a bound stops it."""
+    """Moves x_i until w_i = 0 or a bound stops it."""
     sign = 1.0 if r1.place.w[i] < 0.0 else -1.0
     still, moving = STANDSTILL * r1.one.n[0] + 8, 1
     while moving:
@@ -214,7 +214,7 @@ def push(r1, i, noise):
 
 @kernel
 def settle(r1, i):
-    """Place i, whose w is 0 and whose row of the factor is in one.ell, goes between the bounds."""
+    """Moves place i, whose w is 0 and whose row of the factor is in one.ell, between its bounds."""
     pivot = pivot_of(r1, i, r1.one.ell)
     r1.one.state[i] = WAITING
     if is_independent(r1, r1.one.ell, pivot):
@@ -224,7 +224,7 @@ def settle(r1, i):
 
 @kernel
 def drive(r1, i):
-    """Make place i complementary, and keep all places before it so."""
+    """Makes place i complementary, and keeps all places before it so."""
     product, size = product_of_row(r1, i)
     b, lo, hi = r1.place.b[i], r1.place.lo[i], r1.place.hi[i]
     w, noise = product - b, ROUNDING * (size + fabs(b))
@@ -242,14 +242,14 @@ def drive(r1, i):
 # ---- all rows -------------------------------------------------------------------------------------------------------
 @kernel
 def drive_all(r1, first, last):
-    """Make places complementary one by one."""
+    """Makes places complementary one by one."""
     for i in range(first, last):
         drive(r1, i)
 
 
 @kernel
 def solve_from(r1, friction, start):
-    """Make the rows without friction complementary, or with these solved, the rows of friction, too."""
+    """Makes the rows without friction complementary, or, with these solved, also the rows of friction."""
     rows, n = r1.one.count[3], r1.one.n[0]
     first, last = (rows, n) if friction else (0, rows)
     done = 0
@@ -266,12 +266,12 @@ def solve_from(r1, friction, start):
 
 @kernel
 def principal_pivoting(r1, policy, passes, start):
-    """Solve the problem one.A, one.b, ... of a record.
+    """Solves the problem one.A, one.b, ... of a record.
 
-    Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add; policy FROZEN or CONSISTENT, with at most so many
+    Reads:  one.n, one.findex, one.A, one.b, one.lo, one.hi, one.add; policy FROZEN or CONSISTENT, with at most `passes`
             passes of the friction limits; start BLOCK or BY_ROWS.
     Writes: one.*, one.niter (pivots).
-    Cost:   O(n^3) in all, n the number of rows: each row takes a few substitutions and a product with A.
+    Cost:   O(n^3) in total, n the number of rows: each row takes a few substitutions and a product with A.
     """
     n = r1.one.n[0]
     r1.one.status[0], r1.one.niter[0] = SOLVED, 0
@@ -299,13 +299,13 @@ def principal_pivoting(r1, policy, passes, start):
 
 @kernel
 def dantzig(r1, policy, passes):
-    """Solve the problem of a record as `principal_pivoting` does, from a start with all rows."""
+    """Solves the problem of a record as `principal_pivoting` does, from a start with all rows."""
     principal_pivoting(r1, policy, passes, BLOCK)
 
 
 @stage(p1=PROBLEM)
 def solve_dantzig(p1, policy, passes, start):
-    """A problem that stands alone, by `principal_pivoting`.
+    """Solves a standalone problem by `principal_pivoting`.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.

@@ -1,8 +1,8 @@
 """The Delassus matrix A = Y Y^T + cfm / h of one island of one world.
 
-The island's rows stand side by side in a panel, a row of it for each dof, so that eight entries of a row of A come
-at once:  A_a = sum over the dofs c of row a of y_ac (y_0c, y_1c, ...).  Columns descend, so an entry has the same bits
-from either side, and whatever rows of other worlds the tile has.
+The island's rows are columns of a panel with a row per dof, so eight entries of a row of A are computed at
+once:  A_a = sum over the dofs c of row a of y_ac (y_0c, y_1c, ...).  Columns descend, so A is bitwise symmetric and
+independent of the rows of other worlds in the tile.
 """
 
 from featherlane.prelude import *
@@ -10,7 +10,7 @@ from featherlane.prelude import *
 
 @kernel
 def clear_panel(d, blocks):
-    """Zeros at the dofs of the island's rows; rows that share their columns are looked at once."""
+    """Clears the dofs of the island's rows; rows that share their columns are handled together."""
     P, last = eights(d.place.A), -1
     for a in range(d.one.n[0]):
         o = d.lcp.coladr[d.one.row[a]]
@@ -24,7 +24,7 @@ def clear_panel(d, blocks):
 
 @kernel
 def fill_panel(d, blocks, lane):
-    """place_A, which the solver has not begun to use, <- y of the island's rows, by dof."""
+    """Copies y of the island's rows, by dof, to place_A, which the solver does not use yet."""
     clear_panel(d, blocks)
     for a in range(d.one.n[0]):
         r = d.one.row[a]
@@ -35,7 +35,7 @@ def fill_panel(d, blocks, lane):
 
 @kernel
 def multiply_panel(d, blocks, a):
-    """Row a of one.A, without the softness."""
+    """Computes row a of one.A, without the softness."""
     P, A, r = eights(d.place.A), eights(d.one.A), d.one.row[a]
     o = d.lcp.coladr[r]
     for q in range(blocks):
@@ -48,7 +48,7 @@ def multiply_panel(d, blocks, a):
 
 @kernel
 def form_delassus(d, lane):
-    """one.A <- A of the rows in one.row, full, its rows filled up to eights with zeros.
+    """Computes one.A, the full A of the rows in one.row, with its rows zero-padded to a multiple of eight.
 
     Reads:  lcp.Y, lcp.diag.   Writes: one.A; place.A for itself.   Cost: rows^2 / 8 times the dofs of a row.
     """

@@ -1,8 +1,8 @@
-"""L D L^T of the rows of one LCP that lie between their bounds, kept up to date as rows come and go.
+"""L D L^T of the rows of one LCP that lie between their bounds, updated as rows enter and leave.
 
-Row k of the factor belongs to the place one.factor[k] of the pivoting; L^T is stored by rows, so that a substitution
-adds whole rows, eight numbers at a time.  A row that comes is the last one.  A row that goes leaves a gap, a row of the
-identity, and its column becomes a positive update of rank one of what is behind it; the factor is built anew where
+Row k of the factor belongs to the place one.factor[k] of the pivoting.  L^T is stored by rows, so that a substitution
+adds whole rows, eight numbers at a time.  A row that enters is the last one.  A row that leaves becomes a gap, a row of
+the identity, and its column a positive rank-one update of the rows behind it.  The factor is rebuilt if
 gaps take more than a quarter of it.
 Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathematical programming" (1968); Gill, Golub,
     Murray and Saunders, "Methods for modifying matrix factorizations" (1974), method C1.
@@ -10,28 +10,28 @@ Source: R. W. Cottle and G. B. Dantzig, "Complementary pivot theory of mathemati
 
 from featherlane.prelude import *
 
-SMALLEST_PIVOT = 1e-14  # below this part of the numbers that it is the rest of, a row depends on the others
-DOUBTFUL = 1e-10  # pivot below which these are looked at
+SMALLEST_PIVOT = 1e-14  # relative to the terms of its difference: with a smaller pivot, a row depends on the others
+DOUBTFUL = 1e-10  # pivots below this are checked
 
 
 @kernel
 def eights_of_row(r1):
-    """Eights that a row of the matrices takes."""
+    """Returns the number of eights in a row of the matrices."""
     return (r1.one.n[0] + 7) // 8
 
 
 @kernel
 def sum_of_eight(s, o):
-    """Sum of eight numbers that stand side by side."""
+    """Returns the sum of eight adjacent numbers."""
     return ((s[o] + s[o + 1]) + (s[o + 2] + s[o + 3])) + ((s[o + 4] + s[o + 5]) + (s[o + 6] + s[o + 7]))
 
 
 @kernel
 def clear_matrix(r1):
-    """Zeros below the diagonal, where they stay, and finite numbers behind the last row: 0 times these is 0.
+    """Clears the entries below the diagonal, which stay 0, and sets finite numbers behind the last row.
 
-    The last eight rows are cleared, too, where there are fewer: substitutions read them, and another problem may have
-    left what is not finite.
+    0 times these must be 0.  The last eight rows are cleared even if there are fewer: substitutions read them, and
+    another problem may have left non-finite values.
     """
     E, width = eights(r1.one.L), eights_of_row(r1)
     for k in range(8 * width * width):
@@ -40,7 +40,7 @@ def clear_matrix(r1):
 
 @kernel
 def clear_factor(r1):
-    """The factor of no rows."""
+    """Sets the factor to that of no rows."""
     r1.one.count[0] = 0
     r1.one.count[1] = 0
     D = eights(r1.one.D)
@@ -51,7 +51,7 @@ def clear_factor(r1):
 # ---- substitution ---------------------------------------------------------------------------------------------------
 @kernel
 def gather_row(r1, p, t):
-    """t <- A of place p in the columns of the factor, zero in its gaps and behind it."""
+    """Copies A of place p, in the columns of the factor, to t; zero in its gaps and behind it."""
     m, a = r1.one.count[0], p * 8 * eights_of_row(r1)
     for k in range(m):
         q = r1.one.factor[k]
@@ -64,7 +64,7 @@ def gather_row(r1, p, t):
 
 @kernel
 def gather_error(r1):
-    """one.turn <- -w of the factor's rows, zero in its gaps and behind it."""
+    """Copies -w of the factor's rows to one.turn; zero in its gaps and behind it."""
     m = r1.one.count[0]
     for k in range((m + 7) // 8 * 8):
         r1.one.turn[k] = 0.0
@@ -74,7 +74,7 @@ def gather_error(r1):
 
 @kernel
 def reduce_eight(U, o, w, t, b):
-    """L^-1 of eight numbers at b, in registers, negated; the triangle's rows of L^T are w apart from o on."""
+    """Computes -L^-1 of eight numbers at b, in registers; the triangle's rows of L^T begin at o, w apart."""
     y = tuple(t[b + r] for r in range(8))
     for k in unrolled(range(7)):
         y = tuple(fma(-U[o + k * w + r], y[k], y[r]) if r > k else y[r] for r in range(8))
@@ -85,7 +85,7 @@ def reduce_eight(U, o, w, t, b):
 
 @kernel
 def expand_eight(U, o, w, y, b):
-    """L^-T of eight numbers at b, in registers."""
+    """Computes L^-T of eight numbers at b, in registers."""
     x = tuple(y[b + r] for r in range(8))
     for k in unrolled(range(7, 0, -1)):
         x = tuple(fma(-U[o + r * w + k], x[k], x[r]) if r < k else x[r] for r in range(8))
@@ -95,7 +95,7 @@ def expand_eight(U, o, w, y, b):
 
 @kernel
 def reduce_forward(r1, t):
-    """t <- L^-1 t: the triangle of eight rows, then what they take from all rows behind them."""
+    """Computes t <- L^-1 t: the triangle of eight rows, then its updates of all rows behind them."""
     m, width = r1.one.count[0], eights_of_row(r1)
     U, E, T = r1.one.L, eights(r1.one.L), eights(t)
     last = (m + 7) // 8
@@ -111,7 +111,7 @@ def reduce_forward(r1, t):
 
 @kernel
 def expand_backward(r1, t, y):
-    """y <- L^-T D^-1 t."""
+    """Computes y <- L^-T D^-1 t."""
     m, width = r1.one.count[0], eights_of_row(r1)
     U, E, Y, S = r1.one.L, eights(r1.one.L), eights(y), eights(r1.one.sum)
     T, D = eights(t), eights(r1.one.D)
@@ -133,10 +133,10 @@ def expand_backward(r1, t, y):
         expand_eight(U, 8 * o, 8 * width, y, b)
 
 
-# ---- rows that come and go --------------------------------------------------------------------------------------
+# ---- rows that enter and leave --------------------------------------------------------------------------------
 @kernel
 def pivot_of(r1, p, t):
-    """The pivot that place p would have, t = L^-1 of its row: A_pp - t^T D^-1 t."""
+    """Returns the pivot that place p would have, with t = L^-1 of its row: A_pp - t^T D^-1 t."""
     last = (r1.one.count[0] + 7) // 8
     T, D, S = eights(t), eights(r1.one.D), eights(r1.one.sum)
     d = r1.place.A[p * 8 * eights_of_row(r1) + p]
@@ -151,7 +151,7 @@ def pivot_of(r1, p, t):
 
 @kernel
 def is_independent(r1, t, pivot):
-    """Is a pivot more than rounding, t = L^-1 of its row?  It is y^T A y for y = (-A_CC^-1 A_Cp, 1).  Room: one.y."""
+    """Checks that a pivot exceeds rounding, t = L^-1 of its row: y^T A y, y = (-A_CC^-1 A_Cp, 1).  Overwrites one.y."""
     least = SMALLEST_PIVOT
     if least < pivot < DOUBTFUL:
         expand_backward(r1, t, r1.one.y)
@@ -164,7 +164,7 @@ def is_independent(r1, t, pivot):
 
 @kernel
 def append_row(r1, p, t, pivot):
-    """Place p becomes the last row of the factor; t = L^-1 of its row."""
+    """Appends place p as the last row of the factor; t = L^-1 of its row."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     for k in range(m):
         r1.one.L[k * width + m] = t[k] * r1.one.D[k]
@@ -175,7 +175,7 @@ def append_row(r1, p, t, pivot):
 
 @kernel
 def drop_last_rows(r1):
-    """Gaps at the end of the factor go."""
+    """Removes gaps at the end of the factor."""
     m = r1.one.count[0]
     while m > 0 and r1.one.factor[m - 1] < 0:
         m -= 1
@@ -185,7 +185,7 @@ def drop_last_rows(r1):
 
 @kernel
 def update_behind(r1, q):
-    """L33 D33 L33^T + d l l^T for the rows behind q, whose pivot was d and whose column l."""
+    """Updates L33 D33 L33^T + d l l^T for the rows behind q, with q's pivot d and column l."""
     m, width = r1.one.count[0], eights_of_row(r1)
     E, v, V = eights(r1.one.L), r1.one.turn, eights(r1.one.turn)
     first, last = q // 8, (m + 7) // 8
@@ -210,7 +210,7 @@ def update_behind(r1, q):
 
 @kernel
 def refactor(r1):
-    """The factor anew, without gaps, its rows in the order in which they came."""
+    """Rebuilds the factor without gaps, its rows in the order in which they entered."""
     m = r1.one.count[0]
     clear_factor(r1)
     for k in range(m):
@@ -223,7 +223,7 @@ def refactor(r1):
 
 @kernel
 def remove_row(r1, p):
-    """Place p leaves the factor."""
+    """Removes place p from the factor."""
     q, width = r1.one.slot[p], eights_of_row(r1)
     E = eights(r1.one.L)
     update_behind(r1, q)

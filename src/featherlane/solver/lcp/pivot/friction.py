@@ -1,10 +1,10 @@
 """Friction limits of one LCP: +-(mu |x[findex]| + add), set once, or followed to a fixed point.
 
-At a fixed point x is complementary under the limits that follow from x itself.  Taking the limits from x again and
-again need not get there: a block that tips over its edge presses harder the harder it is held.  So the limits of the
-rows that slip are solved for together, with all rows as they stand, before each new solution: Newton's method on a map
-that is linear between changes of sides, and exact as soon as none is left.  Where its steps do not come nearer, sweeps
-of projected Gauss-Seidel under live limits find other sides to begin from.  There may be no fixed point, or many.
+At a fixed point x is complementary under the limits that follow from x itself.  Plain fixed-point iteration may
+diverge: a block that tips over its edge presses harder the harder it is held.  So before each new solution, the limits
+of all slipping rows are solved together, with the sides of all rows fixed: Newton's method on a piecewise linear map,
+exact once no row changes its side.  If its steps do not converge, projected Gauss-Seidel sweeps under
+live limits find other sides to start from.  There may be no fixed point, or many.
 Source: D. E. Stewart and J. C. Trinkle, "An implicit time-stepping scheme for rigid body dynamics with inelastic
     collisions and Coulomb friction" (1996) for the problem; L. Qi and J. Sun, "A nonsmooth version of Newton's method"
     (1993).
@@ -34,18 +34,18 @@ from featherlane.solver.lcp.pivot.places import (
     product_of_row,
 )
 
-SETTLED = 1e-11  # change of a limit, as a part of the largest one, at a fixed point
-LOOSE = 32.0  # times rounding: w of rows between their bounds that is let be, for each correction moves x in an
-# ill-conditioned problem, and the limits with it
-SHORTEST = 0.01  # part of Newton's step
-NEWTON, SWEEPS = 6, 10  # steps between two attempts to come nearer by sweeps, and how many more of these each time
-SINGULAR = 1e-12  # pivot, where the diagonal is about 1
+SETTLED = 1e-11  # change of a limit, relative to the largest one, at a fixed point
+LOOSE = 32.0  # times rounding: accepted w of rows between their bounds, since each correction moves x, and thus the
+# limits, in an ill-conditioned problem
+SHORTEST = 0.01  # fraction of Newton's step
+NEWTON, SWEEPS = 6, 10  # steps between two attempts to converge by sweeps, and how many more of these each time
+SINGULAR = 1e-12  # pivot threshold; the diagonal is about 1
 
 
 # ---- the limits that follow from x -----------------------------------------------------------------------------------
 @kernel
 def limit_of(r1, i):
-    """The friction limit of place i at the present x: no force, no friction, whatever mu."""
+    """Returns the friction limit of place i at the present x: without force there is no friction, whatever mu."""
     k = r1.one.order[i]
     f = r1.one.place[r1.one.findex[k]]
     force, limit = fabs(r1.place.x[f]) * r1.place.scale[f], fabs(r1.one.add[k])
@@ -56,7 +56,7 @@ def limit_of(r1, i):
 
 @kernel
 def limit_friction(r1):
-    """Bounds that follow from the present x."""
+    """Sets the bounds that follow from the present x."""
     for i in range(r1.one.count[3], r1.one.n[0]):
         limit = limit_of(r1, i)
         r1.place.lo[i], r1.place.hi[i] = -limit, limit
@@ -64,7 +64,7 @@ def limit_friction(r1):
 
 @kernel
 def mismatch(r1):
-    """(largest difference of a friction limit and what follows from x, largest limit), finite ones."""
+    """Returns (largest difference between a friction limit and its value from x, largest limit), finite ones only."""
     change, largest = 0.0, 0.0
     for i in range(r1.one.count[3], r1.one.n[0]):
         limit = limit_of(r1, i)
@@ -75,7 +75,7 @@ def mismatch(r1):
 
 @kernel
 def follow_bounds(r1):
-    """Friction rows at a bound stay there as it moves, unless it is gone; others are pushed inside."""
+    """Keeps friction rows at a bound as it moves, unless it vanishes; moves others inside their bounds."""
     for i in range(r1.one.count[3], r1.one.n[0]):
         state = r1.one.state[i]
         if r1.place.hi[i] == INF:
@@ -92,7 +92,7 @@ def follow_bounds(r1):
 # ---- limits and forces together --------------------------------------------------------------------------------------
 @kernel
 def list_slipping(r1):
-    """Places of friction at a bound that moves with a row between its bounds, behind the factor's; returns how many."""
+    """Lists friction places at a bound that depends on a row between bounds, behind the factor's; returns how many."""
     m, count = r1.one.count[0], 0
     for i in range(r1.one.count[3], r1.one.n[0]):
         k = r1.one.order[i]
@@ -105,13 +105,13 @@ def list_slipping(r1):
 
 @kernel
 def side_of(r1, i):
-    """1 at the upper bound, -1 at the lower one."""
+    """Returns 1 at the upper bound, -1 at the lower one."""
     return 1.0 if r1.one.state[i] == UPPER else -1.0
 
 
 @kernel
 def write_system(r1, count):
-    """1 - d limit_i / d limit_j, and limit_i(x) - limit_i behind it, in rows of one.L that the factor leaves free."""
+    """Writes 1 - d limit_i / d limit_j, then limit_i(x) - limit_i, in rows of one.L that the factor does not use."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     for j in range(count):
         p = r1.one.factor[m + j]
@@ -134,9 +134,9 @@ def write_system(r1, count):
 
 @kernel
 def eliminate(r1, first, count):
-    """Gaussian elimination with row exchanges on rows of one.L from the first on; the solution stands behind each row.
+    """Runs Gaussian elimination with row exchanges on rows of one.L from `first` on; each row ends with its solution.
 
-    Returns 1, or 0 where the system is singular.
+    Returns 1, or 0 if the system is singular.
     """
     U, width, regular = r1.one.L, 8 * eights_of_row(r1), 1
     for j in range(count):
@@ -166,7 +166,7 @@ def eliminate(r1, first, count):
 
 @kernel
 def move_slipping(r1, count):
-    """Limits, x at them, and x of the rows between their bounds, which keep w = 0, by the solution of the system."""
+    """Applies the system's solution: moves limits, x at them, and x of the rows between their bounds, with w = 0."""
     n, m, width = r1.one.n[0], r1.one.count[0], eights_of_row(r1)
     clear_direction(r1, width)
     for i in range(count):
@@ -188,7 +188,7 @@ def move_slipping(r1, count):
 
 @kernel
 def solve_slipping(r1):
-    """Limits that slip and forces between bounds together, with all rows on the side where they are."""
+    """Solves for slipping limits and forces between bounds together, with the side of every row fixed."""
     if r1.one.count[1] > 0:
         refactor(r1)
     count, m, E, width = list_slipping(r1), r1.one.count[0], eights(r1.one.L), eights_of_row(r1)
@@ -202,7 +202,7 @@ def solve_slipping(r1):
 
 @kernel
 def aim(r1):
-    """one.best: the limits as they are; one.upper: those to go to, at which the rows that slip would be settled."""
+    """Sets one.best to the present limits, and one.upper to the target limits, at which slipping rows would settle."""
     for i in range(r1.one.count[3], r1.one.n[0]):
         r1.one.best[i] = r1.place.hi[i]
     solve_slipping(r1)
@@ -212,7 +212,7 @@ def aim(r1):
 
 @kernel
 def go(r1, part):
-    """Limits so much of the way from one.best to one.upper; friction rows follow them."""
+    """Moves the limits by a fraction `part` from one.best to one.upper; friction rows follow them."""
     for i in range(r1.one.count[3], r1.one.n[0]):
         limit = r1.one.upper[i]
         if part < 1.0 and limit < INF and r1.one.best[i] < INF:
@@ -221,10 +221,10 @@ def go(r1, part):
     follow_bounds(r1)
 
 
-# ---- all together ----------------------------------------------------------------------------------------------------
+# ---- the fixed point --------------------------------------------------------------------------------------------
 @kernel
 def sweep(r1):
-    """One sweep of projected Gauss-Seidel, friction limits as they are when a row is visited."""
+    """Runs one sweep of projected Gauss-Seidel, with friction limits updated at each visit of a row."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
         if i >= r1.one.count[3]:
@@ -239,7 +239,7 @@ def sweep(r1):
 
 @kernel
 def start_from(r1):
-    """States and the factor by where x is: at a bound or between."""
+    """Sets states and the factor from x: at a bound or between."""
     clear_factor(r1)
     count = 0
     for i in range(r1.one.n[0]):
@@ -255,10 +255,10 @@ def start_from(r1):
 
 @kernel
 def settle_friction(r1, passes, most):
-    """Let friction limits follow the normals until both are settled; returns 1 if they are.
+    """Iterates friction limits and normals until both are settled; returns 1 if they are.
 
-    A step that does not bring the limits nearer to what follows from them is halved, and from time to time sweeps take
-    the place of a step.
+    A step that does not bring the limits closer to their values from x is halved, and from time to time sweeps replace
+    a step.
     """
     before, _ = mismatch(r1)
     settled, left, rounds = 0, passes, 0

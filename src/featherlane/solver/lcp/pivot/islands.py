@@ -1,7 +1,7 @@
-"""The LCP of each world taken apart into islands, each a dense problem of its own for a direct solver.
+"""Splits the LCP of each world into islands, each a separate dense problem for a direct solver.
 
-Rows tie the trees of their dofs; trees that rows tie, directly or over other trees, are one island.  64 boxes that lie
-apart are 64 problems of 12 rows, not one of 768.
+Rows connect the trees of their dofs; trees that rows connect, directly or over other trees, form one island.  64
+separate boxes are 64 problems of 12 rows, not one of 768.
 Source: ODE manual, sec. "Islands and disabled bodies".
 """
 
@@ -11,16 +11,16 @@ from featherlane.solver.lcp.pivot.delassus import form_delassus
 from featherlane.solver.lcp.rows.rows import is_present
 from featherlane.solver.lcp.status import SOLVED
 
-# of A's diagonal: pivoting is exact to 1e-14, and would make of the rounding of rows in float32, that depend on each
-# other, forces of a million times what they hold
+# of A's diagonal: pivoting is exact to 1e-14.  It would turn the float32 rounding of rows that depend on each other
+# into forces of a million times the load
 SOFTNESS32 = 1e-6
-FEW_ROWS = 72  # of an island that gains nothing from a start with all rows at once
+FEW_ROWS = 72  # of an island that does not profit from a start with all rows at once
 
 
-# ---- which rows belong together ------------------------------------------------------------------------------------
+# ---- islands of rows -----------------------------------------------------------------------------------------------
 @kernel
 def mark_worlds(d):
-    """lcp.order <- the worlds in which a row can have a force, as bits: no sweep needs an order here."""
+    """Sets lcp.order to the worlds in which a row can have a force, as bits: no sweep needs an order here."""
     for r in range(d.lcp.n[0]):
         bits, present = 0, is_present(d, r)
         for lane in range(width(d)):
@@ -30,13 +30,13 @@ def mark_worlds(d):
 
 @kernel
 def in_world(d, r, lane):
-    """Does this world have row r?"""
+    """Checks whether this world has row r."""
     return (d.lcp.order[r] >> lane) & 1
 
 
 @kernel
 def root_of(d, t):
-    """The first tree of the island of tree t, so far."""
+    """Returns the first tree of the island of tree t, so far."""
     while d.lcp.root[t] != t:
         t = d.lcp.root[t]
     return t
@@ -44,14 +44,14 @@ def root_of(d, t):
 
 @kernel
 def join(d, s, t):
-    """Trees s and t are in one island."""
+    """Puts trees s and t in one island."""
     s, t = root_of(d, s), root_of(d, t)
     d.lcp.root[max(s, t)] = min(s, t)
 
 
 @kernel
 def join_trees(m, d, lane):
-    """lcp.root of one world: rows that share their columns are looked at once."""
+    """Computes lcp.root of one world: rows that share their columns are handled together."""
     for t in range(m.ntree):
         d.lcp.root[t], d.lcp.head[t] = t, -1
     last = -1
@@ -67,7 +67,7 @@ def join_trees(m, d, lane):
 
 @kernel
 def list_rows(m, d, lane):
-    """lcp.head, lcp.next: the rows of each island of one world, in their order."""
+    """Computes lcp.head, lcp.next: the rows of each island of one world, in their order."""
     join_trees(m, d, lane)
     for k in range(d.lcp.n[0]):
         r = d.lcp.n[0] - 1 - k
@@ -79,7 +79,7 @@ def list_rows(m, d, lane):
 
 @kernel
 def gather_rows_of(d, first):
-    """one.row, one.n: the rows of the list that begins with row `first`; returns 0 where they find no room."""
+    """Sets one.row, one.n: the rows of the list that begins with row `first`; returns 0 if they exceed the capacity."""
     n, r = 0, first
     while r >= 0 and n < d.nlcpone:
         d.one.row[n] = r
@@ -92,7 +92,7 @@ def gather_rows_of(d, first):
 # ---- one problem ---------------------------------------------------------------------------------------------------
 @kernel
 def place_of(d, a, r):
-    """The place of row r before place a."""
+    """Returns the place of row r before place a."""
     b = a - 1
     while d.one.row[b] != r:
         b -= 1
@@ -101,7 +101,7 @@ def place_of(d, a, r):
 
 @kernel
 def gather_bounds(d, a, lane):
-    """Right-hand side and bounds of the row at place a; friction that is a force has bounds of its own."""
+    """Sets right-hand side and bounds of the row at place a; friction given as a force has fixed bounds."""
     r = d.one.row[a]
     hi, add = read_lane(d.lcp.hi, r, lane), read_lane(d.lcp.add, r, lane)
     d.one.b[a] = read_lane(d.lcp.b, r, lane)
@@ -117,7 +117,7 @@ def gather_bounds(d, a, lane):
 
 @kernel
 def soften_rounding(d):
-    """A_aa grows by the rounding of float32 rows: rows that depend on each other, but for it, share what they can."""
+    """Adds the rounding of float32 rows to A_aa: rows that are dependent up to rounding then share their load."""
     stride = (d.one.n[0] + 7) // 8 * 8
     for a in range(d.one.n[0]):
         d.one.A[a * stride + a] = (1.0 + SOFTNESS32) * d.one.A[a * stride + a]
@@ -125,7 +125,7 @@ def soften_rounding(d):
 
 @kernel
 def gather_problem(d, lane):
-    """The dense problem of the rows in one.row."""
+    """Builds the dense problem of the rows in one.row."""
     for a in range(d.one.n[0]):
         gather_bounds(d, a, lane)
     form_delassus(d, lane)
@@ -135,7 +135,7 @@ def gather_problem(d, lane):
 
 @stage
 def solve_island(d1, policy, passes):
-    """The gathered problem, by pivoting.
+    """Solves the problem of one island by pivoting.
 
     Reads:  one.n, one.A, one.b, one.lo, one.hi, one.findex, one.add.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; one.* and place.* for itself.
@@ -143,10 +143,10 @@ def solve_island(d1, policy, passes):
     principal_pivoting(d1, policy, passes, BLOCK if d1.one.n[0] > FEW_ROWS else BY_ROWS)
 
 
-# ---- all of them ---------------------------------------------------------------------------------------------------
+# ---- all islands -------------------------------------------------------------------------------------------------
 @kernel
 def solve_world(m, d, lane):
-    """All islands of one world; returns (pivots, status of the worst, largest residual, islands without room)."""
+    """Solves all islands of one world; returns (pivots, worst status, largest residual, islands beyond capacity)."""
     pivots, status, residual, large = 0, SOLVED, 0.0, 0
     list_rows(m, d, lane)
     for t in range(m.ntree):
@@ -166,9 +166,9 @@ def solve_world(m, d, lane):
 
 @stage
 def solve_islands(m, d):
-    """lcp.x by pivoting, world by world and island by island; an island without room keeps the x that it has.
+    """Solves for lcp.x by pivoting, one world and island at a time; islands beyond the capacity keep their x.
 
-    Reads:  the rows, lcp.x of islands with more than nlcpone rows, and what their solver said of them.
+    Reads:  the rows, lcp.x of islands with more than nlcpone rows, and their solver's diagnostics.
     Writes: lcp.*; for itself lcp.*, one.*, place.*.
     """
     mark_worlds(d)

@@ -1,17 +1,17 @@
 """Block principal pivoting for dense problems, W of one structure at once.
 
 With the present set C of free rows and all others at bounds, x_C solves A_CC x_C = b_C - A_CN x_N.  Then every row that
-breaks its condition changes sides at once: a free one beyond a bound goes there, one at a bound whose w has the wrong
-sign becomes free.  Mostly three to six passes are enough; where sets come back the method never ends, so a world gives
-up after some passes, and leaves the problem to single pivots (lane_by_lane.py).
+violates its condition changes sides at once: a free one beyond a bound goes to it, one at a bound whose w has the wrong
+sign becomes free.  Three to six passes are usually enough.  If sets repeat, the method never ends, so a world stops
+after some passes, and leaves the problem to single pivots (lane_by_lane.py).
 
-A_CC is factored anew in each pass, as L D L^T of all rows that are free in any world; where a row is at its bound 1 / D
+A_CC is factored again in each pass, as L D L^T of all rows that are free in any world; for a row at its bound 1 / D
 is 0.  So all worlds of a tile share the order of elimination.  Every sum runs over rows in their order, and rows at a
-bound add 0 to it, for their rows of L are 0, too: which rows are free in other worlds changes no bit, not even where
-numbers of a world grow beyond all bounds.
+bound add 0 to it, because their rows of L are 0.  So a world's result is bitwise independent of the free rows of other
+worlds, even if values of a world overflow.
 
-Friction is *frozen*, as ODE has it: first all other rows are solved, with x = 0 in those of friction, then all of them
-at the limits that this gives.
+Friction is *frozen*, as in ODE: first all other rows are solved, with x = 0 in those of friction, then all of them
+at the resulting limits.
 Source: Judice and Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 problems", Computers & Operations Research 21 (1994).
 """
@@ -22,21 +22,21 @@ from featherlane.solver.lcp.sweep.product import dense_dot, place_w
 from featherlane.solver.lcp.sweep.projection import largest_diagonal
 from featherlane.solver.lcp.sweep.residual import finish_at
 
-SINGULAR = 1e-13  # of the largest diagonal: a smaller pivot leaves its row where it is
-EXACT = 1e-12  # beyond its bound by less than this part of the largest x, or of w by the diagonal: rounding
-OPEN = 0.0  # in lcp.best a row is -1 at its lower bound, 1 at its upper one, 0 free
+SINGULAR = 1e-13  # of the largest diagonal: with a smaller pivot, the row's x does not change
+EXACT = 1e-12  # smaller violations of a bound, relative to the largest x (of w: scaled by the diagonal), are rounding
+OPEN = 0.0  # in lcp.best: -1 for a row at its lower bound, 1 at its upper one, 0 if free
 
 
 # ---- sums of products, two rows and two columns at once --------------------------------------------------------------
 @kernel
 def start_of(a):
-    """Where row a of the lower triangle begins in lcp_L."""
+    """Returns the start of row a of the lower triangle in lcp_L."""
     return a * (a + 1) // 2
 
 
 @kernel
 def factor_pair(p, a, b, count):
-    """Sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
+    """Returns sums over k < count of u_k L_k for u of rows a and a + 1, L of rows b and b + 1."""
     i, j, c, d = start_of(a), start_of(a + 1), start_of(b), start_of(b + 1)
     q, r, s, t = zero(p), zero(p), zero(p), zero(p)
     for k in range(count):
@@ -49,7 +49,7 @@ def factor_pair(p, a, b, count):
 # ---- L D L^T of the free rows ----------------------------------------------------------------------------------------
 @kernel
 def list_active(p):
-    """lcp.order = the rows that are free in any world; returns how many."""
+    """Sets lcp.order to the rows that are free in any world; returns how many."""
     m = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp.best[i] == OPEN):
@@ -60,26 +60,26 @@ def list_active(p):
 
 @kernel
 def entry(p, a, b):
-    """A of active rows a and b."""
+    """Returns A of active rows a and b."""
     return p.lcp.A[p.lcp.order[a] * p.lcp.n[0] + p.lcp.order[b]]
 
 
 @kernel
 def is_free(p, a):
-    """Mask: is active row a free?"""
+    """Returns a mask: is active row a free?"""
     return p.lcp.best[p.lcp.order[a]] == OPEN
 
 
 @kernel
 def invert(p, a, d, least):
-    """1 / D of active row a; 0 of a row at a bound, and where the pivot is none."""
+    """Computes 1 / D of active row a; 0 for a row at a bound, or without a pivot."""
     regular = (d > least) & is_free(p, a)
     p.lcp.step[a] = where(regular, 1.0 / where(regular, d, 1.0), 0.0)
 
 
 @kernel
 def finish_row(p, a, least):
-    """Row a of L = u / D, and 1 / D_a; 0 of a row at a bound."""
+    """Computes row a of L = u / D, and 1 / D_a; 0 for a row at a bound."""
     row, d, free = start_of(a), entry(p, a, a) + 0.0, is_free(p, a)
     for k in range(a):
         u = p.lcp_L[row + k]
@@ -91,7 +91,7 @@ def finish_row(p, a, least):
 
 @kernel
 def finish_two(p, a, least):
-    """Rows a and a + 1 of L: three sums side by side, because one alone waits for itself."""
+    """Computes rows a and a + 1 of L: three independent sums hide latency."""
     i, j, first, second = start_of(a), start_of(a + 1), is_free(p, a), is_free(p, a + 1)
     c, d, e = zero(p), entry(p, a, a) + 0.0, entry(p, a + 1, a + 1) + 0.0
     for k in range(a):
@@ -108,7 +108,7 @@ def finish_two(p, a, least):
 
 @kernel
 def fill_two(p, a, b, rows):
-    """Columns b and b + 1 of u, of row a and, of two `rows`, row a + 1."""
+    """Computes columns b and b + 1 of u, of row a and, if `rows` is 2, of row a + 1."""
     i, j = start_of(a), start_of(a + 1)
     q, r, s, t = factor_pair(p, a, b, b)
     e = p.lcp_L[start_of(b + 1) + b]
@@ -121,7 +121,7 @@ def fill_two(p, a, b, rows):
 
 @kernel
 def fill_four(p, a, b):
-    """Columns b and b + 1 of u, of rows a to a + 3: eight sums side by side."""
+    """Computes columns b and b + 1 of u, of rows a to a + 3: eight independent sums."""
     row, c, d = tuple(start_of(a + i) for i in range(4)), start_of(b), start_of(b + 1)
     q, r = zeros(p, 4), zeros(p, 4)
     for h in range(b):
@@ -135,7 +135,7 @@ def fill_four(p, a, b):
 
 @kernel
 def factor_free(p, m, least):
-    """lcp.L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D is 0, and so are row and column of L."""
+    """Computes lcp.L = L, lcp.step = 1 / D of the active rows; at a bound 1 / D and the row and column of L are 0."""
     fours = m // 4
     for four in range(fours):
         a = 4 * four
@@ -158,7 +158,7 @@ def factor_free(p, m, least):
 
 @kernel
 def solve_free(p, m):
-    """lcp.old = -A_CC^-1 w_C of the active rows, 0 of the others."""
+    """Computes lcp.old = -A_CC^-1 w_C of the active rows, 0 for the others."""
     for i in range(p.lcp.n[0]):
         p.lcp.old[i] = zero(p)
     reduce_forward(p, m)
@@ -171,13 +171,13 @@ def solve_free(p, m):
 
 @kernel
 def if_free(p, a, x):
-    """x where active row a is free, 0 at a bound: 0 times what is infinite would be no number."""
+    """Returns x if active row a is free, 0 at a bound: 0 times infinity would be NaN."""
     return where(is_free(p, a), x, 0.0)
 
 
 @kernel
 def reduce_forward(p, m):
-    """lcp.change = -L^-1 w of the active rows, two rows at once."""
+    """Computes lcp.change = -L^-1 w of the active rows, two rows at once."""
     for half in range(m // 2):
         a = 2 * half
         i, j = start_of(a), start_of(a + 1)
@@ -197,7 +197,7 @@ def reduce_forward(p, m):
 
 @kernel
 def expand_backward(p, m):
-    """lcp.change <- L^-T lcp.change, two rows at once."""
+    """Computes lcp.change <- L^-T lcp.change, two rows at once."""
     b = m - 2
     while b >= 0:
         i, j = start_of(b), start_of(b + 1)
@@ -212,7 +212,7 @@ def expand_backward(p, m):
 # ---- a pass ----------------------------------------------------------------------------------------------------------
 @kernel
 def list_changed(p):
-    """lcp.order = the rows of which x changes in any world; returns how many."""
+    """Sets lcp.order to the rows whose x changes in any world; returns how many."""
     m = 0
     for i in range(p.lcp.n[0]):
         if any_(p.lcp.old[i] != 0.0):
@@ -223,7 +223,7 @@ def list_changed(p):
 
 @kernel
 def add_column(p, j):
-    """w follows the change of x_j."""
+    """Updates w by the change of x_j."""
     n, d = p.lcp.n[0], p.lcp.old[j] + 0.0
     for i in range(n):
         p.lcp.w[i] = fma(p.lcp.A[j * n + i], d, p.lcp.w[i])
@@ -231,7 +231,7 @@ def add_column(p, j):
 
 @kernel
 def add_two_columns(p, j, k):
-    """`add_column` of j, then of k, with half the loads."""
+    """Runs `add_column` for j and k, with half the loads."""
     n, c, d = p.lcp.n[0], p.lcp.old[j] + 0.0, p.lcp.old[k] + 0.0
     for i in range(n):
         p.lcp.w[i] = fma(p.lcp.A[k * n + i], d, fma(p.lcp.A[j * n + i], c, p.lcp.w[i]))
@@ -239,7 +239,7 @@ def add_two_columns(p, j, k):
 
 @kernel
 def add_change(p):
-    """x += lcp.old, and w follows."""
+    """Adds lcp.old to x, and updates w."""
     for i in range(p.lcp.n[0]):
         p.lcp.x[i] = p.lcp.x[i] + p.lcp.old[i]
     m = list_changed(p)
@@ -251,7 +251,7 @@ def add_change(p):
 
 @kernel
 def exceeds(p, i, far, pull):
-    """(below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and of w."""
+    """Returns (below its bound, above it, w of the wrong sign) of row i; `far` and `pull` are rounding of x and w."""
     x, w, s = p.lcp.x[i], p.lcp.w[i], p.lcp.best[i]
     free, moves = s == OPEN, p.lcp.y[i] < p.lcp.g[i]
     low, high = free & (x < p.lcp.y[i] - far), free & (x > p.lcp.g[i] + far)
@@ -261,7 +261,7 @@ def exceeds(p, i, far, pull):
 
 @kernel
 def exchange_rows(p, live):
-    """Rows that break their condition change sides: lcp.old = change of their x; returns in which worlds one did."""
+    """Changes the sides of rows that violate their condition: lcp.old = change of x; returns worlds with a change."""
     size, step = zero(p), largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(p.lcp.x[i]), size)
@@ -281,7 +281,7 @@ def exchange_rows(p, live):
 
 @kernel
 def start_sets(p):
-    """x = 0, w = -b; rows that can move against w are free, others at the bound that w asks for; friction waits."""
+    """Sets x = 0, w = -b; rows that can move against w are free, others at the bound by w's sign; friction waits."""
     for i in range(p.lcp.n[0]):
         p.lcp.y[i], p.lcp.g[i] = p.lcp.lo[i] + 0.0, p.lcp.hi[i] + 0.0
         if p.lcp.findex[i] >= 0:
@@ -294,7 +294,7 @@ def start_sets(p):
 
 @kernel
 def open_friction(p, ready):
-    """Limits of friction from the normals, in worlds that are ready."""
+    """Sets friction limits from the normals, in worlds that are ready."""
     for i in range(p.lcp.n[0]):
         k = p.lcp.findex[i]
         if k >= 0:
@@ -306,7 +306,7 @@ def open_friction(p, ready):
 
 @kernel
 def free_friction(p, ready):
-    """Friction rows have limits now, and are free where these are not 0."""
+    """Frees friction rows whose limits, now set, are not 0."""
     open_friction(p, ready)
     for i in range(p.lcp.n[0]):
         if p.lcp.findex[i] >= 0:
@@ -315,7 +315,7 @@ def free_friction(p, ready):
 
 @kernel
 def solve_sets(p, least, live):
-    """x of the free rows, and w of the others, in worlds that live."""
+    """Solves for x of the free rows, and w of the others, in live worlds."""
     m = list_active(p)
     factor_free(p, m, least)
     solve_free(p, m)
@@ -332,7 +332,7 @@ def solve_sets(p, least, live):
 
 @kernel
 def lane_blocks(p, passes):
-    """Passes from x = 0 until every world is solved, at most so many of each.
+    """Runs passes from x = 0 until every world is solved, at most `passes` in each.
 
     Reads:  the problem, dense; lcp.parameter: tolerance of the status.
     Writes: lcp.*; limits in effect in lcp.* and lcp.*.
@@ -356,7 +356,7 @@ def lane_blocks(p, passes):
     place_w(p)
     m = list_active(p)
     if any_(live):
-        # their sets changed since the last factor, and with them the order of its rows, in all worlds
+        # the sets, and so the order of rows in the factor, have changed since the last factorization, in all worlds
         factor_free(p, m, least)
     solve_free(p, m)
     for i in range(p.lcp.n[0]):
@@ -367,7 +367,7 @@ def lane_blocks(p, passes):
 
 @stage(p=PROBLEM)
 def solve_lane_blocks(p, passes):
-    """Block principal pivoting on problems that stand alone; see `lane_blocks`.
+    """Runs block principal pivoting on standalone problems; see `lane_blocks`.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add, lcp.parameter.
     Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; limits in effect in lcp.* and lcp.*; for

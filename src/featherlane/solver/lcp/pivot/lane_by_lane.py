@@ -1,4 +1,4 @@
-"""Dantzig's method for W dense problems of one structure, one after the other, by the pivots of a single problem."""
+"""Dantzig's method for W dense problems of one structure, one after another, by the pivots of a single problem."""
 
 from featherlane.prelude import *
 from featherlane.solver.lcp.fields import PROBLEM
@@ -7,7 +7,7 @@ from featherlane.solver.lcp.pivot.dantzig import solve_dantzig
 
 @kernel
 def load_lane(p, lane):
-    """The problem of one world, in one.*."""
+    """Copies the problem of one world to one.*."""
     n = p.lcp.n[0]
     stride = (n + 7) // 8 * 8
     p.one.n[0] = n
@@ -23,7 +23,7 @@ def load_lane(p, lane):
 
 @kernel
 def store_lane(p, lane):
-    """What was found for one world; bounds in effect go to lcp.y and lcp.g."""
+    """Copies the solution of one world to its lane; bounds in effect go to lcp.y and lcp.g."""
     for i in range(p.lcp.n[0]):
         write_lane(p.lcp.x, i, lane, p.one.x[i])
         write_lane(p.lcp.w, i, lane, p.one.w[i])
@@ -36,11 +36,11 @@ def store_lane(p, lane):
 
 @stage(p=PROBLEM)
 def solve_lane_by_lane(p, policy, passes, start):
-    """Every world's problem, with the options of Dantzig's method.
+    """Solves every world's problem, with the options of Dantzig's method.
 
     Reads:  lcp.n, lcp.A, lcp.b, lcp.lo, lcp.hi, lcp.findex, lcp.add.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], the bounds in effect in lcp.* and lcp.*; one.*; what
-            `solve_dantzig` writes.
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], the bounds in effect in lcp.* and lcp.*; one.*;
+            the outputs of `solve_dantzig`.
     """
     for lane in range(width(p)):
         load_lane(p, lane)

@@ -1,9 +1,9 @@
 """Lemke's method for standard LCPs: w = A z - b, w, z >= 0, w^T z = 0, for any A.
 
-A covering variable z0 in w = A z - b + z0 1 makes the start feasible; complementary pivots then drive it out.  Ties are
-broken by the lexicographic rule, so no basis returns.  The method ends at a solution for every positive semi-definite A
-that has one, and for friction pyramids (standard_form.py); a ray means that there is none, or that the method does not
-reach it.
+A covering variable z0 in w = A z - b + z0 1 makes the start feasible; complementary pivots then remove it.  Ties are
+broken by the lexicographic rule, so no basis repeats.  The method finds a solution for every positive semi-definite A
+that has one, and for friction pyramids (standard_form.py).  A ray means that there is no solution, or that the method
+does not reach it.
 
 The dictionary has a row for each basic variable and a column for each other one, basic = q + T nonbasic:
 variables 0 .. n-1 are w, n .. 2 n - 1 are z, 2 n is z0.
@@ -15,23 +15,23 @@ from featherlane.solver.lcp.fields import PROBLEM
 from featherlane.solver.lcp.method import ONE, Count, Method
 from featherlane.solver.lcp.status import INACCURATE, INFEASIBLE, ITERATIONS, SOLVED
 
-TIE = 1e-13  # ratios nearer to each other, relative to the smaller one, are equal
+TIE = 1e-13  # ratios closer than this, relative to the smaller one, are equal
 INF = float("inf")
 PIVOT = 1e-11  # of the largest entry of a column: a smaller pivot is rounding
 TOLERANCE = 1e-10  # residual of a solution
-REFINEMENTS = 2  # of the solution, by the dictionary that ends the path
+REFINEMENTS = 2  # of the solution, by the final dictionary of the path
 
 
 # ---- the dictionary --------------------------------------------------------------------------------------------------
 @kernel
 def entry_of(p1, i, j):
-    """A_ij: its rows are filled up to eights."""
+    """Returns A_ij, whose rows are padded to a multiple of eight."""
     return p1.one.A[i * ((p1.one.n[0] + 7) // 8 * 8) + j]
 
 
 @kernel
 def start_dictionary(p1):
-    """w = A z + z0 - b: all of w basic."""
+    """Sets w = A z + z0 - b: all of w basic."""
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
         for j in range(n):
@@ -45,7 +45,7 @@ def start_dictionary(p1):
 
 @kernel
 def exchange(p1, r, c):
-    """The variables of row r and column c change places."""
+    """Exchanges the variables of row r and column c."""
     n, stride = p1.one.n[0], p1.nlcpone
     inverse = 1.0 / p1.place.A[stride * r + c]
     for j in range(n + 1):
@@ -65,7 +65,7 @@ def exchange(p1, r, c):
 
 @kernel
 def column_of(p1, variable):
-    """The column of a variable that is not basic, -1: it is."""
+    """Returns the column of a nonbasic variable; -1 if it is basic."""
     found = -1
     for c in range(p1.one.n[0] + 1):
         if p1.one.place[c] == variable:
@@ -76,7 +76,7 @@ def column_of(p1, variable):
 # ---- the ratio test --------------------------------------------------------------------------------------------------
 @kernel
 def perturbation(p1, i, j):
-    """What eps^j adds to the basic variable of row i where q is q + (eps, eps^2, ...)."""
+    """Returns the coefficient of eps^j in the basic variable of row i, for q + (eps, eps^2, ...) in place of q."""
     c, x = column_of(p1, j), 0.0
     if c >= 0:
         x = -p1.place.A[p1.nlcpone * i + c]
@@ -87,7 +87,7 @@ def perturbation(p1, i, j):
 
 @kernel
 def comes_first(p1, i, r, c):
-    """Does row i reach zero before row r as column c grows?  In a tie the lexicographic order decides."""
+    """Checks whether row i reaches zero before row r as column c grows; ties by the lexicographic order."""
     stride = p1.nlcpone
     fi, fr = -p1.place.A[stride * i + c], -p1.place.A[stride * r + c]
     a, b = p1.place.b[i] / fi, p1.place.b[r] / fr
@@ -100,7 +100,7 @@ def comes_first(p1, i, r, c):
 
 @kernel
 def leaving_row(p1, c):
-    """The row that reaches zero first as column c grows, -1: none; z0 goes first wherever it can."""
+    """Returns the row that reaches zero first as column c grows, -1: none; z0 wins every tie."""
     n, stride, r, most = p1.one.n[0], p1.nlcpone, -1, 0.0
     for i in range(n):
         size = fabs(p1.place.A[stride * i + c])
@@ -119,7 +119,7 @@ def leaving_row(p1, c):
 
 @kernel
 def covering_row(p1):
-    """The row with the lowest q, the last one of equals; -1: none is below zero."""
+    """Returns the row with the lowest q, the last one in a tie; -1: none is below zero."""
     r, least = -1, 0.0
     for i in range(p1.one.n[0]):
         if p1.place.b[i] < 0.0 and p1.place.b[i] <= least:
@@ -130,7 +130,7 @@ def covering_row(p1):
 # ---- the method ------------------------------------------------------------------------------------------------------
 @kernel
 def read_solution(p1):
-    """one.x = z of the basis."""
+    """Sets one.x = z of the basis."""
     n = p1.one.n[0]
     for i in range(n):
         p1.one.x[i], p1.one.lower[i], p1.one.upper[i] = 0.0, 0.0, INF
@@ -142,7 +142,7 @@ def read_solution(p1):
 
 @kernel
 def set_w(p1):
-    """one.w = A z - b."""
+    """Computes one.w = A z - b."""
     for i in range(p1.one.n[0]):
         s = -p1.one.b[i]
         for j in range(p1.one.n[0]):
@@ -152,7 +152,7 @@ def set_w(p1):
 
 @kernel
 def refine(p1):
-    """Basic z go on by what takes w of their own rows, which are not basic, to 0."""
+    """Corrects basic z by the step that takes w of their rows, which are not basic, to 0."""
     n, stride = p1.one.n[0], p1.nlcpone
     for i in range(n):
         v = p1.one.order[i]
@@ -171,7 +171,7 @@ def refine(p1):
 
 @kernel
 def residual_of(p1):
-    """The residual of status.py: max |z - max(z - w / a, 0)| by the size of z and b / a."""
+    """Returns the residual of status.py: max |z - max(z - w / a, 0)| relative to the size of z and b / a."""
     a, far, size, load = 0.0, 0.0, 0.0, 0.0
     for i in range(p1.one.n[0]):
         a = fmax(entry_of(p1, i, i), a)
@@ -186,7 +186,7 @@ def residual_of(p1):
 
 @kernel
 def follow_path(p1, pivots):
-    """Complementary pivots until z0 leaves, on a ray, or after so many; returns the status."""
+    """Runs complementary pivots until z0 leaves, or a ray, or `pivots` of them; returns the status."""
     n, count, status = p1.one.n[0], 0, ITERATIONS
     r, c = covering_row(p1), n
     if r < 0:
@@ -208,7 +208,7 @@ def follow_path(p1, pivots):
 
 @kernel
 def lemke(p1, pivots):
-    """Solve the standard LCP one.A, one.b of a record with room for a row more, by at most so many pivots.
+    """Solves the standard LCP one.A, one.b of a record with capacity for one more row, by at most `pivots` pivots.
 
     Reads:  one.n < nlcpone, one.A, one.b.
     Writes: one.*, one.niter (pivots).
@@ -232,7 +232,7 @@ def lemke(p1, pivots):
 
 @stage(p1=PROBLEM)
 def solve_lemke(p1, pivots):
-    """A problem that stands alone, by `lemke`.
+    """Solves a standalone problem by `lemke`.
 
     Reads:  one.n, one.A, one.b.
     Writes: one.x (nlcpone,) [N], one.w (nlcpone,) [m/s^2], one.*; place.*, place.* for itself.

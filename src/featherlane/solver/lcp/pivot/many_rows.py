@@ -1,8 +1,8 @@
-"""Rows that come into the factor of one LCP together: as many as fill the next eight columns of L^T, side by side.
+"""Adds several rows to the factor of one LCP at once: as many as fill the next eight columns of L^T.
 
-The places that are to come stand behind the factor's in one.factor.  L^-1 of their rows is found for all of them at
-once, lane by lane, in the columns of L^T where it belongs; what the factor leaves of their block of A is factored in
-the rows where that belongs.  A row whose pivot is in doubt ends the group and comes alone.
+The places to add are listed behind the factor's in one.factor.  L^-1 of their rows is computed for all of them at
+once, by lanes, in place in the columns of L^T.  The Schur complement of their block of A is factored in place in
+its rows.  A row with a doubtful pivot ends the group and is added alone.
 Source: as factor.py; blocks as in Golub and Van Loan, Matrix Computations, sec. 4.2.9.
 """
 
@@ -18,12 +18,12 @@ from featherlane.solver.lcp.pivot.factor import (
 )
 from featherlane.solver.lcp.pivot.places import BETWEEN, WAITING
 
-MASK = 56  # in one.sum: 1 in the lanes of the rows that come
+MASK = 56  # in one.sum: 1 in the lanes of the rows to add
 
 
 @kernel
 def put_between(r1, p):
-    """Place p goes into the factor, or waits if it depends on what is there."""
+    """Adds place p to the factor, or makes it wait if it depends on the rows there."""
     gather_row(r1, p, r1.one.turn)
     reduce_forward(r1, r1.one.turn)
     pivot = pivot_of(r1, p, r1.one.turn)
@@ -36,7 +36,7 @@ def put_between(r1, p):
 # ---- a group --------------------------------------------------------------------------------------------------------
 @kernel
 def gather_group(r1, count):
-    """A of the places that come: in the columns of the rows before them, and in their own rows; their lanes."""
+    """Copies A of the places to add: in the columns of rows before them, and in their own rows; sets their lanes."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     U, A, first = r1.one.L, r1.place.A, m // 8 * 8
     for k in range(m):
@@ -57,7 +57,7 @@ def gather_group(r1, count):
 
 @kernel
 def reduce_group(r1):
-    """L^-1 of the columns that come, four rows at a time; the lanes beside them stay."""
+    """Computes L^-1 of the columns to add, four rows at a time; the other lanes do not change."""
     m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
     U, E, w = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1)
     mask = eights(r1.one.sum)[MASK // 8] > 0.5
@@ -86,7 +86,7 @@ def reduce_group(r1):
 
 @kernel
 def subtract_before(r1, lane, count):
-    """Rows in four lanes from that one on: A less t^T D^-1 t, t = L^-1 of the columns that come; only theirs change."""
+    """Computes A - t^T D^-1 t of rows in four lanes from `lane`, t = L^-1 of the columns to add; changes only these."""
     m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
     U, E, D = r1.one.L, eights(r1.one.L), r1.one.D
     e = (8 * c + lane) * width + c
@@ -103,7 +103,7 @@ def subtract_before(r1, lane, count):
 
 @kernel
 def finish_row(r1, i, count, inverse):
-    """Row i of those that come is a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
+    """Makes row i of the group a row of L^T: its entries behind the diagonal over its pivot, zeros before."""
     m, width = r1.one.count[0], 8 * eights_of_row(r1)
     U, o, lane = r1.one.L, (m + i) * width + m // 8 * 8, m % 8
     for k in range(8):
@@ -118,7 +118,7 @@ def finish_row(r1, i, count, inverse):
 
 @kernel
 def factor_group(r1, count):
-    """L D L^T of the rows that come among themselves; returns how many of them went in."""
+    """Factors the rows of the group among themselves as L D L^T; returns how many were added."""
     m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
     U, E, w, taken = r1.one.L, eights(r1.one.L), 8 * eights_of_row(r1), 0
     while taken < count and U[(m + taken) * w + m + taken] > DOUBTFUL:
@@ -136,7 +136,7 @@ def factor_group(r1, count):
 
 @kernel
 def put_group(r1, count):
-    """The first places behind the factor, all in the same eight columns, go into it; returns how many did."""
+    """Adds the first places behind the factor, all in the same eight columns, to it; returns how many it added."""
     m, width, c = r1.one.count[0], eights_of_row(r1), r1.one.count[0] // 8
     E, lane = eights(r1.one.L), r1.one.count[0] % 8
     gather_group(r1, count)
@@ -157,7 +157,7 @@ def put_group(r1, count):
 # ---- any number -----------------------------------------------------------------------------------------------------
 @kernel
 def put_all_between(r1, count):
-    """So many places that stand behind the factor in one.factor go into it; those that depend on others wait."""
+    """Adds `count` places behind the factor in one.factor to it; those that depend on others wait."""
     left = count
     while left > 0:
         group = 8 - r1.one.count[0] % 8

@@ -1,8 +1,8 @@
-"""The pivoting's own copy of one LCP: rows in the order in which they are driven, scaled so that diag(A) is about 1.
+"""The pivoting's copy of one LCP: rows in the order in which they are driven, scaled so that diag(A) is about 1.
 
-x_row = s x_place, w_row = w_place / s and A_place = s_i s_j A_row with powers of two s: no number is rounded, and what
-counts as zero does not depend on units.  First come rows without bounds, then bounded ones, then those whose bounds
-follow from another row, each kind in the order of the rows.
+x_row = s x_place, w_row = w_place / s and A_place = s_i s_j A_row with powers of two s: this rounds no number, and
+zero thresholds do not depend on units.  First come rows without bounds, then bounded ones, then those whose bounds
+follow from another row, each kind by row number.
 """
 
 from featherlane.prelude import *
@@ -11,17 +11,17 @@ from featherlane.solver.lcp.status import LARGEST
 
 INF = float("inf")
 SMALLEST_DIAGONAL = 1e-300
-ROUNDING = 16 * 2.0**-52  # error of a sum, as a part of the sum of its terms' sizes
+ROUNDING = 16 * 2.0**-52  # error of a sum, relative to the sum of its absolute terms
 
 LOWER, BETWEEN, UPPER = -1, 0, 1
 WAITING = 2  # between its bounds and outside the factor: it depends on others, or was given up
 FIXED = 3  # both bounds are 0
 
 
-# ---- there ----------------------------------------------------------------------------------------------------------
+# ---- from rows to places ----------------------------------------------------------------------------------------
 @kernel
 def kind_of_row(r1, k):
-    """0 without bounds, 1 bounded, 2 bounded by the solution of another row."""
+    """Returns 0 without bounds, 1 if bounded, 2 if bounded by the solution of another row."""
     kind = 1
     if r1.one.findex[k] >= 0:
         kind = 2
@@ -32,7 +32,7 @@ def kind_of_row(r1, k):
 
 @kernel
 def order_rows(r1):
-    """one.order and one.place; counts the rows whose bounds are known from the start."""
+    """Computes one.order and one.place; counts the rows with bounds that are known from the start."""
     i = 0
     for kind in range(3):
         for k in range(r1.one.n[0]):
@@ -45,7 +45,7 @@ def order_rows(r1):
 
 @kernel
 def scale_of(a):
-    """2^-e for the e with a near 4^e."""
+    """Returns 2^-e for the e with a near 4^e."""
     s = 0.0 * a + 1.0
     if a > SMALLEST_DIAGONAL:
         _, e = split_exponent(a)
@@ -55,7 +55,7 @@ def scale_of(a):
 
 @kernel
 def load_places(r1):
-    """The problem in the order of the pivoting."""
+    """Copies the problem in pivoting order."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     for i in range(n):
         k = r1.one.order[i]
@@ -76,7 +76,7 @@ def load_places(r1):
 
 @kernel
 def solve_nothing(r1):
-    """No place is driven, x = 0."""
+    """Sets x = 0, with no place driven."""
     clear_factor(r1)
     X, W = eights(r1.place.x), eights(r1.place.w)
     for c in range(eights_of_row(r1)):
@@ -88,7 +88,7 @@ def solve_nothing(r1):
 # ---- products -------------------------------------------------------------------------------------------------------
 @kernel
 def multiply_eights(A, O, v, rows, c, width, count):
-    """`multiply` for `count` eights of columns from c on, in registers; rows of A are `width` eights apart."""
+    """Runs `multiply` for `count` eights of columns from c on, in registers; rows of A are `width` eights apart."""
     y = tuple(O[c + k] for k in range(count))
     for p in range(rows):
         x, o = v[p], p * width + c
@@ -100,7 +100,7 @@ def multiply_eights(A, O, v, rows, c, width, count):
 
 @kernel
 def multiply(r1, v, out, rows, columns):
-    """out += A v over the first rows, and as many eights of columns."""
+    """Adds A v to out over the first `rows` rows and the first `columns` eights of columns."""
     A, O, width = eights(r1.place.A), eights(out), eights_of_row(r1)
     c = 0
     while c + 4 <= columns:
@@ -115,7 +115,7 @@ def multiply(r1, v, out, rows, columns):
 
 @kernel
 def clear_direction(r1, blocks):
-    """place_dx = 0 and place.dw = 0, so many eights."""
+    """Sets place_dx = 0 and place.dw = 0, for `blocks` eights."""
     X, W = eights(r1.place.dx), eights(r1.place.dw)
     for c in range(blocks):
         X[c], W[c] = 0.0, 0.0
@@ -123,13 +123,13 @@ def clear_direction(r1, blocks):
 
 @kernel
 def force_inside(r1, p):
-    """x of place p within its bounds."""
+    """Clips x of place p to its bounds."""
     r1.place.x[p] = clip(r1.place.x[p], r1.place.lo[p], r1.place.hi[p])
 
 
 @kernel
 def product_of_row(r1, i):
-    """(A_i x, the sum of the sizes of its terms)."""
+    """Returns (A_i x, the sum of its absolute terms)."""
     A, X, S, width = eights(r1.place.A), eights(r1.place.x), eights(r1.one.sum), eights_of_row(r1)
     v = A[i * width] * X[0]
     u = fabs(v)
@@ -142,7 +142,7 @@ def product_of_row(r1, i):
 
 @kernel
 def rounding_of(r1, last):
-    """The error that rounding leaves in w of the places before the last: a part of the sum of |x| and largest |b|."""
+    """Returns the rounding error of w of the places before the last: a part of the sum of |x| and largest |b|."""
     blocks = (last + 7) // 8
     X, b, S = eights(r1.place.x), eights(r1.place.b), eights(r1.one.sum)
     u, v = fabs(X[0]), fabs(b[0])
@@ -157,7 +157,7 @@ def rounding_of(r1, last):
 
 @kernel
 def refresh(r1):
-    """w = A x - b; returns the error that rounding leaves in it."""
+    """Computes w = A x - b; returns its rounding error."""
     n, width = r1.one.n[0], eights_of_row(r1)
     W, b = eights(r1.place.w), eights(r1.place.b)
     for c in range(width):
@@ -166,10 +166,10 @@ def refresh(r1):
     return rounding_of(r1, n)
 
 
-# ---- and back -------------------------------------------------------------------------------------------------------
+# ---- from places to rows ----------------------------------------------------------------------------------------
 @kernel
 def unload_places(r1):
-    """x, w and the bounds in effect, row by row; x forced into them."""
+    """Copies x, w and the bounds in effect to the rows; x is clipped to them."""
     for i in range(r1.one.n[0]):
         k, s = r1.one.order[i], r1.place.scale[i]
         lower, upper = r1.place.lo[i] * s, r1.place.hi[i] * s
@@ -180,7 +180,7 @@ def unload_places(r1):
 
 @kernel
 def residual_of(r1):
-    """The residual of complementarity, see status.py, from x, w and the bounds in effect."""
+    """Returns the residual of complementarity, see status.py, from x, w and the bounds in effect."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     a, x, b = 0.0, 0.0, 0.0
     for k in range(n):

@@ -1,1 +1,1 @@
-"""The rows of the LCP of a step."""
+"""Constraint rows of a step's LCP."""

@@ -1,7 +1,7 @@
-"""The LCP of a tile: all rows in their order, from the constraint layer, the contacts, and what else ties bodies.
+"""The LCP of a tile: all rows in order, from the constraint layer, the contacts, and links and motors.
 
-First what is unbounded, then what is bounded by numbers, then contacts, each normal before its friction.  A world's own
-rows keep this order in any company.
+First come unbounded rows, then rows with constant bounds, then contacts, each normal before its friction.  A world's
+rows keep this order whatever the other worlds of the tile have.
 """
 
 from featherlane.prelude import *
@@ -15,7 +15,7 @@ from featherlane.solver.lcp.status import SOLVED
 
 @kernel
 def clear_rows(m, d):
-    """No rows."""
+    """Removes all rows."""
     d.lcp.n[0] = 0
     d.lcp.dense[0] = 0
     d.one.status[0] = SOLVED
@@ -25,13 +25,13 @@ def clear_rows(m, d):
 
 @stage
 def make_lcp(m, d):
-    """The rows of the LCP, and the acceleration without them.
+    """Builds the rows of the LCP, and computes the acceleration without them.
 
     A = J Mh^-1 J^T + cfm / h,   b = c / h - J (v / h + Mh^-1 f),   x in [N, N m].
-    Source: ODE manual; the recorded steps of its world replay to rounding.
+    Source: ODE manual; recorded steps of an ODE world are reproduced to rounding.
     Reads:  M, qfrc_smooth, qvel, all rows and contacts.
-    Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 where a contact acts;
-            con_overflow where the rows of a tile do not fit; con_erp, con_cfm, con_belt, con_compliance,
+    Writes: lcp.*; qH, qHDiagInv, qacc_step; dofrow_lcprow, genrow_lcprow, con_lcprow; con_D > 0 if a contact acts;
+            con_overflow if the rows of a tile do not fit; con_erp, con_cfm, con_belt, con_compliance,
             con_frictionforce, con_restitution, con_restitution_vel, con_frame of contacts; link_lcprow; one.*, warning
             (rows full); dual.*, primal.* for itself.
     Cost:   O(rows depth^2).

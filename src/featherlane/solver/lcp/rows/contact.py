@@ -1,15 +1,15 @@
-"""Rows of contacts in the LCP: a normal that pushes, and friction bounded by it.
+"""Rows of contacts in the LCP: a normal that can only push, and friction bounded by it.
 
     normal      J v' >= c,  x >= 0;   c = min(max_vel, erp / h (depth - min_depth)+ + belt_n), or depth / h + belt_n < 0
-                where it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
+                if it bounces, with s = belt_n - J v above the least speed:  c >= restitution s + belt_n
     friction    J v' = belt,  |x| <= mu x_normal, each direction alone (a pyramid); or |x| <= mu [N]
     turns       about the normal, then about both tangents: omega = 0, |x| <= rho x_normal
 
-The CFM of sliding friction is its slip, where there is none the model's.
+The CFM of sliding friction is its slip; without a slip, it is the model's.
 
-J is the velocity of body 2 from body 1 at the contact point, along normal and tangents.  The depth counts from
-includemargin on.  A contact has rows where it touches, see contact_reduction.py; in the gap that counts as touching its
-depth is negative, and may close within the step, no faster.
+J is the velocity of body 2 relative to body 1 at the contact point, along normal and tangents.  The depth is measured
+from includemargin.  A contact has rows if it touches, see contact_reduction.py; within the tolerance for touching, its
+depth is negative, and the gap may at most close within the step.
 Source: ODE manual, sec. "Contact"; its restitution is not limited by max_vel.  D. Stewart and J. Trinkle, "An implicit
     time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb friction" (1996), for the gap.
 """
@@ -39,14 +39,14 @@ from featherlane.solver.lcp.rows.softness import by_reference
 
 @kernel
 def arm(m, d, k, place):
-    """The contact point from the com of the tree of one of the two bodies."""
+    """Returns the contact point relative to the com of the tree of one of the two bodies."""
     b = d.con_carrier[2 * k + place]
     return sub3(load3(d.con_pos, 3 * k), load3(d.subtree_com, 3 * m.body_rootid[b]))
 
 
 @kernel
 def fill_row(m, d, k, c, start, n, present):
-    """J of contact k in direction c: along normal and tangents, then about them."""
+    """Computes J of contact k in direction c: along normal and tangents, then about them."""
     u, first, second = load3(d.con_frame, 9 * k + 3 * (c % 3)), arm(m, d, k, 0), arm(m, d, k, 1)
     for p in range(start, start + n):
         i, x = d.lcp.col[p], zero(d)
@@ -60,7 +60,7 @@ def fill_row(m, d, k, c, start, n, present):
 
 @kernel
 def contact_softness(m, d, k):
-    """(erp, cfm) of the normal row."""
+    """Returns (erp, cfm) of the normal row."""
     E, C = d.con_erp[k], d.con_cfm[k]
     if m.opt_softness == BY_SOLREF:
         r, solimp = d.con_dist[k] - d.con_includemargin[k], load5(d.con_solimp, 5 * k)
@@ -71,7 +71,7 @@ def contact_softness(m, d, k):
 
 @kernel
 def normal_velocity(m, d, k, erp, v):
-    """Velocity with which contact k is to part, v its velocity now."""
+    """Returns the target separation velocity of contact k, with v its velocity now."""
     depth, push = d.con_includemargin[k] - d.con_dist[k], d.con_belt[3 * k]
     c = (erp / timestep(m)) * fmax(depth - m.opt_contact_min_depth[0], 0.0) + push
     c = where(depth < 0.0, depth / timestep(m) + push, c)
@@ -82,7 +82,7 @@ def normal_velocity(m, d, k, erp, v):
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
-    """The rows of friction of contact k behind its normal row; `spin` as `set_parameters` gave it."""
+    """Appends the rows of friction of contact k behind its normal row; `spin` is the result of `set_parameters`."""
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         row = append_row(m, d, start, n)
@@ -98,7 +98,7 @@ def append_friction(m, d, k, start, n, present, normal, spin):
 
 @kernel
 def append_contact(m, d, k, start, n, present):
-    """All rows of contact k."""
+    """Appends all rows of contact k."""
     spin = set_parameters(m, d, k)
     E, C = contact_softness(m, d, k)
     fill_row(m, d, k, 0, start, n, present)
@@ -110,7 +110,7 @@ def append_contact(m, d, k, start, n, present):
 
 @kernel
 def contact_rows(m, d):
-    """The rows of all contacts; con_D > 0 where a contact has them."""
+    """Appends the rows of all contacts; con_D > 0 if a contact has rows."""
     choose_contacts(m, d)
     for k in range(d.ncon_slot[0]):
         d.con_lcprow[k] = NO_ROW

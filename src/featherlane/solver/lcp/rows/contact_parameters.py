@@ -1,10 +1,10 @@
-"""Parameters that contacts have under the contact model lcp alone, each world from its own numbers.
+"""Contact parameters that only the LCP contact model uses, each world with its own values.
 
-The geom of higher priority, if there is one, sets them alone.  Else restitution, its least speed and slip are the
-larger of the two, and friction is a force where one of the two says so.  ERP and CFM are those of the geom that has its
-own, and where both do the softer: the smaller ERP, the larger CFM; where none does, the model's.  The direction of
-friction is the first geom's, or where it has none the second's.
-What the caller gives with a contact is that contact's own.
+If one geom has a higher priority, it alone sets them.  Else restitution, its least speed and slip are the larger of the
+two, and friction is a force if one of the two geoms specifies it so.  ERP and CFM are those of the geom that sets them;
+if both do, the softer: the smaller ERP, the larger CFM; if none does, the model's.  The direction of
+friction is the first geom's or, if it has none, the second's.
+User-defined contacts keep their own parameters.
 Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a choice of this project.
 """
 
@@ -15,24 +15,24 @@ from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.solver.lcp.rows.softness import own_or
 from featherlane.solver.rows.surface import surface_velocity
 
-ALONG = 1e-6  # a direction of friction with less than this of its length along the surface is none
+ALONG = 1e-6  # a friction direction is ignored if its part along the surface is less than this of its length
 
 
 @kernel
 def coefficient(mu):
-    """A coefficient of friction: the least one, which stands for 0 where contacts are mixed, is none."""
+    """Returns a coefficient of friction; the least one, which stands for 0 in mixed contacts, becomes 0."""
     return where(mu > MINMU, mu, 0.0)
 
 
 @kernel
 def softer_erp(a, b):
-    """The smaller of two ERP, negative: none."""
+    """Returns the smaller of two ERP; negative: none."""
     return where(a < 0.0, b, where(b < 0.0, a, fmin(a, b)))
 
 
 @kernel
 def mix_parameters(m, d, k):
-    """The parameters of a detected contact, mixed from its two geoms."""
+    """Sets the parameters of a detected contact, mixed from its two geoms."""
     g, h = d.con_geom[2 * k], d.con_geom[2 * k + 1]
     lead = leading(m, d.con_pair[k], g, h)
     if lead == FIRST:
@@ -52,7 +52,7 @@ def mix_parameters(m, d, k):
 
 @kernel
 def world_direction(m, d, g):
-    """The direction of friction of geom g in world axes; where geoms are round a step makes no full geom_xmat."""
+    """Returns the friction direction of geom g in world axes; a step does not compute geom_xmat of round geoms."""
     f = load3(m.geom_fdir, 3 * g)
     if any_((f[0] != 0.0) | (f[1] != 0.0) | (f[2] != 0.0)):
         _, R = geom_pose(m, d, g)
@@ -62,7 +62,7 @@ def world_direction(m, d, g):
 
 @kernel
 def turn_tangents(m, d, k, g, h):
-    """The contact's first tangent <- the direction of friction along the surface, where there is one."""
+    """Turns the contact's first tangent to the friction direction along the surface, if there is one."""
     n, f, second = load3(d.con_frame, 9 * k), world_direction(m, d, g), world_direction(m, d, h)
     none = dot3(f, f) == 0.0
     f = (where(none, second[0], f[0]), where(none, second[1], f[1]), where(none, second[2], f[2]))
@@ -78,7 +78,7 @@ def turn_tangents(m, d, k, g, h):
 
 @kernel
 def add_belt(m, d, k):
-    """con_belt += what the surfaces' own motion makes of J v = 0; returns the spin that it makes."""
+    """Adds the difference of the surface velocities to con_belt; returns the difference of their spins."""
     spin = zero(d)
     if m.flg_surfacevel:
         p = load3(d.con_pos, 3 * k)
@@ -93,7 +93,7 @@ def add_belt(m, d, k):
 
 @kernel
 def set_parameters(m, d, k):
-    """All parameters of contact k, whose tangents turn with them; returns the spin that its surfaces seek."""
+    """Sets all parameters of contact k and turns its tangents; returns the target spin of its surfaces."""
     if d.con_cand[k] == NO_CANDIDATE:
         d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])
         d.con_cfm[k] = own_or(d.con_cfm[k], m.opt_cfm[0])

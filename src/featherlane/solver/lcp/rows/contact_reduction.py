@@ -1,16 +1,16 @@
-"""Which contacts have rows: those that touch, less points that lie between others of their pair.
+"""Contact reduction: rows are made for contacts that touch, except points that lie between others of their pair.
 
-Where the edges of two boxes run along each other, rounding decides whether their crossing is a contact point, too.
-Between rigid bodies such a point adds nothing: what keeps its neighbours apart keeps it apart.  Between soft ones it
-would be one more spring, beside which a stack starts to lean.  So of more than 4 points of a pair one goes that
+If the edges of two boxes run along each other, rounding decides whether their crossing is also a contact point.
+Between rigid bodies such a point is redundant: its neighbours already prevent penetration.  Between soft ones it
+would add a spring, and a stack would start to lean.  So if a pair has more than 4 points, one is dropped that
 
-    lies on the line between two others, and as deep as they say there; or falls together with an earlier one.
+    lies on the line between two others, at the depth interpolated there; or coincides with an earlier one.
 
-What the caller gives stays as it is.
+User-defined contacts are not reduced.
 
-A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii (in float32 more, see `touching`).  Where
-bodies rest on each other rounding makes their distance 0, or a bit more, point by point: without rows there a box would
-fall on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
+A detected contact touches up to a gap of 1e-6 of its geoms' bounding radii (in float32 more, see `touching`).  Between
+resting bodies, rounding makes the distance of each point 0 or slightly positive.  Without rows there, a box would fall
+on its other corners, by g h^2 in a step, and be pushed up again; a tower walked by 6 mm in 20 s or fell.
 Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a choice of this project.
 """
 
@@ -18,14 +18,14 @@ from featherlane.prelude import *
 from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import touching
 
-ENOUGH = 4.0  # points of a pair, of which none is looked at
-CLOSE = 1e-6  # of the larger bounding radius: no distance
-ALIKE = 1e-6  # 1 - cosine of two normals that are one
+ENOUGH = 4.0  # points of a pair: with at most this many, none is dropped
+CLOSE = 1e-6  # of the larger bounding radius: smaller distances count as 0
+ALIKE = 1e-6  # 1 - cosine of two normals that count as equal
 
 
 @kernel
 def mark_acting(m, d):
-    """con_D > 0 where a contact touches and its bodies are not welded to each other, else 0."""
+    """Sets con_D > 0 if a contact touches and its bodies are not welded to each other, else 0."""
     enabled = m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT) == 0
     for k in range(d.ncon_slot[0]):
         b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
@@ -34,7 +34,7 @@ def mark_acting(m, d):
             if d.con_cand[k] != NO_CANDIDATE:
                 reach = reach + (touching(m, d, d.con_geom[2 * k]) + touching(m, d, d.con_geom[2 * k + 1]))
             acts = (d.con_present[k] > 0.0) & (d.con_dist[k] <= reach)
-            # what touches exactly has no 1 / R from the model convex
+            # a contact at distance 0 has no 1 / R from the convex model
             d.con_D[k] = where(acts, where(d.con_D[k] > 0.0, d.con_D[k], 1.0), 0.0)
         else:
             d.con_D[k] = zero(d)
@@ -42,21 +42,21 @@ def mark_acting(m, d):
 
 @kernel
 def alike(d, k, a):
-    """Mask: points k and a both act, along one normal."""
+    """Returns a mask: do points k and a both act, along one normal?"""
     n = dot3(load3(d.con_frame, 9 * k), load3(d.con_frame, 9 * a))
     return (d.con_D[k] > 0.0) & (d.con_D[a] > 0.0) & (n > 1.0 - ALIKE)
 
 
 @kernel
 def coincides(d, k, a, close):
-    """Mask: point k is point a."""
+    """Returns a mask: does point k coincide with point a?"""
     r = sub3(load3(d.con_pos, 3 * k), load3(d.con_pos, 3 * a))
     return alike(d, k, a) & (dot3(r, r) <= close * close)
 
 
 @kernel
 def lies_between(d, k, a, b, close):
-    """Mask: point k lies on the line from point a to point b, and its depth between theirs."""
+    """Returns a mask: is point k on the line from point a to point b, with its depth between theirs?"""
     p = load3(d.con_pos, 3 * a)
     u, v = sub3(load3(d.con_pos, 3 * b), p), sub3(load3(d.con_pos, 3 * k), p)
     square, along, off = dot3(u, u), dot3(u, v), cross(u, v)
@@ -68,7 +68,7 @@ def lies_between(d, k, a, b, close):
 
 @kernel
 def reduce_pair(m, d, first, end):
-    """Drop what is redundant among the points of one pair, slots first .. end - 1, point by point."""
+    """Drops redundant points of one pair, slots first .. end - 1, point by point."""
     count = zero(d)
     for k in range(first, end):
         count = count + where(d.con_D[k] > 0.0, 1.0, 0.0)
@@ -89,7 +89,7 @@ def reduce_pair(m, d, first, end):
 
 @kernel
 def same_pair(d, k, a):
-    """Do two slots hold points of one pair?  Of a crowd con_cand does not tell, so the geoms are asked, too."""
+    """Checks whether two slots hold points of one pair.  In a crowd con_cand is ambiguous: geoms are compared, too."""
     return (
         d.con_cand[k] == d.con_cand[a]
         and d.con_pair[k] == d.con_pair[a]
@@ -100,7 +100,7 @@ def same_pair(d, k, a):
 
 @kernel
 def choose_contacts(m, d):
-    """con_D > 0 where a contact has rows."""
+    """Sets con_D > 0 if a contact has rows."""
     mark_acting(m, d)
     k, n = 0, d.ncon_slot[0]
     while k < n:

@@ -15,7 +15,7 @@ FIELDS = (
     _slot.real("con_restitution_vel", "nconmax", "m/s", "lcp: approach speed above which it acts"),
     _slot.real("con_compliance", "nconmax 2", "m/(s N)", "lcp: CFM of the friction rows (slip)"),
     _slot.real("con_belt", "nconmax 3", "m/s", "lcp: surface velocity along normal and tangents"),
-    # where the rows stand
+    # indices of the rows
     _slot.int("con_lcprow", "nconmax", "1", "lcp: row of the slot's normal; those of friction follow"),
     _slot.int("dofrow_lcprow", "ndofrowmax", "1", "lcp: row of the one-dof row"),
     _slot.int("genrow_lcprow", "ngenrowmax", "1", "lcp: row of the general row"),

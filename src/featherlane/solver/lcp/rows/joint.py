@@ -1,10 +1,10 @@
-"""Rows of the LCP that are no contacts: equalities, friction loss, limits, from the rows of the constraint layer.
+"""Rows of the LCP other than contacts: equalities, friction loss, limits, from the rows of the constraint layer.
 
     equality        J v' = -erp / h r, unbounded
     friction loss   J v' = 0, |x| <= loss
-    limit           J v' >= -erp / h r, x >= 0; or, where it bounces, >= -bounce J v
+    limit           J v' >= -erp / h r, x >= 0; or, if it bounces, >= -bounce J v
 
-with r the position error less the margin.  A row whose softness is not its own has the model's.
+with r the position error minus the margin.  A row without its own softness has the model's.
 Source: ODE manual, sec. "Stops and motor parameters", "Soft constraint: Constraint Force Mixing (CFM)".
 """
 
@@ -29,7 +29,7 @@ from featherlane.solver.lcp.rows.softness import loss_softness, softness
 # ---- one dof -------------------------------------------------------------------------------------------------------
 @kernel
 def append_dof_row(m, d, i, J):
-    """A row with one entry, J at dof i, as `append_row`; there has to be room."""
+    """Appends a row with one entry, J at dof i, as `append_row`; the caller checks the capacity."""
     start = open_columns(d)
     n = add_chain(m, d, i, FIRST, start, 0)
     clear_entries(d, start, n)
@@ -40,7 +40,7 @@ def append_dof_row(m, d, i, J):
 
 @kernel
 def loss_row(m, d, k):
-    """Friction loss of a dof, one-dof row k."""
+    """Appends friction loss of a dof, one-dof row k."""
     i, present = d.dofrow_dof[k], d.dofrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.dof_solref, 2 * i), load5(m.dof_solimp, 5 * i), d.dofrow_D[k])
     row = append_dof_row(m, d, i, d.dofrow_J[k])
@@ -50,14 +50,14 @@ def loss_row(m, d, k):
 
 @kernel
 def stop_velocity(m, j, erp, err, v):
-    """Velocity that a limit of joint j seeks, err its error (negative: beyond it) and v the velocity of the error."""
+    """Returns the target velocity of a limit of joint j; err is its error (negative: beyond it), v the error's rate."""
     c, e = -(erp / timestep(m)) * err, m.jnt_stop_bounce[j]
     return where((e > 0.0) & (v < 0.0), fmax(c, -(e * v)), c)
 
 
 @kernel
 def limit_row(m, d, k):
-    """Limit of a slide or hinge, one-dof row k."""
+    """Appends the limit of a slide or hinge, one-dof row k."""
     j, present = d.dofrow_id[k], d.dofrow_present[k] > 0.0
     err, solref, solimp = d.dofrow_pos[k] - d.dofrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.dofrow_D[k])
@@ -69,7 +69,7 @@ def limit_row(m, d, k):
 
 @kernel
 def dof_rows(m, d):
-    """Friction loss of dofs, limits of slides and hinges."""
+    """Appends friction loss of dofs, limits of slides and hinges."""
     for k in range(d.ndofrow[0]):
         d.dofrow_lcprow[k] = NO_ROW
         if has_room(m, d, 1):
@@ -84,7 +84,7 @@ def dof_rows(m, d):
 # ---- several dofs --------------------------------------------------------------------------------------------------
 @kernel
 def append_general_row(m, d, k):
-    """General row k of the constraint layer, as `append_row`; there has to be room."""
+    """Appends general row k of the constraint layer, as `append_row`; the caller checks the capacity."""
     start, o, n = open_columns(d), d.genrow_dofadr[k], 0
     for e in range(o + d.genrow_dofnum[k] - 1, o - 1, -1):
         n = add_chain(m, d, d.genrow_dof[e], FIRST, start, n)
@@ -98,7 +98,7 @@ def append_general_row(m, d, k):
 
 @kernel
 def equality_row(m, d, k, size):
-    """Row k of an equality; size: the norm of the errors of all its rows."""
+    """Appends row k of an equality; size: the norm of the errors of all its rows."""
     q, present, h = d.genrow_id[k], d.genrow_present[k] > 0.0, timestep(m)
     solref, solimp = load2(m.eq_solref, 2 * q), load5(m.eq_solimp, 5 * q)
     erp, cfm = softness(m, m.eq_erp[q], m.eq_cfm[q], solref, solimp, size, d.genrow_D[k])
@@ -110,7 +110,7 @@ def equality_row(m, d, k, size):
 
 @kernel
 def size_of_error(d, k, size):
-    """The norm of the errors of the rows of one equality, from its first row k; `size` at its other rows."""
+    """Returns the norm of the errors of the rows of one equality, at its first row k; `size` at its other rows."""
     q = d.genrow_id[k]
     if k == 0 or d.genrow_type[k - 1] != EQUALITY or d.genrow_id[k - 1] != q:
         s, e = zero(d), k
@@ -123,7 +123,7 @@ def size_of_error(d, k, size):
 
 @kernel
 def equality_rows(m, d):
-    """All equalities."""
+    """Appends all equalities."""
     size = zero(d)
     for k in range(d.ngenrow[0]):
         d.genrow_lcprow[k] = NO_ROW
@@ -137,7 +137,7 @@ def equality_rows(m, d):
 
 @kernel
 def tendon_loss_row(m, d, k):
-    """Friction loss of a tendon, general row k."""
+    """Appends friction loss of a tendon, general row k."""
     t, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     cfm = loss_softness(m, load2(m.tendon_solref_fri, 2 * t), load5(m.tendon_solimp_fri, 5 * t), d.genrow_D[k])
     row = append_general_row(m, d, k)
@@ -147,7 +147,7 @@ def tendon_loss_row(m, d, k):
 
 @kernel
 def ball_limit_row(m, d, k):
-    """Limit of a ball, general row k."""
+    """Appends the limit of a ball, general row k."""
     j, present = d.genrow_id[k], d.genrow_present[k] > 0.0
     err, solref, solimp = d.genrow_pos[k] - d.genrow_margin[k], load2(m.jnt_solref, 2 * j), load5(m.jnt_solimp, 5 * j)
     erp, cfm = softness(m, m.jnt_stop_erp[j], m.jnt_stop_cfm[j], solref, solimp, err, d.genrow_D[k])
@@ -159,7 +159,7 @@ def ball_limit_row(m, d, k):
 
 @kernel
 def tendon_limit_row(m, d, k):
-    """Limit of a tendon's length, general row k."""
+    """Appends the limit of a tendon's length, general row k."""
     t, present, own = d.genrow_id[k], d.genrow_present[k] > 0.0, real(d, -1.0)
     err = d.genrow_pos[k] - d.genrow_margin[k]
     solref, solimp = load2(m.tendon_solref_lim, 2 * t), load5(m.tendon_solimp_lim, 5 * t)
@@ -172,7 +172,7 @@ def tendon_limit_row(m, d, k):
 
 @kernel
 def bounded_rows(m, d):
-    """General rows that are no equalities: friction loss and limits of tendons, limits of balls."""
+    """Appends general rows other than equalities: friction loss and limits of tendons, limits of balls."""
     for k in range(d.ngenrow[0]):
         if d.genrow_type[k] != EQUALITY:
             if not has_room(m, d, 1):

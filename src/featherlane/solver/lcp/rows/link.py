@@ -1,14 +1,14 @@
-"""Rows of links: bilateral rows between any two bodies, free ones above all, in ODE's form.
+"""Rows of links: bilateral rows between any two bodies, mainly free bodies, in ODE's form.
 
     ball     the velocities of the two anchors agree
-    hinge    and the angular velocities, across the axis
+    hinge    as ball, and the angular velocities across the axis agree
     slider   the angular velocities agree, and the velocities half way between the bodies, across the axis
     fixed    the velocities of one point agree, and the angular velocities
 
-each up to erp / h of the error: J v' + cfm x = erp / h (what the first body has to move or turn by).  A direction
-across the axis is one of the two of `plane_space`.  The Jacobian has entries at the dofs above either body, so links
-close loops of trees, too.
-Source: ODE manual, sec. "Joint types and joint functions"; the rows are those that its recorded steps have.
+each up to erp / h of the error: J v' + cfm x = erp / h (required displacement or rotation of the first body).  A
+direction across the axis is one of the two of `plane_space`.  The Jacobian has entries at the dofs above either body,
+so links can also close loops of trees.
+Source: ODE manual, sec. "Joint types and joint functions"; the rows are those of recorded ODE steps.
 """
 
 from featherlane.prelude import *
@@ -36,7 +36,7 @@ STEEP = 0.7071067811865476  # sqrt(1/2)
 # ---- directions -----------------------------------------------------------------------------------------------------
 @kernel
 def plane_space(n):
-    """Two unit vectors across the unit vector n, as ODE chooses them: p = n x (x or z axis), scaled; q = n x p."""
+    """Returns two unit vectors across the unit vector n, as in ODE: p = n x (x or z axis), scaled; q = n x p."""
     steep = fabs(n[2]) > STEEP
     length = sqrt(where(steep, fma(n[1], n[1], n[2] * n[2]), fma(n[0], n[0], n[1] * n[1])))
     s = 1.0 / where(length > 0.0, length, 1.0)
@@ -46,19 +46,19 @@ def plane_space(n):
 
 @kernel
 def rows_of(m, k):
-    """Rows of link k, its motor and stops aside."""
+    """Returns the number of rows of link k, without its motor and stops."""
     return 3 if m.link_type[k] == LINK_BALL else 6 if m.link_type[k] == LINK_FIXED else 5
 
 
 @kernel
 def turns(m, k, c):
-    """Is row c of link k about an axis?"""
+    """Checks whether row c of link k is about an axis."""
     return c < 3 if m.link_type[k] == LINK_SLIDER else c >= 3
 
 
 @kernel
 def direction(m, d, k, c):
-    """Unit vector of row c of link k, world axes."""
+    """Returns the unit vector of row c of link k, world axes."""
     if c < 3 or m.link_type[k] == LINK_FIXED:
         e = c % 3
         u = (real(d, 1.0 if e == 0 else 0.0), real(d, 1.0 if e == 1 else 0.0), real(d, 1.0 if e == 2 else 0.0))
@@ -71,14 +71,14 @@ def direction(m, d, k, c):
 # ---- Jacobians ------------------------------------------------------------------------------------------------------
 @kernel
 def arm(m, d, k, side):
-    """The point at which link k holds one of its bodies, from the com of that body's tree."""
+    """Returns the anchor of link k on one of its bodies, relative to the com of that body's tree."""
     root = m.body_rootid[m.link_body[2 * k + side]]
     return sub3(link_point(m, d, k, side), load3(d.subtree_com, 3 * root))
 
 
 @kernel
 def fill_turn_row(d, u, start, n):
-    """J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
+    """Computes J of u . (omega_1 - omega_2); a dof of both bodies has 0."""
     for p in range(start, start + n):
         i, x = d.lcp.col[p], zero(d)
         if d.dual.mark[i] != BOTH:
@@ -88,7 +88,7 @@ def fill_turn_row(d, u, start, n):
 
 @kernel
 def fill_point_row(d, u, r1, r2, start, n):
-    """J of u . (v_1 - v_2), the velocities of the points at arms r; what cancels at a dof of both is left out."""
+    """Computes J of u . (v_1 - v_2), the velocities of the points at arms r; omits terms that cancel at shared dofs."""
     for p in range(start, start + n):
         i = d.lcp.col[p]
         w, v, mark = load3(d.cdof, 6 * i), load3(d.cdof, 6 * i + 3), d.dual.mark[i]
@@ -104,7 +104,7 @@ def fill_point_row(d, u, r1, r2, start, n):
 # ---- rows -----------------------------------------------------------------------------------------------------------
 @kernel
 def append_link(m, d, k, start, n):
-    """All rows of link k but that of its motor and stops."""
+    """Appends all rows of link k, except that of its motor and stops."""
     every, most = true_mask(d), real(d, INFINITE)
     rate = own_or(m.link_erp[k], m.opt_erp[0]) / timestep(m)
     cfm, r1, r2 = own_or(m.link_cfm[k], m.opt_cfm[0]), arm(m, d, k, 0), arm(m, d, k, 1)
@@ -125,7 +125,7 @@ def append_link(m, d, k, start, n):
 
 @kernel
 def link_rows(m, d):
-    """The unbounded rows of all links.
+    """Appends the unbounded rows of all links.
 
     Reads:  link_*, frames of bodies, cdof, subtree_com.   Writes: the next rows of the LCP, link_lcprow.
     """
@@ -144,9 +144,9 @@ def link_rows(m, d):
 # ---- forces ---------------------------------------------------------------------------------------------------------
 @kernel
 def link_forces(m, d):
-    """link_force <- what each link's rows do to its first body: force, and torque about its centre of mass.
+    """Computes link_force, the load of each link's rows on its first body: force, and torque about its centre of mass.
 
-    A part of a split tile leaves the forces of the others.
+    A part of a split tile does not change the forces of the other worlds.
     """
     active = d.active[0] > 0.0
     for k in range(m.nlink):

@@ -1,4 +1,4 @@
-"""The inertia of a step under the contact model lcp, and what forces make of it.
+"""The inertia of a step under the LCP contact model, and the acceleration due to forces.
 
 Joint damping acts at the end of the step, as under Euler: Mh = M + h B, B the rates of the damping forces, and
 
@@ -6,9 +6,9 @@ Joint damping acts at the end of the step, as under Euler: Mh = M + h B, B the r
 
 With Mh = L^T D L a row J of the Jacobian becomes y = J L^-1 D^-1/2, so that J Mh^-1 J^T = Y Y^T, and with z = Y^T x
 
-    J^T x = L^T D^1/2 z,      Mh^-1 J^T x = L^-1 D^-1/2 z:
+    J^T x = L^T D^1/2 z,      Mh^-1 J^T x = L^-1 D^-1/2 z.
 
-whatever the rows are, the way back to the dofs needs no Jacobian.
+So the mapping back to the dofs needs no Jacobian, for any rows.
 Source: MuJoCo, chapter Computation, numerical integration (Euler); Featherstone, RBDA, sec. 6.5.
 """
 
@@ -20,7 +20,7 @@ from featherlane.dynamics.sparse.tree_factor import expand_columns
 
 @kernel
 def factor_step_inertia(m, d):
-    """qH, qHDiagInv <- the factor of Mh;  qacc_step <- Mh^-1 f, the acceleration without rows;  lcp.scale <- D^-1/2.
+    """Computes qH, qHDiagInv, the factor of Mh; qacc_step = Mh^-1 f, the free acceleration; lcp.scale = D^-1/2.
 
     Reads:  M (nC,), qfrc_smooth (nv,), qvel.   Writes: qH (nC,), qHDiagInv, qacc_step, lcp.scale (nv,).
     """
@@ -38,7 +38,7 @@ def factor_step_inertia(m, d):
 
 @kernel
 def sum_rows(m, d):
-    """z = Y^T x, row by row."""
+    """Computes z = Y^T x, row by row."""
     for i in range(m.nv):
         d.lcp.z[i] = zero(d)
     for r in range(d.lcp.n[0]):
@@ -50,7 +50,7 @@ def sum_rows(m, d):
 
 @kernel
 def accelerate(m, d):
-    """qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc."""
+    """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc."""
     for i in range(m.nv):
         u = d.lcp.z[i] / d.lcp.scale[i]
         d.qacc[i] = u
@@ -62,6 +62,6 @@ def accelerate(m, d):
             d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
     expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
     for i in range(m.nv):
-        # absent rows may have turned a zero's sign: + 0 turns it back
+        # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = (d.qacc_step[i] + d.qacc[i]) + 0.0
         d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0

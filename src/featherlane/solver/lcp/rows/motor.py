@@ -1,12 +1,12 @@
 """Rows of motors, and of the stops of links; the stops of joints are the limits of the constraint layer.
 
     motor      J v' + cfm x = velocity, |x| <= force
-    stop       J v' + cfm x >= -erp / h (position - stop), x >= 0 at the lower one, and the other way round at the upper
-               one; where it bounces and J v runs into it: >= -bounce J v, if that is more
-    two stops at one place hold both ways
+    stop       J v' + cfm x >= -erp / h (position - stop), x >= 0 at the lower one, with opposite signs at the upper
+               one; if it bounces and J v runs into it: >= -bounce J v, if that is more
+    two stops at the same position act in both directions
 
-At a stop the stop has the row, and the motor is a force like any other (dynamics/body/motor.py).  J v is the velocity
-of the first body of a link from the second, along or about the axis.
+At a stop, the stop's row replaces the motor's, which acts as a plain force (dynamics/body/motor.py).  J v is the
+velocity of the first body of a link relative to the second, along or about the axis.
 Source: ODE manual, sec. "Stops and motor parameters".  Deviation: a slider bounces by the velocity half way between its
     bodies, which its row has; ODE takes that of the centres of mass.
 """
@@ -34,7 +34,7 @@ from featherlane.solver.lcp.rows.softness import own_or
 # ---- joints ---------------------------------------------------------------------------------------------------------
 @kernel
 def joint_motor_row(m, d, j, present):
-    """The row of the motor of slide or hinge j, in worlds where it does not stand at a stop."""
+    """Appends the row of the motor of slide or hinge j, in worlds in which it is not at a stop."""
     cfm, force = own_or(m.jnt_motor_cfm[j], m.opt_cfm[0]), m.jnt_motor_force[j]
     row = append_dof_row(m, d, m.jnt_dofadr[j], where(present, 1.0, 0.0))
     set_row(m, d, row, present, m.jnt_motor_vel[j], cfm, (-force, force))
@@ -42,7 +42,7 @@ def joint_motor_row(m, d, j, present):
 
 @kernel
 def joint_motors(m, d):
-    """The motors of all joints."""
+    """Appends the motors of all joints."""
     for j in range(m.njnt):
         if is_scalar(m.jnt_type[j]):
             powered = m.jnt_motor_force[j] > 0.0
@@ -62,7 +62,7 @@ def joint_motors(m, d):
 # ---- links ----------------------------------------------------------------------------------------------------------
 @kernel
 def stop_velocity(m, d, k, low, high, v):
-    """Velocity that the stop of link k seeks, v its velocity now."""
+    """Returns the target velocity of the stop of link k, with v its velocity now."""
     x, lower, upper = d.link_position[k], m.link_range[2 * k], m.link_range[2 * k + 1]
     error = where(low, x - lower, where(high, x - upper, 0.0))
     c = -(own_or(m.link_stop_erp[k], m.opt_erp[0]) / timestep(m)) * error
@@ -74,7 +74,7 @@ def stop_velocity(m, d, k, low, high, v):
 
 @kernel
 def append_motor(m, d, k, present, low, high):
-    """The row of link k along or about its axis: its stop where it stands at one, else its motor."""
+    """Appends the row of link k along or about its axis: its stop if it is at one, else its motor."""
     start, most, at = open_columns(d), real(d, INFINITE), low | high
     n, u = pair_columns(m, d, m.link_body[2 * k], m.link_body[2 * k + 1], start), link_axis(m, d, k, 0)
     if m.link_type[k] == LINK_HINGE:
@@ -96,7 +96,7 @@ def append_motor(m, d, k, present, low, high):
 
 @kernel
 def link_motors(m, d):
-    """Motors and stops of all links."""
+    """Appends motors and stops of all links."""
     for k in range(m.nlink):
         if m.link_type[k] == LINK_HINGE or m.link_type[k] == LINK_SLIDER:
             low, high = link_at_stop(m, d, k)
@@ -111,7 +111,7 @@ def link_motors(m, d):
 
 @kernel
 def motor_rows(m, d):
-    """Motors of joints, motors and stops of links.
+    """Appends motors of joints, motors and stops of links.
 
     Reads:  qpos, link_position, frames of bodies, cdof.   Writes: the next rows of the LCP, link_lcprow.
     """

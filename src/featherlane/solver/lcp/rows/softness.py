@@ -1,4 +1,4 @@
-"""How soft a row of the LCP is: the part of its error that a step removes (ERP), and its compliance (CFM).
+"""Softness of an LCP row: the part of its error that a step removes (ERP), and its compliance (CFM).
 
     J v' + cfm x = -erp / h r          a spring k = erp / (h cfm) and a damper (1 - erp) / cfm, at the end of the step
 
@@ -8,7 +8,7 @@ K d / R and its damper B / R at the end of the step give
     erp = h K d / (h K d + B),      cfm = R / (h K d + B).
 
 Source: ODE manual, sec. "Soft constraint: CFM and ERP"; MuJoCo documentation, Computation, "Constraint model".
-Note:   what MuJoCo's row adds to the inertia, 1 / R, has no place here.
+Note:   the term 1 / R that MuJoCo's row adds to the inertia does not exist here.
 """
 
 from featherlane.prelude import *
@@ -17,13 +17,13 @@ from featherlane.constraint.impedance import MINVAL, impedance, reference, short
 
 @kernel
 def own_or(own, common):
-    """A parameter of one element, the model's where it is negative."""
+    """Returns a parameter of one element, or the model's if it is negative."""
     return where(own < 0.0, common, own)
 
 
 @kernel
 def by_reference(m, solref, solimp, r, R):
-    """(erp, cfm) of a row with error r and regularisation R [1/kg]."""
+    """Returns (erp, cfm) of a row with error r and regularisation R [1/kg]."""
     h = timestep(m)
     K, B = reference(solref, solimp, shortest_timeconst(m))
     k = h * K * impedance(solimp, r)
@@ -33,7 +33,7 @@ def by_reference(m, solref, solimp, r, R):
 
 @kernel
 def softness(m, erp, cfm, solref, solimp, r, D):
-    """(erp, cfm) of a row: its own (negative: the model's), or those of its solref and solimp with R = 1 / D."""
+    """Returns (erp, cfm) of a row: its own (negative: the model's), or by its solref and solimp with R = 1 / D."""
     if m.opt_softness == BY_SOLREF:
         E, C = by_reference(m, solref, solimp, r, 1.0 / fmax(D, MINVAL))
     else:
@@ -43,7 +43,7 @@ def softness(m, erp, cfm, solref, solimp, r, D):
 
 @kernel
 def loss_softness(m, solref, solimp, D):
-    """cfm of a row of friction loss: it has no error, so no spring."""
+    """Returns cfm of a friction-loss row, which has no error and thus no spring."""
     C = m.opt_cfm[0]
     if m.opt_softness == BY_SOLREF:
         _, B = reference(solref, solimp, shortest_timeconst(m))

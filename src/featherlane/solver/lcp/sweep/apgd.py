@@ -2,17 +2,17 @@
 
     x+ = P(y - t D^-1 (A y - b)),   y+ = x+ + beta (x+ - x),   beta = (k - 1) / (k + 2)
 
-D is the diagonal of A.  Each world has a step t of its own: it is taken where the curvature along it allows,
+D is the diagonal of A.  Each world has a separate step t.  The step is taken if the curvature along it allows,
 t d^T A d <= d^T D d with d = x+ - y, else the world stays and tries a shorter one; t grows a little with each step.
-k starts anew where a step leads against the gradient.  A d is the one product of a step: A x and A y are sums of such.
+k restarts if a step leads against the gradient.  A d is the only product of a step: A x and A y are sums of such.
 The iterate with the smallest residual is kept.
 
-What stands still solves
+A fixed point of the iteration solves
 
-    pyramid   the boxed LCP with consistent limits: P clips normals first, then friction at the limits that they give.
-              The limits depend on x, so this minimises no function, and momentum may harm: then steps go without it
+    pyramid   the boxed LCP with consistent limits: P clips normals first, then friction at the resulting limits.
+              The limits depend on x, so this minimises no function; momentum may harm, and is then switched off
     cone      Coulomb's law on the cone |s| <= x_n + a (projection.py): P projects on the whole cone, and |w_s| is added
-              to the normal's w (De Saxce and Feng), without which sliding contacts would part at mu times their speed
+              to the normal's w (De Saxce and Feng); otherwise sliding contacts would separate at mu times their speed
 
 Source: Mazhar, Heyn, Negrut, Tasora, "Using Nesterov's method to accelerate multibody dynamics with friction and
 contact", ACM TOG 34 (2015), there for the cone without De Saxce's term; O'Donoghue and Candes, "Adaptive restart for
@@ -36,23 +36,23 @@ from featherlane.solver.lcp.sweep.projection import (
 )
 from featherlane.solver.lcp.sweep.residual import finish, record_residual, residual, stop_at
 
-GROWTH = 1.02  # of a step that was taken
+GROWTH = 1.02  # factor after an accepted step
 MARGIN = 0.95  # of the longest step that the last curvature allows
 LONGEST = 4.0  # step, by the diagonal
-PATIENCE = 300.0  # steps without a smaller residual: momentum ends
+PATIENCE = 300.0  # steps without a smaller residual, after which momentum ends
 
 
 # ---- the projected step ----------------------------------------------------------------------------------------------
 @kernel
 def step_box(p, i, t):
-    """lcp.old_i = where a step of length t leads row i."""
+    """Computes lcp.old_i = the position of row i after a step of length t."""
     u = fma(-(t * p.lcp.step[i]), p.lcp.g[i], p.lcp.y[i])
     p.lcp.old[i] = project_box(p, p.lcp.old, i, u)
 
 
 @kernel
 def step_cone(p, k, count, t):
-    """lcp.old = where a step of length t leads normal row k and its rows of friction."""
+    """Computes lcp.old = the positions of normal row k and its rows of friction after a step of length t."""
     for c in range(count):
         i = k + 1 + c
         p.lcp.old[i] = mu_of(p, i) * p.lcp.g[i] * mu_of(p, i)
@@ -66,7 +66,7 @@ def step_cone(p, k, count, t):
 
 @kernel
 def projected_step(p, t, cone):
-    """lcp.old = d, from y to where a step of length t leads: rows that limit others first."""
+    """Computes lcp.old = d, the projected step of length t from y: rows that limit others first."""
     for k in range(p.lcp.n[0]):
         if p.lcp.findex[k] < 0:
             count = friction_count(p, k) if cone != 0 else 0
@@ -83,7 +83,7 @@ def projected_step(p, t, cone):
 
 @kernel
 def curvature(p):
-    """lcp.change = A d; returns d^T A d and d^T D d."""
+    """Computes lcp.change = A d; returns d^T A d and d^T D d."""
     multiply(p, p.lcp.old, p.lcp.change)
     bend, size = zero(p), zero(p)
     for i in range(p.lcp.n[0]):
@@ -96,7 +96,7 @@ def curvature(p):
 # ---- the new iterate -------------------------------------------------------------------------------------------------
 @kernel
 def goes_uphill(p):
-    """Does momentum lead from x against the projected step d?  (d^T D (x+ - x) < 0.)"""
+    """Checks whether momentum leads from x against the projected step d: d^T D (x+ - x) < 0."""
     s = zero(p)
     for i in range(p.lcp.n[0]):
         d = p.lcp.old[i]
@@ -106,7 +106,7 @@ def goes_uphill(p):
 
 @kernel
 def advance(p, beta, taken):
-    """x = y + d, and y beyond it by beta; w and g = A y - b follow."""
+    """Sets x = y + d, and y beyond it by beta; updates w and g = A y - b."""
     for i in range(p.lcp.n[0]):
         x, w = p.lcp.y[i] + p.lcp.old[i], p.lcp.g[i] + p.lcp.change[i]
         y, g = fma(beta, x - p.lcp.x[i], x), fma(beta, w - p.lcp.w[i], w)
@@ -116,7 +116,7 @@ def advance(p, beta, taken):
 
 @kernel
 def keep_best(p, better):
-    """lcp.best = x where it is the best so far."""
+    """Copies x to lcp.best if it is the best so far."""
     if any_(better):
         for i in range(p.lcp.n[0]):
             p.lcp.best[i] = where(better, p.lcp.x[i], p.lcp.best[i])
@@ -124,7 +124,7 @@ def keep_best(p, better):
 
 @kernel
 def start(p, cone):
-    """Steps, w at x, y = x; returns the residual there."""
+    """Sets steps, w at x, y = x; returns the residual there."""
     if cone != 0:
         set_cone_steps(p)
     else:
@@ -137,10 +137,10 @@ def start(p, cone):
 
 @kernel
 def apgd(p, iterations, cone):
-    """Steps from lcp.x until every world has converged, at most `iterations` of them.
+    """Iterates from lcp.x until every world has converged, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test).
-    Writes: lcp.*; stat_residual where each iteration is recorded.
+    Writes: lcp.*; stat_residual if iterations are recorded.
     Cost:   per step one product with A.
     """
     tolerance, best = stop_at(p), start(p, cone)
@@ -175,10 +175,10 @@ def apgd(p, iterations, cone):
 
 @stage(p=PROBLEM)
 def solve_apgd(p, iterations, cone):
-    """Problems that stand alone, by `apgd`.
+    """Solves standalone problems by `apgd`.
 
     Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual where
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual if
             iterations are recorded.
     """
     apgd(p, iterations, cone)

@@ -1,6 +1,6 @@
-"""The order in which a sweep visits rows: as they stand, or as ODE's QuickStep goes.
+"""Order in which a sweep visits rows: by row number, or as in ODE's QuickStep.
 
-QuickStep visits rows without findex first, then those of friction; at sweeps 8, 16, ... all rows are shuffled by a
+QuickStep visits rows without findex first, then those of friction.  At sweeps 8, 16, ... all rows are shuffled by a
 generator whose state is `lcp.seed`.  The order is the same in all worlds of a tile.
 Source: ODE 0.16 dWorldQuickStep, dRandInt (checked against the library for bounds up to 2^16 and beyond).
 """
@@ -13,7 +13,7 @@ MULTIPLIER, INCREMENT, MASK = 1664525, 1013904223, (1 << 32) - 1
 
 @kernel
 def random_below(r, n):
-    """A whole number below n from 32 random bits: high bits folded onto the few low ones that n needs."""
+    """Returns an integer below n from 32 random bits: high bits are folded onto the few low ones that n needs."""
     if n > 1 << 16:
         v = (r * n) >> 32
     elif n > 1 << 8:
@@ -38,7 +38,7 @@ def random_below(r, n):
 
 @kernel
 def start_order(p, quickstep):
-    """Rows as they stand, or friction behind all others; returns how many."""
+    """Sets the order by row number, or friction behind all others; returns how many."""
     n, at = p.lcp.n[0], 0
     for i in range(n):
         if quickstep == 0 or p.lcp.findex[i] < 0:
@@ -54,7 +54,7 @@ def start_order(p, quickstep):
 
 @kernel
 def shuffle_order(p, sweep):
-    """At every eighth sweep but the first one, all rows in another order."""
+    """Shuffles all rows at every eighth sweep except the first one."""
     if sweep % PERIOD == 0 and sweep > 0:
         for k in range(1, p.lcp.n[0]):
             seed = (p.lcp.seed[0] * MULTIPLIER + INCREMENT) & MASK

@@ -1,15 +1,15 @@
 """Projected Gauss-Seidel with over-relaxation (SOR), W problems of one structure at once.
 
-A visit sets one row, all others as they are, omega further than needed, and back into its bounds at that moment:
+A visit updates one row with all others fixed: over-relaxed by omega, then clipped to its current bounds,
 
     x_i <- clip(x_i - omega w_i / A_ii, lo_i, hi_i),   w_i = (A x - b)_i
 
-With friction on a cone the rows of friction of a contact are set together after its normal: a step down the gradient,
-and back to the disc of radius x_n + a (projection.py).  Either way friction limits follow the normals at every visit,
-so what stands still solves the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.  Bounds that are
-reported with a solution on cones are those of the pyramid around each.
+With friction on a cone, the friction rows of a contact are set together after its normal: a step along the negative
+gradient, then a projection to the disc of radius x_n + a (projection.py).  In both cases friction limits follow the
+normals at every visit, so fixed points solve the problem with *consistent* limits, |x_t| <= mu x_n with the final x_n.
+The bounds that are reported with a solution on cones are those of the pyramid around each.
 
-A world stops where no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
+A world stops if no row of a sweep moved by more than the tolerance and the residual (residual.py) is not above it.
 Source: Cottle, Pang, Stone, "The Linear Complementarity Problem", 1992, sec. 5.2 (projected SOR); with `quickstep` the
 order of ODE's QuickStep (sweep_order.py), which makes 20 such sweeps from x = 0 with omega = 1.3 and no test.
 """
@@ -25,7 +25,7 @@ from featherlane.solver.lcp.sweep.residual import finish, record_residual, resid
 
 @kernel
 def move_row(p, i, x, live):
-    """x_i becomes x in live worlds; returns by how much it changes."""
+    """Sets x_i to x in live worlds; returns its change."""
     change = where(live, x - p.lcp.x[i], 0.0)
     p.lcp.x[i] = where(live, x, p.lcp.x[i])
     row_add(p, i, change)
@@ -34,7 +34,7 @@ def move_row(p, i, x, live):
 
 @kernel
 def visit_row(p, i, live):
-    """One row; returns by how much it moves."""
+    """Updates one row; returns its change."""
     w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
     u = fma(-(p.lcp.parameter[1] * p.lcp.step[i]), w, p.lcp.x[i])
     return move_row(p, i, project_box(p, p.lcp.x, i, u), live)
@@ -42,7 +42,7 @@ def visit_row(p, i, live):
 
 @kernel
 def visit_disc(p, k, count, live):
-    """The rows of friction behind row k, together; returns by how much they move."""
+    """Updates the friction rows behind row k together; returns their change."""
     for c in range(count):
         i = k + 1 + c
         w = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
@@ -57,7 +57,7 @@ def visit_disc(p, k, count, live):
 
 @kernel
 def sweep_rows(p, cone, live):
-    """All rows once; returns the largest move."""
+    """Updates all rows once; returns the largest change."""
     far = zero(p)
     for at in range(p.lcp.n[0]):
         i = p.lcp.order[at]
@@ -70,7 +70,7 @@ def sweep_rows(p, cone, live):
 
 @kernel
 def record_sweep(p, k, cone):
-    """The residual after k sweeps, for the record alone."""
+    """Records the residual after k sweeps, for the iteration statistics only."""
     if p.want_history:
         place_w(p)
         record_residual(p, k, residual(p, p.lcp.x, p.lcp.w, cone))
@@ -78,10 +78,10 @@ def record_sweep(p, k, cone):
 
 @kernel
 def pgs(p, iterations, quickstep, cone):
-    """Sweeps from lcp.x until every world has converged, at most `iterations` of them.
+    """Sweeps from lcp.x until every world has converged, at most `iterations` times.
 
     Reads:  the problem; lcp.parameter: tolerance (negative: no test) and omega; lcp.seed with `quickstep`.
-    Writes: lcp.*; stat_residual where each iteration is recorded.
+    Writes: lcp.*; stat_residual if iterations are recorded.
     Cost:   per sweep n^2 products of a dense A, twice the entries of Y of a factored one.
     """
     set_steps(p, cone)
@@ -99,7 +99,7 @@ def pgs(p, iterations, quickstep, cone):
         count = count + where(live, 1.0, 0.0)
         still = live & (far <= tolerance * solution_size(p, p.lcp.x))
         if any_(still):
-            place_w(p)  # with z as it is kept: a sum anew would change the bits of worlds that go on
+            place_w(p)  # uses the stored z: recomputing it would change the rounding of worlds that continue
             live = live & not_(still & (residual(p, p.lcp.x, p.lcp.w, cone) <= tolerance))
         record_sweep(p, sweep + 1, cone)
     finish(p, cone)
@@ -108,10 +108,10 @@ def pgs(p, iterations, quickstep, cone):
 
 @stage(p=PROBLEM)
 def solve_pgs(p, iterations, quickstep, cone, seed):
-    """Problems that stand alone, by `pgs`; the generator that shuffles rows starts at `seed`.
+    """Solves standalone problems by `pgs`; the generator that shuffles rows starts at `seed`.
 
     Reads:  lcp.n, lcp.lo, lcp.hi, lcp.findex, lcp.b, lcp.add, lcp.parameter, lcp.x; lcp.A or lcp.Y and its pattern.
-    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual where
+    Writes: lcp.x (nlcp,) [N, N m], lcp.w (nlcp,) [m/s^2, rad/s^2], lcp.*; lcp.* for itself; stat_residual if
             iterations are recorded.
     """
     p.lcp.seed[0] = seed

@@ -1,11 +1,11 @@
-"""Products with A, by rows: of a dense A, or of factored rows A = Y Y^T + diag(cfm), where z = Y^T x is kept."""
+"""Products with A, by rows: of a dense A, or of factored rows A = Y Y^T + diag(cfm), with z = Y^T x stored."""
 
 from featherlane.prelude import *
 
 
 @kernel
 def dense_dot(p, x, i):
-    """(A x)_i of a dense A, in four sums side by side, because one alone would wait for itself."""
+    """Returns (A x)_i of a dense A, in four independent sums, which hide latency."""
     n, a = p.lcp.n[0], i * p.lcp.n[0]
     s = zeros(p, 4)
     for k in range(n // 4):
@@ -19,7 +19,7 @@ def dense_dot(p, x, i):
 
 @kernel
 def factored_dot(p, x, i):
-    """(A x)_i where z = Y^T x."""
+    """Returns (A x)_i, given z = Y^T x."""
     c, y, n = p.lcp.coladr[i], p.lcp.rowadr[i], p.lcp.colnum[i]
     s0, s1 = p.lcp.cfm[i] * x[i], zero(p)
     for k in range(n // 2):
@@ -33,7 +33,7 @@ def factored_dot(p, x, i):
 
 @kernel
 def row_dot(p, x, i):
-    """(A x)_i; of factored rows with the z of x."""
+    """Returns (A x)_i; for factored rows from the z of x."""
     if p.lcp.dense[0] != 0:
         s = dense_dot(p, x, i)
     else:
@@ -43,7 +43,7 @@ def row_dot(p, x, i):
 
 @kernel
 def row_add(p, i, delta):
-    """z follows a change of x_i."""
+    """Updates z by a change of x_i."""
     if p.lcp.dense[0] == 0:
         c, y = p.lcp.coladr[i], p.lcp.rowadr[i]
         for k in range(p.lcp.colnum[i]):
@@ -53,7 +53,7 @@ def row_add(p, i, delta):
 
 @kernel
 def sum_rows(p, x):
-    """z = Y^T x."""
+    """Computes z = Y^T x."""
     if p.lcp.dense[0] == 0:
         for j in range(p.nlcpz):
             p.lcp.z[j] = zero(p)
@@ -63,7 +63,7 @@ def sum_rows(p, x):
 
 @kernel
 def multiply(p, x, y):
-    """y = A x; z becomes that of x."""
+    """Computes y = A x; z becomes that of x."""
     sum_rows(p, x)
     for i in range(p.lcp.n[0]):
         y[i] = row_dot(p, x, i)
@@ -71,13 +71,13 @@ def multiply(p, x, y):
 
 @kernel
 def place_w(p):
-    """w = A x - b; of factored rows with z as it stands."""
+    """Computes w = A x - b; for factored rows from the stored z."""
     for i in range(p.lcp.n[0]):
         p.lcp.w[i] = row_dot(p, p.lcp.x, i) - p.lcp.b[i]
 
 
 @kernel
 def set_w(p):
-    """w = A x - b, and z = Y^T x."""
+    """Computes w = A x - b, and z = Y^T x."""
     sum_rows(p, p.lcp.x)
     place_w(p)

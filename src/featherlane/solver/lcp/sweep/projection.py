@@ -1,33 +1,33 @@
-"""Where a row, or the rows of a contact, may be: boxes, pyramids whose limits follow the normals, and cones.
+"""Admissible sets of a row, or of the rows of a contact: boxes, pyramids with limits by the normals, and cones.
 
-Bounds of a row of friction (findex = k >= 0) are those of Coulomb's law at the present normal, live:
+Bounds of a row of friction (findex = k >= 0) follow Coulomb's law at the current normal:
 
     pyramid   |x_i| <= mu_i |x_k| + add_i, each row for itself
     cone      sum (x_i / mu_i)^2 <= (x_k + a)^2 over the rows of the contact, a = min add_i / mu_i;
               a row without mu has |x_i| <= add_i
 
-For a cone the rows of a contact stand one after the other: the normal k, then all rows with findex k; a row of friction
-elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, where the
-cone is round: |s| <= x_k + a, x_k >= 0; a mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square is none,
-as none.
+For a cone the rows of a contact are consecutive: the normal k, then all rows with findex k.  A row of friction
+elsewhere has its own limits, as in a pyramid.  Lengths across the normal are measured in s_i = x_i / mu_i, in which the
+cone is circular: |s| <= x_k + a, x_k >= 0.  A mu beyond 1e8 counts as 1e8, and a length below 1e-154, whose square
+underflows, as 0.
 """
 
 from featherlane.prelude import *
 
-TINY = 1e-300  # no length at all; below it 1 / x overflows
-ROUGHEST = 1e8  # coefficient of friction on a cone: finite, so that lengths across can be measured
-FLOOR = 1e-12  # of the largest diagonal: less is none
+TINY = 1e-300  # smaller lengths count as 0: below it 1 / x overflows
+ROUGHEST = 1e8  # largest coefficient of friction on a cone: finite, so that lengths across can be measured
+FLOOR = 1e-12  # of the largest diagonal: smaller diagonals count as 0
 INF = float("inf")
 
 
 # ---- a row -----------------------------------------------------------------------------------------------------------
 @kernel
 def bounds(p, x, i):
-    """Lower and upper bound of row i at x."""
+    """Returns lower and upper bound of row i at x."""
     k = p.lcp.findex[i]
     if k >= 0:
         load = x[k] * where(x[k] < 0.0, -1.0, 1.0)
-        # no load, no friction, not even at mu = inf
+        # without load there is no friction, not even at mu = inf
         hi = where(load > 0.0, p.lcp.hi[i] * load, 0.0) + p.lcp.add[i]
         lo = -hi
     else:
@@ -37,7 +37,7 @@ def bounds(p, x, i):
 
 @kernel
 def project_box(p, x, i, u):
-    """The number u into the bounds of row i at x."""
+    """Returns the number u clipped to the bounds of row i at x."""
     lo, hi = bounds(p, x, i)
     return clip(u, lo, hi)
 
@@ -45,7 +45,7 @@ def project_box(p, x, i, u):
 # ---- a cone ----------------------------------------------------------------------------------------------------------
 @kernel
 def friction_count(p, k):
-    """Rows of friction behind row k."""
+    """Returns the number of rows of friction behind row k."""
     n = 0
     while k + n + 1 < p.lcp.n[0] and p.lcp.findex[k + n + 1] == k:
         n += 1
@@ -54,20 +54,20 @@ def friction_count(p, k):
 
 @kernel
 def in_cone(p, i):
-    """Does row i stand behind its normal, with the other rows of the contact?"""
+    """Checks whether row i follows its normal, together with the other rows of the contact."""
     k = p.lcp.findex[i]
     return k >= 0 and k < i and i <= k + friction_count(p, k)
 
 
 @kernel
 def mu_of(p, i):
-    """The coefficient of row i of a cone."""
+    """Returns the coefficient of row i of a cone."""
     return fmin(p.lcp.hi[i], ROUGHEST)
 
 
 @kernel
 def cone_offset(p, k, count):
-    """a: how far below the origin the tip of the cone lies."""
+    """Returns a: the distance of the cone's tip below the origin."""
     a, none = zero(p), true_mask(p)
     for c in range(count):
         i = k + 1 + c
@@ -80,7 +80,7 @@ def cone_offset(p, k, count):
 
 @kernel
 def length_across(p, u, k, count):
-    """|s| of the rows of friction, s_i = u_i / mu_i."""
+    """Returns |s| of the rows of friction, s_i = u_i / mu_i."""
     s = zero(p)
     for c in range(count):
         i = k + 1 + c
@@ -91,7 +91,7 @@ def length_across(p, u, k, count):
 
 @kernel
 def scale_across(p, u, k, count, scale):
-    """Rows of friction times `scale`, those without mu into their own bounds."""
+    """Multiplies rows of friction by `scale`; clips those without mu to their own bounds."""
     for c in range(count):
         i = k + 1 + c
         alone = clip(u[i], -p.lcp.add[i], p.lcp.add[i])
@@ -100,7 +100,7 @@ def scale_across(p, u, k, count, scale):
 
 @kernel
 def project_disc(p, u, k, count, normal):
-    """Rows of friction, in u, to the nearest point of the cone's section at that normal force."""
+    """Projects the rows of friction, in u, to the cone's section at that normal force."""
     radius, length = fmax(normal, 0.0) + cone_offset(p, k, count), length_across(p, u, k, count)
     outside = length > radius
     scale_across(p, u, k, count, where(outside, radius / where(outside, length, 1.0), 1.0))
@@ -108,10 +108,10 @@ def project_disc(p, u, k, count, normal):
 
 @kernel
 def nearest_on_cone(n, length, a):
-    """Normal and length of the nearest point of |s| <= n + a, n >= 0, to one with that normal and length.
+    """Returns normal and length of the nearest point of |s| <= n + a, n >= 0, to one with that normal and length.
 
-    A second-order cone with its tip at n = -a, of which the part below n = 0 is cut off: where the nearest point of
-    the whole cone lies there, the nearest one lies on the cut, a disc of radius a.
+    This is a second-order cone with its tip at n = -a, without its part below n = 0.  If the nearest point of
+    the whole cone lies in that part, the nearest one lies on the cut, a disc of radius a.
     Source: S. Boyd and L. Vandenberghe, "Convex Optimization", 2004, sec. 8.1 (exercise 8.3).
     """
     top = n + a
@@ -123,7 +123,7 @@ def nearest_on_cone(n, length, a):
 
 @kernel
 def project_cone(p, u, k, count):
-    """Normal and rows of friction, in u, to the nearest point of the cone in the metric of s."""
+    """Projects the normal and rows of friction, in u, to the cone in the metric of s."""
     length = length_across(p, u, k, count)
     n, r = nearest_on_cone(u[k], length, cone_offset(p, k, count))
     u[k] = n
@@ -134,7 +134,7 @@ def project_cone(p, u, k, count):
 # ---- steps -----------------------------------------------------------------------------------------------------------
 @kernel
 def largest_diagonal(p):
-    """a = max A_ii; 1 where A has no diagonal at all."""
+    """Returns a = max A_ii; 1 if A has no diagonal at all."""
     most = zero(p)
     for i in range(p.lcp.n[0]):
         most = fmax(p.lcp.diag[i], most)
@@ -143,14 +143,14 @@ def largest_diagonal(p):
 
 @kernel
 def set_steps(p, cone):
-    """lcp.step: how far a row moves by a unit of w, 1 / A_ii; rows of friction on a cone alike in the metric of s.
+    """Computes lcp.step: the change of a row per unit of w, 1 / A_ii; equal in the metric of s for friction on a cone.
 
-    There mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal is more than any eigenvalue.
+    There it is mu_i^2 / sum mu_j^2 A_jj, because the sum of the diagonal bounds every eigenvalue.
     """
     most = largest_diagonal(p)
     floor = FLOOR * most
     for i in range(p.lcp.n[0]):
-        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # so a force that does nothing is at once where it pays, or grows slowly
+        ends = p.lcp.hi[i] - p.lcp.lo[i] < INF  # a force without effect jumps to its better bound, or grows slowly
         least = where(ends, floor, most)
         p.lcp.step[i] = 1.0 / where(p.lcp.diag[i] > floor, p.lcp.diag[i], least)
     if cone != 0:
@@ -160,7 +160,7 @@ def set_steps(p, cone):
 
 @kernel
 def set_disc_steps(p, k, count):
-    """Steps of the rows of friction behind row k."""
+    """Sets the steps of the rows of friction behind row k."""
     s = zero(p)
     for c in range(count):
         i = k + 1 + c
@@ -173,7 +173,7 @@ def set_disc_steps(p, k, count):
 
 @kernel
 def set_cone_steps(p):
-    """lcp.step for moves of whole cones, the normal included: all by the largest mu_i^2 A_ii, mu = 1 of the normal."""
+    """Sets lcp.step for moves of whole cones, including the normal: by the largest mu_i^2 A_ii, normal mu = 1."""
     set_steps(p, cone=0)
     for k in range(p.lcp.n[0]):
         count, most = friction_count(p, k), 1.0 / p.lcp.step[k]

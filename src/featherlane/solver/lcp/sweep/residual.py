@@ -1,8 +1,8 @@
-"""How far x is from a solution, in lanes: by how much a projected step would still move it, relative to x.
+"""Residual of x, in lanes: the change of x by a projected step, relative to the size of x.
 
     r = max_i |x_i - clip(x_i - w_i / a, lo_i, hi_i)| / max_i max(|x_i|, |b_i| / a),   a = max_i A_ii
 
-as in status.py, with the bounds at x, live.  Rows of a cone are projected together (projection.py).
+as in status.py, with the bounds at the current x.  Rows of a cone are projected together (projection.py).
 """
 
 from featherlane.prelude import *
@@ -17,18 +17,18 @@ from featherlane.solver.lcp.sweep.projection import (
     project_disc,
 )
 
-ROUNDING32 = 2e-6  # float32 does not reach less
+ROUNDING32 = 2e-6  # the smallest residual that float32 reaches
 
 
 @kernel
 def box_distance(p, x, w, i, step):
-    """How far row i would move."""
+    """Returns the change of row i by a projected step."""
     return fabs(project_box(p, x, i, fma(-step, w[i], x[i])) - x[i])
 
 
 @kernel
 def disc_distance(p, x, w, k, count, step):
-    """How far the rows of friction behind row k would move, by steps alike in the metric of s; room: lcp.change."""
+    """Returns the change of the friction rows behind row k by steps equal in the metric of s; overwrites lcp.change."""
     rough, far = zero(p), zero(p)
     for c in range(count):
         rough = fmax(mu_of(p, k + 1 + c), rough)
@@ -45,7 +45,7 @@ def disc_distance(p, x, w, k, count, step):
 
 @kernel
 def solution_size(p, x):
-    """What a residual is relative to: max |x_i| or max |b_i| / a, the larger one; 1 where both are 0."""
+    """Returns the reference size of a residual: max |x_i| or max |b_i| / a, the larger one; 1 if both are 0."""
     size, load = zero(p), zero(p)
     for i in range(p.lcp.n[0]):
         size = fmax(fabs(x[i]), size)
@@ -56,7 +56,7 @@ def solution_size(p, x):
 
 @kernel
 def residual(p, x, w, cone):
-    """The residual of x with w = A x - b."""
+    """Returns the residual of x with w = A x - b."""
     far, step = zero(p), 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
         if cone == 0 or not in_cone(p, i):
@@ -68,14 +68,14 @@ def residual(p, x, w, cone):
 
 @kernel
 def record_residual(p, k, residual):
-    """Point k of the record of a solve."""
+    """Stores point k of the iteration statistics of a solve."""
     if p.want_history and k < p.nrecord:
         p.stat_residual[k] = residual
 
 
 @kernel
 def stop_at(p):
-    """The residual at which a world stops: the tolerance; in float32 what it can reach; below 0: never."""
+    """Returns the residual at which a world stops: the tolerance; in float32 at least ROUNDING32; below 0: never."""
     tolerance = p.lcp.parameter[0] + 0.0
     if single_precision(p):
         tolerance = where(tolerance < 0.0, tolerance, fmax(tolerance, ROUNDING32))
@@ -84,7 +84,7 @@ def stop_at(p):
 
 @kernel
 def finish(p, cone):
-    """w, the residual and the status of where a solver ended."""
+    """Computes w, the residual and the status at the end of a solve."""
     set_w(p)
     far = residual(p, p.lcp.x, p.lcp.w, cone)
     p.lcp.residual[0] = far
@@ -93,7 +93,7 @@ def finish(p, cone):
 
 @kernel
 def finish_at(p, lower, upper):
-    """`finish` of a solver whose bounds are numbers, not live."""
+    """Runs `finish` for a solver whose bounds are constants."""
     set_w(p)
     far, step = zero(p), 1.0 / largest_diagonal(p)
     for i in range(p.lcp.n[0]):
