@@ -431,14 +431,14 @@ def solve(model: Model, data: Data) -> None:
     """
 
 def islands(model: Model, data: Data) -> None:
-    """Constraint islands of the present rows: trees that contacts, limits and other rows connect.
+    """Computes constraint islands of the present rows: trees that contacts, limits and other rows connect.
 
-    Labels fall to the smallest number of a tree in the island, pass by pass until none changes; islands are numbered by
+    Each pass lowers labels toward the smallest tree number in the island, until none changes; islands are numbered by
     their first trees.
 
     Reads: all rows.
     Writes: nisland, tree_island (ntree,), dof_island (nv,), -1 where no row acts on the tree.
-    Cost: O(rows) a pass; two passes where rows come in the order of the trees, at most ntree.
+    Cost: O(rows) a pass; two passes if rows are sorted by tree, at most ntree.
     Source: MuJoCo's documentation, "Computation", sec. "Constraint islands".
 
     Args:
