@@ -22,7 +22,6 @@ PATTERN = re.compile(rf"\b(?:{'|'.join(PATTERNS)})\b", re.IGNORECASE)
 CODE = re.compile(r"```.*?```|`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", re.DOTALL)
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 LIMIT = 2.0  # occurrences per 1,000 words
-LIMITS = {"comments": 4.0}  # until they are rewritten
 
 Text = tuple[Path, int, str]  # file, first line, text
 
@@ -83,7 +82,7 @@ def found(kind: str) -> tuple[list[str], int]:
 def test_private_words_are_rare(kind):
     places, words = found(kind)
     rate = 1000 * len(places) / words
-    assert rate <= LIMITS.get(kind, LIMIT), f"{rate:.1f} per 1,000 words: python tests/test_language.py {kind}"
+    assert rate <= LIMIT, f"{rate:.1f} per 1,000 words: python tests/test_language.py {kind}"
 
 
 def test_a_private_word_is_found_outside_of_code_only():
