@@ -109,8 +109,8 @@ def geom_distance(m, d):
 
     Source: MuJoCo mj_geomDistance.
     Reads:  distance.geom (2,), distance.limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's; scratch:
-            shapes.*, convex.*, support.*.
+    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's;
+            scratch memory: shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))

@@ -233,7 +233,7 @@ def advance(m, d):
 
 @kernel
 def semi_implicit(m, d):
-    """Applies Euler's step for either contact model; the LCP model has no implicit joint damping."""
+    """Applies Euler's step for either contact model; the LCP model (as ODE) has no implicit joint damping."""
     if m.opt_contact_model == LCP:
         advance(m, d)
     else:

@@ -11,8 +11,8 @@ resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and repl
 
 with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A, the normal n at
 the projection and the moments m of angular drag.
-Shapes are represented by the ratios of their axes and flows by their directions, which avoids underflow for small
-bodies.
+Shapes are represented by axis ratios and flows by directions, which avoids underflow for small bodies.
+Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
 """
 
 from featherlane.prelude import *
