@@ -257,7 +257,7 @@ def place_witness(m1, d1, e, f, size):
 
 @kernel
 def cap_holds(m1, d1, side, z):
-    """Returns whether the normal may be the cylinder's axis z; not if the other core's only nearest point is off it."""
+    """Returns whether the normal may be the axis z; not if the other core has one nearest point, outside of the cap."""
     p = support_along(m1, d1, z)
     r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     q = axpy3(-half, z, sub3(load3(d1.support.first, 0), p))

@@ -22,7 +22,7 @@ def is_sprung(k):
 
 @kernel
 def _vector_spring(d, v, k, x):
-    """Adds the spring of three DoFs from v on: along x, by its length."""
+    """Computes the spring force of three DoFs from v on: along x, by its length."""
     sprung, r = is_sprung(k), norm3(x)
     s = fma(r, fma(r, k[2], k[1]), k[0])
     d.qfrc_spring[v] = where(sprung, -(s * x[0]), 0.0)
