@@ -173,7 +173,7 @@ def along_corner(d1, z, h, size, corner, x):
 
 @kernel
 def along_edge(d1, z, h, size, corner, k, x, e):
-    """Returns the extent from an edge along axis k over the face more parallel to the segment; none if that spans it."""
+    """Returns the extent from an edge on axis k over the face more parallel to the segment; none if that spans it."""
     inward = (positive(h) ^ corner) & (7 - (1 << k))
     if single(inward) < 0:
         return real(d1, NO_SECOND)
