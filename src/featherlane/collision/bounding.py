@@ -1,4 +1,4 @@
-"""The bounding tests by themselves, in the order in which `collision` makes them: for whoever counts and times them."""
+"""Runs the bounding tests without the narrow phase, in the order in which `collision` runs them, for measurements."""
 
 from featherlane.prelude import *
 from featherlane.collision.collision import is_near, near_pair, near_pairs
@@ -7,12 +7,12 @@ from featherlane.collision.table import parted
 from featherlane.dynamics.awake import pair_awake, sleeping
 from featherlane.model.pair import FIRST_SCALAR
 
-LISTED, SPHERES, BOXES = range(3)  # the last test that is made
+LISTED, SPHERES, BOXES = range(3)  # the last test to run
 
 
 @kernel
 def meets(m, d, last, e, g, h):
-    """Mask: where does the pair pass?  In closed forms, which are for all worlds at once, spheres are the last test."""
+    """Returns the mask of worlds where the pair passes.  Pairs with a closed form have no test after the spheres."""
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
@@ -24,16 +24,16 @@ def meets(m, d, last, e, g, h):
 
 @stage
 def bounding_tests(m, d, last):
-    """The pairs of geoms that some world of the tile still has to look at after a bounding test; after `collision`.
+    """Lists the pairs of geoms that remain in some world of the tile after a bounding test; runs after `collision`.
 
-    They are counted in near.count, and listed in near.cand_near, or, where there is a crowd, in near.key.
+    The number of pairs is in near.count.  The pairs are in near.cand_near, or in near.key if the model has a crowd.
 
     Args:
-        last: LISTED: what lists and boxes of bodies leave, spheres near, and what a crowd's tree finds; SPHERES: of
-            these those whose bounding spheres are near; BOXES: and whose turned bounding boxes are.
+        last: LISTED: pairs left by lists and boxes of bodies and by near spheres, and pairs found by a crowd's tree.
+                SPHERES: those of LISTED with near bounding spheres.  BOXES: those of SPHERES with near oriented boxes.
 
     Reads:  geom_xpos, geom_xmat, near.detects, cvel, subtree_com.
-    Writes: near.*, con_overflow; for itself near.geom_reach (ngeom,), neighbours.*, crowd.*.
+    Writes: near.*, con_overflow; scratch memory: near.geom_reach (ngeom,), neighbours.*, crowd.*.
     Frame: world.
     """
     n = near_pairs(m, d)

@@ -1,4 +1,4 @@
-"""The collision pass: contacts of a tile, as slots that its worlds share."""
+"""Detects the contacts of a tile and stores them in slots that its worlds share."""
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
@@ -23,10 +23,10 @@ from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR
 
 
-# ---- which pairs are near -------------------------------------------------------------------------------
+# ---- broad phase: near pairs -----------------------------------------------------------------------------
 @kernel
 def is_near(m, d, e, g, h):
-    """Mask: do the bounding spheres of the pair come within margin and gap?  A plane's is its half space."""
+    """Returns the mask of worlds where the bounding spheres are within margin and gap; a plane acts as a half-space."""
     v = sub3(load3(d.geom_xpos, 3 * h), load3(d.geom_xpos, 3 * g))
     if e < 0:
         reach = d.near.geom_reach[g] + d.near.geom_reach[h]
@@ -42,7 +42,7 @@ def is_near(m, d, e, g, h):
 
 @kernel
 def near_and_awake(m, d, first, last, n):
-    """The same where bodies may sleep: of each pair one must be awake."""
+    """As `near_in_group` for models with sleep: at least one body of each pair must be awake."""
     for p in range(first, last):
         g, h = m.cand_geom1[p], m.cand_geom2[p]
         a, b = m.geom_bodyid[g], m.geom_bodyid[h]
@@ -54,16 +54,16 @@ def near_and_awake(m, d, first, last, n):
 
 @kernel
 def may_be_near_soon(m, d, p):
-    """The candidate pair of a list: reaches are wide; a plane may turn, an explicit pair's margin is its own."""
+    """Returns 1 if candidate p belongs on the list; always 1 for planes, which may turn, and for explicit pairs."""
     e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
     return 1 if e >= 0 or m.geom_type[g] == PLANE else any_(is_near(m, d, e, g, h))
 
 
 @kernel
 def near_in_group(m, d, first, last, n, wide):
-    """Note which of the candidates first .. last - 1 are near in some world, from place n on; returns the next place.
+    """Lists the near candidates of first .. last - 1, from index n of near.cand_near on; returns the next index.
 
-    Every pair is written, and kept by moving on: no branch to mispredict.
+    Every pair is written, and the index advances only for near pairs.  This avoids mispredicted branches.
     """
     if wide:
         for p in range(first, last):
@@ -80,9 +80,9 @@ def near_in_group(m, d, first, last, n, wide):
 
 @kernel
 def near_candidates(m, d, wide):
-    """List the candidates that are near in some world, or `wide` may be so soon; returns how many.
+    """Lists the candidates that are near in some world, or may soon be near if `wide`; returns their number.
 
-    Where bodies carry many geoms, their boxes are tested first.
+    For bodies with many geoms, the boxes of the bodies are tested first.
     """
     n = 0
     if m.ngroup > 0:
@@ -99,7 +99,7 @@ def near_candidates(m, d, wide):
 
 @kernel
 def list_neighbours(m, d):
-    """Make the list: what may be near soon, but for what bounding spheres leave near, and boxes do not for long."""
+    """Builds the list of pairs that may soon be near, except pairs with near spheres whose boxes stay apart."""
     widen(m, d)
     n, count = near_candidates(m, d, wide=1), 0
     shrink(m, d)
@@ -108,14 +108,14 @@ def list_neighbours(m, d):
         e, g, h = m.cand_pair[p], m.cand_geom1[p], m.cand_geom2[p]
         d.neighbours.pair[count] = p
         near = is_near(m, d, e, g, h)
-        # boxes are asked for those alone: of the others few come near before the list is made anew
+        # boxes are tested only for pairs with near spheres: few other pairs come near before the list is rebuilt
         count += 0 if e < 0 and any_(near) and any_(never_meet(m, d, g, h, near)) else 1
     d.neighbours.count[0] = count + 1
 
 
 @kernel
 def near_neighbours(m, d):
-    """The candidates that are near, where one world keeps a list; returns how many."""
+    """Lists the near candidates from the neighbour list of the single world of the tile; returns their number."""
     n = 0
     if any_(d.near.detects[0] > 0.0):
         if d.neighbours.count[0] == 0 or not any_(holds(m, d)):
@@ -129,11 +129,11 @@ def near_neighbours(m, d):
 
 @kernel
 def near_pairs(m, d):
-    """List the pairs that are near in some world, in MuJoCo's order; returns how many."""
+    """Lists the pairs that are near in some world, in MuJoCo's order; returns their number."""
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         d.near.geom_reach[g] = m.geom_rbound[g] + geom_margin_and_gap(m, g)
-    # only here and in `farthest`: asked for each candidate, in is_near, it cost a humanoid's step 2 to 3 %
+    # only here and in `farthest`: evaluating it per candidate in is_near slowed a humanoid's step by 2 to 3 %
     if m.opt_contact_model == LCP:
         for k in range(m.ncollide):
             g = m.collide_geom[k]
@@ -159,7 +159,7 @@ def near_pairs(m, d):
 
 @kernel
 def near_pair(m, d, i):
-    """(number, e, g, h) of the near pair i."""
+    """Returns (number, e, g, h) of near pair i."""
     if m.ncrowd > 0:
         e, g, h = pair_of(m, d.near.key[i])
         p = g % m.ncand if m.ncand > 0 else 0
@@ -169,10 +169,10 @@ def near_pair(m, d, i):
     return p, e, g, h
 
 
-# ---- the points of one pair -------------------------------------------------------------------------------
+# ---- contact points of one pair ---------------------------------------------------------------------------
 @kernel
 def points(m, d, function, p, e, g, h):
-    """Append the contact points of one pair, whose number is p."""
+    """Appends the contact points of the pair with number p."""
     near = is_near(m, d, e, g, h)
     if sleeping(m):
         near = near & pair_awake(d, m.geom_bodyid[g], m.geom_bodyid[h])
@@ -186,12 +186,12 @@ def points(m, d, function, p, e, g, h):
             branching_points(m, d, function, p, e, g, h, d.ncon_slot[0])
 
 
-# ---- the pass -------------------------------------------------------------------------------------------
+# ---- the stage ------------------------------------------------------------------------------------------
 
 
 @kernel
 def settle_overflow(d):
-    """A world that is alone keeps the contacts that fit and is warned; else the overflow stands, to split the tile."""
+    """With one active world, keeps the contacts that fit and warns; else keeps the overflow flag to split the tile."""
     if d.con_overflow[0] == 1 and active_worlds(d) == 1:
         d.con_overflow[0] = 0
         warn(d, CONTACTS_FULL, d.active[0] > 0.0)
@@ -199,17 +199,17 @@ def settle_overflow(d):
 
 @stage
 def collision(m, d):
-    """Contacts of all active worlds, with their parameters.
+    """Computes the contacts of all active worlds, with their parameters.
 
-    What the caller gave comes first.  Bounding spheres list the pairs that are near in some world (where it is one that
-    goes on, only pairs that it lists for some steps are tested: neighbours.py); their points are
-    appended as slots, in order, until nconmax is reached.  Then con_overflow says that the tile has to be split; a
-    world that is alone keeps its first contacts and counts a warning.
+    User-defined contacts come first.  The broad phase lists the pairs whose bounding spheres are near in some world.
+    A tile of one world that continues its trajectory tests only the pairs of its neighbour list (neighbours.py).
+    The narrow phase appends contact points as slots, in order, until nconmax is reached.  If slots run out,
+    con_overflow requests a split of the tile; a tile of one world keeps its first contacts and counts a warning.
     Source: MuJoCo mj_collision.
-    Reads:  geom_xpos, geom_xmat, given_*, active; to foresee how far geoms go cvel, subtree_com.
-    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); for itself near.geom_reach
+    Reads:  geom_xpos, geom_xmat, given_*, active; cvel, subtree_com to predict how far geoms move.
+    Writes: ncon_slot, con_overflow, ncon, con_* (nconmax,), warning (contacts full); scratch memory: near.geom_reach
             (ngeom,), near.cand_near (ncand,), neighbours.*, near.*, crowd.*, narrow.*.
-    Frame: world.                           Cost: O(ncand), of one world that goes on its list; and near pairs.
+    Frame: world.                           Cost: O(ncand), or O(list) with a neighbour list; plus near pairs.
     """
     d.ncon_slot[0] = 0
     d.con_overflow[0] = 0

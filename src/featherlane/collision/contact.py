@@ -1,4 +1,4 @@
-"""Contacts of one world as Python sees them."""
+"""Converts the contacts of one world to a NumPy record array."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ CONTACT = np.dtype(
 )
 
 
-# fields that a tile keeps as reals, with their names there and their numbers for each contact
+# fields that a tile stores as reals, with their names in the tile and their number of values per contact
 REALS = ("dist", "pos", "frame", "includemargin", "friction", "solref", "solreffriction", "solimp")
 KEPT = tuple((name, f"con_{name}", int(np.prod(CONTACT[name].shape))) for name in REALS)
 
 
 def contacts(arrays, slots: np.ndarray, first_row: np.ndarray, adhesive: bool) -> np.recarray:
-    """The contacts of one world, with the names of MuJoCo's `mjData.contact`.
+    """Returns the contacts of one world, with the field names of MuJoCo's `mjData.contact`.
 
     Args:
         arrays: a tile's arrays by field name, reals as (n, 1).
         slots: (ncon,) the slot of each contact, ascending.
-        first_row: (ncon,) the first row of each contact, -1: it has none.
+        first_row: (ncon,) the first constraint row of each contact, or -1 if it has none.
         adhesive: whether contacts may pull.
 
     Returns:
         A record array, read-only: `contacts(...).dist` is (n,), `contacts(...)[i].pos` is (3,).  `exclude` is 1 for a
-        contact in the gap that is not adhesive: it makes no row.
+        contact in the gap that is not adhesive; such a contact has no constraint row.
     """
     n = len(slots)
     out = np.zeros(n, CONTACT)
-    at = slice(n) if n == 0 or slots[-1] == n - 1 else slots  # a slice where no slot is left out
+    at = slice(n) if n == 0 or slots[-1] == n - 1 else slots  # a slice if no slot is skipped
     for name, kept, width in KEPT:
         rows = arrays[kept]
         out[name] = rows[at, 0] if width == 1 else rows[: len(rows) // width * width].reshape(-1, width)[at]

@@ -1,7 +1,7 @@
-"""Signed distance of two geoms: what `geom_distance` asks, in every world.
+"""Computes the signed distance of two geoms in every world, for `geom_distance`.
 
-Two convex shapes have that of `closest`; a plane that of the shape's lowest point; a height field the least of its
-prisms'.  A pair is worked on with the lower type first, and turned round in the end.
+Two convex shapes use `closest`.  A plane uses the lowest point of the shape, a height field the minimum over its
+prisms.  A pair is computed with the lower geom type first; the result is flipped afterwards if necessary.
 """
 
 from featherlane.prelude import *
@@ -13,7 +13,7 @@ from featherlane.collision.slot import load_shape
 
 @kernel
 def plane_distance(m1, d1):
-    """The plane's normal is the pair's; the shape's lowest point over it is nearest."""
+    """Computes the distance of a plane and a shape: along the plane's normal, to the lowest point of the shape."""
     R, S = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
     n = (R[2], R[5], R[8])
     d1.support.vertex[1] = 0
@@ -29,7 +29,7 @@ def plane_distance(m1, d1):
 
 @kernel
 def prism_distance(m1, d1):
-    """Keep what `closest` finds if it is nearer than all before: shapes.limit is the nearest so far."""
+    """Stores the result of `closest` if it is nearer than all previous ones; shapes.limit is the minimum so far."""
     a, b, n = load3(d1.convex.witness, 0), load3(d1.convex.witness, 3), load3(d1.convex.normal, 0)
     closest(m1, d1)
     if d1.convex.dist[0] < d1.shapes.limit[0]:
@@ -42,10 +42,10 @@ def prism_distance(m1, d1):
 
 @stage
 def height_field_distance(m1, d1):
-    """The nearest of all prisms that shapes.limit can reach.
+    """Computes the minimum over all prisms within shapes.limit.
 
     Reads:  shapes.*, hfield_*.
-    Writes: convex.*; shapes.*, support.* for itself.
+    Writes: convex.*; scratch memory: shapes.*, support.*.
     Cost:   O(cells within the limit).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
@@ -69,7 +69,7 @@ def height_field_distance(m1, d1):
 
 @kernel
 def store_distance(d, lane, flip):
-    """One world's answer; a pair that is too far apart has the limit as its distance, and zeros."""
+    """Stores one world's result; beyond the limit the distance is the limit and the points are zeros."""
     dist, far = d.convex.dist[0], d.distance.limit[0]
     if dist < far:
         write_lane(d.distance.dist, 0, lane, dist)
@@ -87,7 +87,7 @@ def store_distance(d, lane, flip):
 
 @kernel
 def measure(m, d, g, h, lane):
-    """Signed distance of geoms g and h in one world, up to distance.limit, into convex.*; true: h comes first there."""
+    """Computes the distance of geoms g and h in one world, up to distance.limit, into convex.*; true if h is first."""
     flip = m.geom_type[g] > m.geom_type[h]
     if flip:
         g, h = h, g
@@ -105,12 +105,12 @@ def measure(m, d, g, h, lane):
 
 @stage
 def geom_distance(m, d):
-    """Signed distance of the two geoms that each world names, and their nearest points.
+    """Computes the signed distance of the two geoms that each world selects, and their nearest points.
 
     Source: MuJoCo mj_geomDistance.
     Reads:  distance.geom (2,), distance.limit [m], geom_xpos, geom_xmat, geom_size.
-    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's; shapes.*,
-            convex.*, support.* for itself.
+    Writes: distance.dist (1,) [m], distance.fromto (6,) [m]: from the first geom's surface to the second's;
+            scratch memory: shapes.*, convex.*, support.*.
     """
     for lane in range(width(d)):
         g, h = whole(read_lane(d.distance.geom, 0, lane)), whole(read_lane(d.distance.geom, 1, lane))

@@ -1,4 +1,4 @@
-"""Fields of collision detection: user-defined contacts, near pairs, slots, and scratch memory of the narrow phase."""
+"""Declares the fields of collision detection: user-defined contacts, near pairs, slots, narrow-phase scratch memory."""
 
 from featherlane.lanes.layout import Declare, size
 
@@ -40,8 +40,8 @@ FIELDS = (
     size("keeps_list", "1: the tile's one world is the same in each pass, and keeps that list"),
     size("ngiven", "capacity: contacts that the caller gives to one world"),
     size("nmanifold", "capacity: contact points of one pair of geoms"),
-    # contacts that the caller gives, in each world its own
-    # whole numbers are kept as reals, because they differ by world
+    # user-defined contacts, separate for each world
+    # integers are stored as reals, because they differ between worlds
     _given.real("given_replace", "1", "1", "1: no contacts are detected in this world"),
     _given.real("given_present", "ngiven", "1", "1 where a contact is given, else 0"),
     _given.real("given_body", "ngiven 2", "1", "the two bodies that touch"),
@@ -63,12 +63,12 @@ FIELDS = (
     _given.real("given_restitution_vel", "ngiven", "m/s", "lcp: approach speed above which they do"),
     _given.real("given_slip", "ngiven 2", "m/(s N)", "lcp: CFM of the two rows of sliding friction"),
     _given.real("given_motion", "ngiven 3", "m/s", "lcp: surface velocity along normal and tangents"),
-    # which pairs are near
+    # near pairs
     _near.real("detects", "1", "1", "1: this world takes part in detection"),
     _near.real("given_left", "1", "1", "1: this world's given contact has no slot yet"),
     _near.real("geom_reach", "ngeom", "m", "bounding radius, margin and gap of the geom"),
     _near.int("cand_near", "ncand", "1", "candidate pairs that are near in some world"),
-    # not reset: a list is held against where the geoms are
+    # not reset: a list is validated against the current poses of the geoms
     _neighbours.int("count", "1", "1", "1 + pairs that the world lists, 0: it has no list"),
     _neighbours.int("pair", "nlisted", "1", "candidate pairs that are near or may be soon"),
     _neighbours.real("pos", "ncollide 3", "m", "of each colliding geom: where it was then"),
@@ -91,7 +91,7 @@ FIELDS = (
     _near_table.long("key", "nnear", "1", "their sorting keys"),
     _near_room.long("room", "nnear", "1", "room to sort them"),
     _crowd.int("leaf_awake", "ncrowd", "1", "1: the geom of the crowd is awake in the world at hand"),
-    # a slot is a contact point that some world of the tile has; a world that lacks it has con_present = 0 there
+    # a slot is a contact point of at least one world of the tile; con_present = 0 in worlds without that contact
     _scratch.int("ncon_slot", "1", "1", "contact slots of the tile"),
     _scratch.int("con_overflow", "1", "1", "1: the slots did not fit, the tile has to be split"),
     _report.real("ncon", "1", "1", "contacts of each world", dtype="int64"),
@@ -113,7 +113,7 @@ FIELDS = (
     ),
     _slot.real("con_solimp", "nconmax 5", "1", "impedance"),
     _slot.real("con_adhesion", "nconmax", "N", "force with which the contact can pull"),
-    # what each world remembers of its pairs
+    # the cache of each world for its pairs of convex shapes
     size("nlane", "worlds of the tile"),
     size("nrecall", "pairs that a world remembers, a power of two or 0"),
     size("nproof", "pairs that overlap of which it keeps a proof of how deep"),
@@ -122,7 +122,7 @@ FIELDS = (
     _address.long("recall_address", "nlane", "1", "address of what each world remembers of its pairs; 0: nothing"),
     _recall_scratch.long("pair", "2", "1", "address of the pair at hand in that memory, 0: none; of the memory"),
     _recall_scratch.long("key", "1", "1", "by which the pair at hand is known there"),
-    # room in which the branching work of one world and one pair of shapes is done, in float64
+    # scratch memory of the branching narrow phase: one world and one pair of shapes, in float64
     _narrow.real("near", "1", "1", "1 where the pair is near in this world"),
     _narrow.real("limit", "1", "m", "distance up to which a point counts in this world"),
     _shape.int("type", "2", "1", "types of the two geoms"),
@@ -149,7 +149,7 @@ FIELDS = (
     _manifold.scalar("dist", "nmanifold", "m", "their distances"),
     _manifold.scalar("pos", "nmanifold 3", "m", "their positions"),
     _manifold.scalar("normal", "nmanifold 3", "1", "their normals, from the first to the second"),
-    # room for the general convex pairs: one pair of shapes at a time, in the frame of the first
+    # scratch memory of general convex pairs: one pair of shapes at a time, in the frame of the first
     _shape.scalar("prism", "6 3", "m", "vertices of a prism, a shape of type 8, in its frame"),
     _convex.scalar("pos", "3", "m", "the second shape's centre in the frame of the first"),
     _convex.scalar("mat", "9", "1", "its orientation there"),
@@ -215,7 +215,7 @@ FIELDS = (
     _clip.int("count", "1", "1", "places that both features cover"),
     _clip.scalar("point", "3 160", "m", "the places: along two tangents and the normal"),
     _clip.scalar("dist", "160", "m", "distances there"),
-    # the distance of two geoms that is asked for
+    # the requested distance of two geoms
     _distance.real("geom", "2", "1", "the two geoms"),
     _distance.scalar("limit", "1", "m", "distance from which on they are not looked at"),
     _distance.real("dist", "1", "m", "their signed distance"),

@@ -1,20 +1,20 @@
-"""Contact frames: a unit normal completed to a right-handed set of axes, stored as the rows (n, t, n x t)."""
+"""Computes contact frames: a unit normal completed to a right-handed set of axes, stored as rows (n, t, n x t)."""
 
 from featherlane.prelude import *
 
-STEEP = 0.9  # x has no part across the normal to speak of
+STEEP = 0.9  # above this |n_x|, x is too close to the normal to define a tangent
 
 
 @kernel
 def _rows(n, t):
-    """The frame of a normal and a tangent."""
+    """Returns the frame of a normal and a tangent."""
     b = cross(n, t)
     return n[0], n[1], n[2], t[0], t[1], t[2], b[0], b[1], b[2]
 
 
 @kernel
 def frame_of(n):
-    """Frame of a unit normal: the first tangent is y made orthogonal to it, or z where the normal leans towards y.
+    """Returns the frame of a unit normal.  The first tangent is y made orthogonal to n, or z if n is close to +-y.
 
     Source: MuJoCo mju_makeFrame, without a given tangent.
     """
@@ -28,9 +28,9 @@ def frame_of(n):
 
 @kernel
 def turning_tangent(n, t):
-    """How fast the frame (n, t) of `frame_of` spins about n while the normal turns: this vector times the turn.
+    """Returns the vector whose dot product with a rotation of n is the spin of the frame (n, t) of `frame_of` about n.
 
-    With t = (e - c n) / |e - c n| and c = n . e, and the normal carried along, dn = w x n:
+    With t = (e - c n) / |e - c n| and c = n . e, and a rotation of the normal dn = w x n:
     dt . (n x t) = c / sqrt(1 - c^2) t . w.
     """
     c = where(fabs(n[1]) < 0.5, n[1], n[2])
@@ -39,11 +39,11 @@ def turning_tangent(n, t):
 
 @kernel
 def frame_along(n, a):
-    """Frame of a unit normal whose first tangent follows the unit vector a; it is about x where a is the normal itself.
+    """Returns the frame of a unit normal whose first tangent follows the unit vector a, or x if a is the normal itself.
 
-    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: where a is the normal MuJoCo takes x as it is, which
-        need not be orthogonal to the normal, and where a is all but the normal its tangent is not; on a horizontal
-        plane the two agree.
+    Source: MuJoCo mju_makeFrame, with a given tangent.  Deviation: if a is the normal, MuJoCo takes x unchanged, which
+        need not be orthogonal to the normal.  If a is almost the normal, MuJoCo's tangent is not orthogonal either.
+        On a horizontal plane the two agree.
     """
     t = axpy3(-dot3(n, a), n, a)
     parallel = norm3(t) < MINVAL
@@ -58,5 +58,5 @@ def frame_along(n, a):
     )
     t = normalize3((where(parallel, x[0], t[0]), where(parallel, x[1], t[1]), where(parallel, x[2], t[2])))[0]
 
-    # once more: of an a close to the normal little was left, and that little held rounding along the normal
+    # orthogonalized twice: for a close to the normal, cancellation leaves a rounding error along the normal
     return _rows(n, normalize3(axpy3(-dot3(n, t), n, t))[0])

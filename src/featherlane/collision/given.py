@@ -1,20 +1,20 @@
-"""Contacts that the caller gives, as slots: before those that are detected, or instead of them.
+"""Stores user-defined contacts as slots, before the detected contacts or instead of them.
 
-Each world has its own, kept in its state as reals: the i-th contact of two worlds may join different bodies.  A slot's
-bodies are ints that all worlds of a tile share, so worlds whose i-th contacts agree in bodies, geoms and dimension
-share a slot, and the others get further ones.  The contacts of one world keep their order.
+Each world stores its contacts in its state as reals: the i-th contacts of two worlds may join different bodies.  A
+slot's bodies are ints that all worlds of a tile share.  Worlds whose i-th contacts agree in bodies, geoms and
+dimension share a slot; the other worlds get further slots.  The contacts of one world keep their order.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.slot import append, part_slots, slot_dim
 from featherlane.dynamics.awake import pair_awake, sleeping
 
-NO_CANDIDATE = -1  # a slot that belongs to no candidate pair
+NO_CANDIDATE = -1  # a slot without a candidate pair
 
 
 @kernel
 def number(rows, i, lane, least, most):
-    """One world's whole number of row i; within its range whatever the caller has written there."""
+    """Returns the integer in row i of one world, clamped to [least, most] because user values may be invalid."""
     x, n = read_lane(rows, i, lane), least
     if x > least:
         n = whole(x) if x < most else most
@@ -23,13 +23,13 @@ def number(rows, i, lane, least, most):
 
 @kernel
 def agrees(d, rows, i, lane):
-    """Mask: the worlds whose row i is that of the world at this place of the tile."""
+    """Returns the mask of worlds whose row i equals that of the world at index `lane` of the tile."""
     return rows[i] == real(d, read_lane(rows, i, lane))
 
 
 @kernel
 def complete(m, d, k, i, lane):
-    """All that slot k knows beside what `append` wrote, from the i-th contacts of the worlds that have it."""
+    """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
     d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
     for c in range(2):
         d.con_carrier[2 * k + c] = number(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
@@ -52,7 +52,7 @@ def complete(m, d, k, i, lane):
 
 @kernel
 def complete_lcp(d, k, i, has_contact):
-    """What the contact model lcp alone reads."""
+    """Sets the fields that only the LCP contact model reads."""
     d.con_erp[k] = where(has_contact, d.given_erp[i], zero(d))
     d.con_cfm[k] = where(has_contact, d.given_cfm[i], zero(d))
     d.con_restitution[k] = where(has_contact, d.given_restitution[i], zero(d))
@@ -66,7 +66,7 @@ def complete_lcp(d, k, i, has_contact):
 
 @kernel
 def leave_asleep(m, d, i):
-    """A world whose i-th contact joins no body that is awake does without it."""
+    """Removes the i-th contact in worlds where both of its bodies are asleep."""
     for lane in range(width(d)):
         a = number(d.given_body, 2 * i, lane, 0, m.nbody - 1)
         b = number(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
@@ -76,10 +76,10 @@ def leave_asleep(m, d, i):
 
 @stage
 def given_contacts(m, d):
-    """Slots of the contacts that the caller gave to active worlds, and which worlds detect contacts beside them.
+    """Stores the user-defined contacts of active worlds as slots, and sets which worlds also detect contacts.
 
     Reads:  given_* (ngiven, ...), active.
-    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; near.* for itself.
+    Writes: con_* (nconmax,) of slots from ncon_slot on, ncon_slot, ncon, con_overflow, near.*; scratch memory: near.*.
     Cost: O(ngiven W).
     """
     one = real(d, 1.0)

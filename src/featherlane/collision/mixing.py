@@ -1,35 +1,35 @@
-"""Parameters of a contact: those of its explicit pair, else mixed from its two geoms; each world from its own numbers.
+"""Computes contact parameters from the explicit pair or from both geoms, separately for each world.
 
-A pair is (e, g, h): the explicit pair or -1, and the two geoms.
-The geom of higher priority, if there is one, sets friction, solref and solimp alone.  The flag `override` replaces
+A pair is (e, g, h): the index of the explicit pair or -1, and the two geoms.
+If one geom has a higher priority, it alone sets friction, solref and solimp.  The flag `override` replaces
 margin, friction, solref and solimp of all contacts by the options o_margin, o_friction, o_solref and o_solimp.
 Source: MuJoCo 4.0.1, documentation "Contact parameters" and measured contacts.
 """
 
 from featherlane.prelude import *
 
-MIX, FIRST, SECOND = range(3)  # whose parameters hold
+MIX, FIRST, SECOND = range(3)  # which geom's parameters are used
 MINMU = 1e-5  # smallest friction coefficient
-NEAR = 1e-6  # of the bounding radii: no distance between rigid bodies
-LAST_BITS = 2.5e-7  # of a coordinate in float32: two roundings of it
+NEAR = 1e-6  # relative to the bounding radii: such a distance is zero for rigid bodies
+LAST_BITS = 2.5e-7  # relative to a float32 coordinate: two rounding errors
 
 
 @kernel
 def leading(m, e, g, h):
-    """Whose parameters hold: MIX, or the geom's of higher priority."""
+    """Returns which parameters are used: MIX, or FIRST or SECOND for the geom of higher priority."""
     a, b = m.geom_priority[g], m.geom_priority[h]
     return MIX if e >= 0 or a == b else FIRST if a > b else SECOND
 
 
 @kernel
 def overridden(m):
-    """Do the options o_* hold for all contacts?"""
+    """Returns whether the options o_* override the parameters of all contacts."""
     return m.opt_enableflags & ENABLE_OVERRIDE != 0
 
 
 @kernel
 def contact_dim(m, e, g, h):
-    """Dimension of the contact space: the explicit pair's, the leading geom's, else the larger one."""
+    """Returns the dimension of the contact space: of the explicit pair or leading geom, else the larger of both."""
     if e >= 0:
         dim = m.pair_dim[e]
     else:
@@ -40,9 +40,9 @@ def contact_dim(m, e, g, h):
 
 @kernel
 def touching(m, d, g):
-    """What geom g adds to the distance within which rigid bodies touch, which rounding cannot tell from 0 [m].
+    """Returns the part of geom g in the largest distance of touching rigid bodies that rounding can produce [m].
 
-    In float32 that grows with the distance from the origin: of coordinates of 10 m the last bit is 1e-6 m.
+    In float32 it grows with the distance from the origin: the last bit of a coordinate of 10 m is 1e-6 m.
     """
     reach = NEAR * m.geom_rbound[g]
     if single_precision(d):
@@ -53,7 +53,7 @@ def touching(m, d, g):
 
 @kernel
 def margin_and_gap(m, e, g, h):
-    """(margin, gap): a contact exists up to their sum and acts up to the margin.
+    """Returns (margin, gap): a contact exists up to their sum and is active up to the margin.
 
     Source: MuJoCo 4 (the meaning changed in 3.10): the geoms' values are summed.
     """
@@ -68,7 +68,7 @@ def margin_and_gap(m, e, g, h):
 
 @kernel
 def farthest(m, d, e, g, h):
-    """The distance up to which the pair has contacts: margin and gap, and under the contact model lcp what touches."""
+    """Returns the detection distance of the pair: margin plus gap, plus the touching distance with the LCP model."""
     margin, gap = margin_and_gap(m, e, g, h)
     limit = margin + gap
     if m.opt_contact_model == LCP:
@@ -78,7 +78,7 @@ def farthest(m, d, e, g, h):
 
 @kernel
 def geom_margin_and_gap(m, g):
-    """What geom g adds to margin and gap of its pairs, together; half of an overridden margin."""
+    """Returns the part of geom g in the sum of margin and gap of its pairs; half of an overridden margin."""
     margin = m.geom_margin[g]
     if overridden(m):
         margin = 0.5 * m.opt_o_margin[0]
@@ -87,7 +87,7 @@ def geom_margin_and_gap(m, g):
 
 @kernel
 def geom_reach(m, d, g):
-    """`geom_margin_and_gap`, and what counts as touching under the contact model lcp."""
+    """Returns `geom_margin_and_gap`, plus the touching distance under the LCP contact model."""
     wider = geom_margin_and_gap(m, g)
     if m.opt_contact_model == LCP:
         wider = wider + touching(m, d, g)
@@ -96,7 +96,7 @@ def geom_reach(m, d, g):
 
 @kernel
 def adhesion(m, e, g, h):
-    """Force with which the contact can pull: the explicit pair's, the leading geom's, else the sum."""
+    """Returns the adhesive force limit of the contact: of the explicit pair or leading geom, else the sum of both."""
     if e >= 0:
         pull = m.pair_adhesion[e]
     else:
@@ -108,7 +108,7 @@ def adhesion(m, e, g, h):
 
 @kernel
 def mixing_weight(a, b):
-    """Weight of the first geom from both solmix: a / (a + b), or by who has any."""
+    """Returns the first geom's weight from both solmix: a / (a + b) with values below MINVAL as 0; 0.5 if both are."""
     has_a, has_b = a >= MINVAL, b >= MINVAL
     some = has_a | has_b
     a, b = where(has_a, a, 0.0), where(has_b, b, 0.0)
@@ -117,13 +117,13 @@ def mixing_weight(a, b):
 
 @kernel
 def mixed(w, a, b):
-    """w a + (1 - w) b."""
+    """Returns w a + (1 - w) b."""
     return fma(w, a, (1.0 - w) * b)
 
 
 @kernel
 def friction(m, e, g, h):
-    """Two sliding, one spinning and two rolling coefficients: the larger of the geoms'."""
+    """Returns two sliding, one torsional and two rolling friction coefficients: the maximum of both geoms."""
     if overridden(m):
         f = load5(m.opt_o_friction, 0)
     elif e >= 0:
@@ -143,7 +143,7 @@ def friction(m, e, g, h):
 
 @kernel
 def reference_and_impedance(m, e, g, h):
-    """(solref, solimp): weighted means of the geoms'; a direct solref takes the smaller numbers."""
+    """Returns (solref, solimp): weighted means of both geoms; for a direct solref the minimum."""
     lead = leading(m, e, g, h)
     if overridden(m):
         ref, imp = load2(m.opt_o_solref, 0), load5(m.opt_o_solimp, 0)
@@ -164,7 +164,7 @@ def reference_and_impedance(m, e, g, h):
 
 @kernel
 def friction_solref(m, d, e):
-    """solref of the friction rows: the explicit pair's, else zeros."""
+    """Returns solref of the friction rows: of the explicit pair, else zeros."""
     ref = (zero(d), zero(d))
     if overridden(m):
         ref = load2(m.opt_o_solref, 0)

@@ -1,8 +1,8 @@
-"""Slots: contact points that the worlds of a tile share.
+"""Stores contact points in slots that the worlds of a tile share.
 
-A slot is a contact point of a pair of geoms that some world has.  Worlds that lack it hold zeros there, and 1e10 as its
-distance.  Slots come in the order of the pairs, then of a pair's points, so the contacts of one world come in MuJoCo's
-order whatever its company.
+A slot is a contact point of a pair of geoms in at least one world.  Worlds without that contact hold zeros in it, and
+1e10 as its distance.  Slots are ordered by pair, then by the points of a pair.  The contacts of one world are thus in
+MuJoCo's order, whatever else is in the batch.
 """
 
 from featherlane.prelude import *
@@ -21,7 +21,7 @@ NO_CONTACT = 1e10  # distance in a world that lacks the slot's contact
 
 @kernel
 def append(d, number, touch, dist, pos, frame):
-    """Add a slot for a pair's point of that number if it touches in some world; a lack of slots is noted."""
+    """Adds a slot for point `number` of a pair if it touches in some world; sets con_overflow if no slot is free."""
     if any_(touch):
         k = d.ncon_slot[0]
         if k < d.nconmax:
@@ -39,7 +39,7 @@ def append(d, number, touch, dist, pos, frame):
 # ---- one world at a time ------------------------------------------------------------------------------------
 @kernel
 def load_shape(m, d, side, g, lane):
-    """Geom g of one world as the shape on one side of the pair that the narrow phase works on."""
+    """Copies geom g of one world to one side of the shape pair of the narrow phase."""
     d.shapes.type[side] = m.geom_type[g]
     d.shapes.data[side] = m.geom_dataid[g]
     for i in range(3):
@@ -51,7 +51,7 @@ def load_shape(m, d, side, g, lane):
 
 @kernel
 def open_slot(d, k, number):
-    """Slot k for a pair's point of that number, without a contact in any world."""
+    """Initializes slot k for point `number` of a pair, without a contact in any world."""
     d.con_point[k] = number
     d.con_present[k] = zero(d)
     d.con_dist[k] = real(d, NO_CONTACT)
@@ -62,7 +62,7 @@ def open_slot(d, k, number):
 
 @kernel
 def store_manifold(d, first, lane):
-    """The points just found for one world into the slots of the pair, `first` and after."""
+    """Copies the manifold points of one world to the pair's slots, from slot `first` on."""
     for i in range(d.manifold.count[0]):
         k = first + i
         if k < d.nconmax:
@@ -80,7 +80,7 @@ def store_manifold(d, first, lane):
 
 @kernel
 def complete_frames(d, first):
-    """Tangents for the normals that were stored world by world."""
+    """Computes the tangents for normals that were stored one world at a time."""
     for k in range(first, d.ncon_slot[0]):
         touch, frame = d.con_present[k] > 0.0, frame_of(load3(d.con_frame, 9 * k))
         for i in range(9):
@@ -90,13 +90,13 @@ def complete_frames(d, first):
 # ---- adhesive contacts in the gap -----------------------------------------------------------------------------
 @kernel
 def held_in_gap(d, k, margin, adhesion):
-    """Mask: slot k can pull, and is beyond its margin.  Such a contact acts all the same, without friction."""
+    """Returns the mask of adhesive contacts of slot k beyond the margin, which are active but without friction."""
     return (d.con_present[k] > 0.0) & (d.con_dist[k] >= margin) & (adhesion != 0.0)
 
 
 @kernel
 def copy_slot(d, k, to):
-    """The geometry of slot k as that of another one."""
+    """Copies the geometry of slot k to slot `to`."""
     d.con_point[to], d.con_present[to], d.con_dist[to] = d.con_point[k], d.con_present[k], d.con_dist[k]
     store3(d.con_pos, 3 * to, load3(d.con_pos, 3 * k))
     for i in range(9):
@@ -105,7 +105,7 @@ def copy_slot(d, k, to):
 
 @kernel
 def leave_slot(d, k, mask):
-    """The worlds of the mask no longer have slot k."""
+    """Clears slot k in the worlds of the mask."""
     d.con_present[k] = where(mask, zero(d), d.con_present[k])
     d.con_dist[k] = where(mask, NO_CONTACT, d.con_dist[k])
     for i in range(3):
@@ -116,10 +116,10 @@ def leave_slot(d, k, mask):
 
 @kernel
 def part_slots(d, first, margin, adhesion):
-    """Slots from `first` on that some worlds have within the margin and others in the gap become two.
+    """Splits each slot from `first` on that is within the margin in some worlds and in the gap in others.
 
-    The worlds share a slot's dimension, and in the gap it is 1.  The second one stands behind the first, which keeps
-    the order of each world's contacts.
+    Worlds share the dimension of a slot, and it is 1 in the gap.  The new slot directly follows the old one.  This
+    preserves the order of each world's contacts.
     """
     k = first
     while k < d.ncon_slot[0]:
@@ -141,7 +141,7 @@ def part_slots(d, first, margin, adhesion):
 
 @kernel
 def slot_dim(m, d, k, dim):
-    """Dimension of slot k, whose adhesion and margin are set: 1 in the gap."""
+    """Returns the dimension of slot k, whose adhesion and margin are set: 1 in the gap, else dim."""
     if m.flg_adhesion and any_(held_in_gap(d, k, d.con_includemargin[k], d.con_adhesion[k])):
         dim = 1
     return dim
@@ -150,7 +150,7 @@ def slot_dim(m, d, k, dim):
 # ---- parameters -----------------------------------------------------------------------------------------------
 @kernel
 def set_parameters(m, d, number, e, g, h, first):
-    """What the pair's slots, `first` and after, know beside their geometry: who touches, and how."""
+    """Sets the parameters of the pair's slots, from `first` on: geoms, bodies, friction, solref, solimp, margin."""
     if d.ncon_slot[0] > first:
         dim = contact_dim(m, e, g, h)
         margin, _ = margin_and_gap(m, e, g, h)

@@ -1,4 +1,4 @@
-"""The pair functions that there are, in MuJoCo's order of types, and how bounding boxes part a pair before them."""
+"""Registers the pair functions, in MuJoCo's order of geom types, and the bounding-box test that precedes each."""
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import box_centre, boxes_part
@@ -48,7 +48,7 @@ __all__ = ["BUILT_IN", "lane_points", "parted"]
 
 @kernel
 def over_plane(m, d, g, h, limit, near):
-    """Mask: is the turned bounding box of geom h farther above the plane g than the limit?"""
+    """Returns the mask of worlds where the oriented box of geom h is farther above plane g than the limit."""
     n, v = z_axis(d, g), sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g))
     x, y, z = half_axis_heights(load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3), n)
     return dot3(v, n) - (fabs(x) + fabs(y) + fabs(z)) > limit
@@ -56,9 +56,9 @@ def over_plane(m, d, g, h, limit, near):
 
 @kernel
 def boxes_apart(m, d, g, h, limit, near):
-    """Mask: are the turned bounding boxes farther apart than the limit, where `near` holds?
+    """Returns the mask of worlds of `near` where the oriented bounding boxes are farther apart than the limit.
 
-    Products of edges are not normalized, and a negative limit would count in full where they vanish.
+    A negative limit counts as 0: cross products of edges are not normalized, so it would be wrong for short products.
     """
     return boxes_part(m, d, g, h, fmax(limit, 0.0), near)
 

@@ -1,6 +1,6 @@
-"""Smooth dynamics: from the state to motion without constraints.
+"""Computes smooth dynamics: the motion of the state without constraints.
 
-Every pass is a stage `f(m, d)`; a step calls them in this order:
+Each part is a stage `f(m, d)`; a step calls them in this order:
 
     kinematics, collision_frames, path_frames | frames, com_pos, tendon, crb, factor_m, transmission      position
     com_vel, tendon_velocity, passive, rne                                                               velocity

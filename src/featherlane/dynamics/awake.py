@@ -1,6 +1,6 @@
-"""Which trees are awake, as masks that every pass may ask for: a tree that sleeps has no contacts, rows or forces.
+"""Provides masks of awake trees for all stages: a sleeping tree has no contacts, rows or forces.
 
-The masks are made by simulation/step/wake.py, and exist where the flag `sleep` is on: ask `sleeping(m)` first.
+simulation/step/wake.py computes the masks.  They exist only if the flag `sleep` is on: check `sleeping(m)` first.
 Source: MuJoCo 4, chapter Simulation, "Sleeping islands".
 """
 
@@ -9,37 +9,37 @@ from featherlane.prelude import *
 
 @kernel
 def sleeping(m):
-    """Is the flag `sleep` on?"""
+    """Returns whether the flag `sleep` is on."""
     return m.opt_enableflags & ENABLE_SLEEP != 0
 
 
 @kernel
 def is_mocap(m, b):
-    """Does body b move with a mocap body?  Such a body is awake."""
+    """Returns whether body b moves with a mocap body; such a body is awake."""
     return m.body_mocapid[m.body_rootid[b]] >= 0
 
 
 @kernel
 def stirs(d, a, b):
-    """Is one of two bodies awake in any world of the tile?"""
+    """Returns whether one of two bodies is awake in any world of the tile."""
     return d.body_stirs[a] != 0 or d.body_stirs[b] != 0
 
 
 @kernel
 def pair_awake(d, a, b):
-    """Mask: is one of two bodies awake?  Others do not touch: both sleep, or one of them does and one is static."""
+    """Returns the mask where one of two bodies is awake; other pairs, both asleep or one static, have no contacts."""
     return (d.body_awake[a] > 0.0) | (d.body_awake[b] > 0.0)
 
 
 @kernel
 def tree_awake(d, t):
-    """Mask: is tree t awake?"""
+    """Returns the mask of worlds where tree t is awake."""
     return d.tree_awake[t] > 0.0
 
 
 @kernel
 def tendon_awake(m, d, i):
-    """Mask: is one of the trees along tendon i awake?  Those of a tendon past more than two never sleep."""
+    """Returns the mask where a tree along tendon i is awake; a tendon along more than two trees keeps them awake."""
     mask = d.active[0] >= 0.0
     if m.tendon_treenum[i] == 1:
         mask = tree_awake(d, m.tendon_treeid[2 * i])
@@ -50,7 +50,7 @@ def tendon_awake(m, d, i):
 
 @kernel
 def held_awake(m, d, b1, b2):
-    """Mask: is one of two bodies that a constraint fastens awake?"""
+    """Returns the mask where one of two bodies joined by a constraint is awake."""
     t1, t2 = m.body_treeid[b1], m.body_treeid[b2]
     mask = d.active[0] < 0.0
     if t1 >= 0:
@@ -64,7 +64,7 @@ def held_awake(m, d, b1, b2):
 
 @kernel
 def clear_asleep(m, d, x):
-    """x_i <- 0 at the dofs of trees that sleep."""
+    """x_i <- 0 at the DoFs of sleeping trees."""
     for t in range(m.ntree):
         asleep = d.tree_awake[t] == 0.0
         if any_(asleep):

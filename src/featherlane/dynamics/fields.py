@@ -1,4 +1,4 @@
-"""Fields that last: the state of a world, which a step advances, and the user's inputs."""
+"""Declares persistent fields: the state of a world, which a step advances, and the user's inputs."""
 
 from featherlane.lanes.layout import Declare
 

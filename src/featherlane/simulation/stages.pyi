@@ -4,7 +4,7 @@ from featherlane.model.model import Model
 from featherlane.simulation.world.data import Data
 
 def frames(model: Model, data: Data) -> None:
-    """Frames of all geoms and sites from those of their bodies; `forward` includes it.
+    """Computes the frames of all geoms and sites from those of their bodies; `forward` includes it.
 
     Reads: xpos, xquat, xmat.
     Writes: geom_xpos (ngeom, 3) [m], site_xpos (nsite, 3) [m], geom_xmat (ngeom, 9), site_xmat (nsite, 9).
@@ -22,7 +22,7 @@ def frames(model: Model, data: Data) -> None:
     """
 
 def com_pos(model: Model, data: Data) -> None:
-    """Centres of mass of all subtrees, body inertias and motion axes.
+    """Computes the centres of mass of all subtrees, body inertias and motion axes.
 
     Reads: xipos, xquat, xmat, xanchor, xaxis.
     Writes: subtree_com (nbody, 3) [m], ximat (nbody, 9), cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6) [1, m].
@@ -61,16 +61,16 @@ def cameras(model: Model, data: Data) -> None:
     """
 
 def tendon(model: Model, data: Data) -> None:
-    """Lengths of the tendons and their Jacobian: what each dof adds to the rate of a length.
+    """Computes the lengths of tendons and their Jacobian, the derivative of each length's rate by each DoF.
 
-    Fixed tendons are sums of joint coordinates, spatial ones the shortest ways past sites and round geoms. Row i of the
-    Jacobian stands from `model.ten_J_rowadr[i]` on, its dofs in `model.ten_J_colind`.
+    Fixed tendons are sums of joint coordinates, spatial ones the shortest paths along sites and around geoms. Row i of
+    the Jacobian is stored from `model.ten_J_rowadr[i]` on, its DoFs in `model.ten_J_colind`.
 
     Reads: qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
-    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc (nbody, 6) [N m, N] for itself.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; scratch memory: cfrc (nbody, 6) [N m, N].
     Frame: world axes at the tree's com.
     Cost: O(elements of the paths + nJten).
-    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see `tendon_path`).
+    Source: MuJoCo mj_tendon (its wrap_xpos, the path for rendering, is computed on request: see `tendon_path`).
 
     Args:
         model: the model.
@@ -83,11 +83,11 @@ def tendon(model: Model, data: Data) -> None:
     """
 
 def crb(model: Model, data: Data) -> None:
-    """Composite-rigid-body inertias and the joint-space inertia matrix.
+    """Computes composite-rigid-body inertias and the joint-space inertia matrix.
 
-    I^c_i = I_i + sum over children I^c_j; M_ij = S_j^T I^c_i S_i for each ancestor dof j of i. Where a body is simple
-    its rows are the constants dof_M0. Armature of tendons is added on M's pattern: M += J^T a J. M is the lower
-    triangle by rows on the tree's pattern (`model.M_rowadr`, `M_rownnz`, `M_colind`); `full_m` shows it dense.
+    I^c_i = I_i + sum over children I^c_j; M_ij = S_j^T I^c_i S_i for each ancestor DoF j of i. If a body is simple its
+    rows are the constants dof_M0. Armature of tendons is added on M's pattern: M += J^T a J. M is the lower triangle by
+    rows on the tree's pattern (`model.M_rowadr`, `M_rownnz`, `M_colind`); `full_m` shows it dense.
 
     Reads: cinert (nbody, 10) [kg m^2, kg m, kg], cdof (nv, 6), ten_J (nJten,).
     Writes: crb (nbody, 10) [kg m^2, kg m, kg], M (nC,) [kg, kg m, kg m^2].
@@ -106,10 +106,10 @@ def crb(model: Model, data: Data) -> None:
     """
 
 def factor_m(model: Model, data: Data) -> None:
-    """M = L^T D L on the pattern of the tree, without fill.
+    """Factors M = L^T D L on the pattern of the tree, without fill.
 
     Reads: M (nC,).
-    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D; qvec for itself.
+    Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) [1/(kg m^2)] = 1 / D; scratch memory: qvec.
     Cost: O(nv * depth^2).
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
 
@@ -143,7 +143,7 @@ def forward_velocity(model: Model, data: Data) -> None:
     """
 
 def com_vel(model: Model, data: Data) -> None:
-    """Body velocities and the rates of the motion axes.
+    """Computes body velocities and the rates of the motion axes.
 
     v_i = v_lambda(i) + S_i qvel_i; dS/dt = v x S with the velocity before the joint. The three axes of a ball share the
     velocity before it; the translations of a free joint keep world axes, so their rate is zero.
@@ -187,19 +187,19 @@ def subtree_vel(model: Model, data: Data) -> None:
     """
 
 def actuation(model: Model, data: Data) -> None:
-    """Actuator velocities, rates of activations, forces, and the forces on the dofs.
+    """Computes actuator velocities, rates of activations, actuator forces, and the forces on the DoFs.
 
-    force = gain(l, l') u + bias(l, l'), u a control or an activation; the sum on a tendon clamped to its actfrcrange,
-    each force to forcerange; qfrc_actuator = moment^T force (+ gravity compensation where it counts as actuation),
-    clamped to the joint's actfrcrange. Where a control is NaN or beyond 1e10 all controls of that world count as 0 and
-    badctrl is 1.
+    force = gain(l, l') u + bias(l, l'), where u is a control or an activation. The sum on a tendon is clamped to its
+    actfrcrange, each force to forcerange; qfrc_actuator = moment^T force (+ gravity compensation if it counts as
+    actuation), clamped to the joint's actfrcrange. If a control is NaN or beyond 1e10, all controls of that world count
+    as 0 and badctrl is 1.
 
     Reads: ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
     Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
-        (nv,) [N, N m], badctrl, warning (5,) (bad control), tendon_actuatorfrc (ntendon,) [N]; actuator_input (nu,) and
-        user_term for itself.
-    Note: without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
-        act_dot stays what it was.
+        (nv,) [N, N m], badctrl, warning (5,) (bad control), tendon_actuatorfrc (ntendon,) [N]; scratch memory:
+        actuator_input (nu,) and user_term.
+    Note: without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and act_dot
+        is unchanged.
     Source: MuJoCo mj_fwdActuation.
 
     Args:
@@ -213,15 +213,15 @@ def actuation(model: Model, data: Data) -> None:
     """
 
 def smooth_acceleration(model: Model, data: Data) -> None:
-    """All forces but those of constraints, and the acceleration that they give.
+    """Computes all forces except constraint forces, and the resulting acceleration.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied; qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies. Under the integrator discrete qacc_smooth is the step without constraints.
+    of M or by articulated bodies. With the integrator `discrete`, qacc_smooth is the unconstrained step.
 
     Reads: qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv,
-        qfrc_step and actuator_rate (nactuator, 2) [N/m, N s/m]; cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m,
-        N], crb_drag, aba_inertia, aba_axis for itself.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; with discrete Mhat, qH, qHDiagInv, qfrc_step
+        and actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: cacc (nbody, 6) [rad/s^2, m/s^2], cfrc (nbody, 6)
+        [N m, N], crb_drag, aba_inertia, aba_axis.
     Cost: O(nv * depth).
     Source: MuJoCo mj_fwdAcceleration.
 
@@ -236,14 +236,14 @@ def smooth_acceleration(model: Model, data: Data) -> None:
     """
 
 def energy(model: Model, data: Data) -> None:
-    """Potential energy of gravity and springs, and kinetic energy.
+    """Computes potential energy of gravity and springs, and kinetic energy.
 
-    A step computes them, too, where the flag `energy` is on or a sensor reads them: those of the state before the step.
+    A step also computes them if the flag `energy` is on or a sensor reads them, for the state before the step.
 
     Reads: xipos, qpos, qvel, plastic, ten_length, M.
     Writes: energy (2,) [J].
-    Note: frames and M are read as the last pass left them, qvel and joint springs as they stand now. After `step` the
-        frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
+    Note: frames and M are those of the last forward pass, qvel and joint springs are the current ones. After `step` the
+        frames are those of the old position: the sum would combine it with the new velocity and drift by a term of the
         order of the timestep. Call `forward_position` (or `forward`) first for the energy of the new state.
     Source: MuJoCo mj_energyPos, mj_energyVel.
 
@@ -280,14 +280,14 @@ def rne_post_constraint(model: Model, data: Data) -> None:
     """
 
 def rne_vel(model: Model, data: Data) -> None:
-    """How Coriolis and centrifugal forces change with the velocities: qDeriv <- d C(q, v) / d qvel.
+    """Computes the velocity derivative of Coriolis and centrifugal forces: qDeriv <- d C(q, v) / d qvel.
 
-    D_jk and D_kj as at the head of dynamics/body/rne_derivative.py, for each dof j on the way from the root to dof k.
+    D_jk and D_kj are defined in dynamics/body/rne_derivative.py, for each DoF j on the path from the root to DoF k.
     qDeriv is sparse, by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i holds the ancestors of dof i, itself and
     its descendants.
 
     Reads: qvel, cvel, cdof, cinert, crb.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate for itself.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; as scratch crb_rate, cdof_rate.
     Frame: world axes at the tree's com.
     Cost: O(nv * depth).
     Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
@@ -304,12 +304,12 @@ def rne_vel(model: Model, data: Data) -> None:
     """
 
 def passive_vel(model: Model, data: Data) -> None:
-    """How damping changes with the velocities: qDeriv <- d qfrc_passive / d qvel.
+    """Computes the velocity derivatives of damping: qDeriv <- d qfrc_passive / d qvel.
 
-    -(b + 2 c |v| + 3 e v^2), of tendons J^T and J times it, and a medium's.
+    -(b + 2 c |v| + 3 e v^2), for tendons with J^T and J around it, plus those of a fluid.
 
-    Reads: qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a medium crb_drag for itself.
+    Reads: qvel, ten_J, ten_velocity; in a fluid cvel, cdof and the frames of bodies.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a fluid, as scratch memory crb_drag.
     Cost: O(nD).
     Source: MuJoCo mjd_passive_vel.
 
@@ -324,10 +324,10 @@ def passive_vel(model: Model, data: Data) -> None:
     """
 
 def actuator_vel(model: Model, data: Data) -> None:
-    """How actuators change with the velocities: qDeriv <- d qfrc_actuator / d qvel.
+    """Computes the velocity derivatives of actuators: qDeriv <- d qfrc_actuator / d qvel.
 
-    moment^T (gain's rate * control + bias's rate) moment. An actuator whose force, or the sum on whose joint, is
-    clamped contributes nothing.
+    moment^T (gain's rate * control + bias's rate) moment. An actuator whose force is clamped, or the sum on its joint,
+    contributes nothing.
 
     Reads: actuator_moment, and what `actuation` wrote.
     Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate (nactuator, 2) [N/m, N s/m].
@@ -344,13 +344,13 @@ def actuator_vel(model: Model, data: Data) -> None:
     """
 
 def smooth_vel(model: Model, data: Data) -> None:
-    """How all smooth forces change with the velocities, as the integrator implicit takes it.
+    """Computes the velocity derivatives of all smooth forces, for the integrator `implicit`.
 
-    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel. A gyroscopic torque that is implicit by itself
-    counts as given.
+    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel. An implicit gyroscopic torque (gyroscopic.py)
+    counts as constant.
 
     Reads: what `rne_vel`, `passive_vel` and `actuator_vel` read.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; for itself crb_rate, cdof_rate, crb_drag, actuator_rate (nactuator, 2)
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; scratch memory: crb_rate, cdof_rate, crb_drag, actuator_rate (nactuator, 2)
         [N/m, N s/m].
     Cost: O(nv * depth).
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
@@ -452,18 +452,17 @@ def islands(model: Model, data: Data) -> None:
     """
 
 def implicitfast(model: Model, data: Data) -> None:
-    """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
+    """Integrates implicitly in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
 
-    D: rates of damping and of actuator forces that are not saturated, on the pattern of M. A free body that stands
-    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own. Where D is diagonal the model may go by
-    articulated bodies.
+    D: derivatives of damping and of unsaturated actuator forces, on the pattern of M. A separate free body gets its
+    gyroscopic derivatives back, by a separate 6 x 6 solve. If D is diagonal the model may use articulated bodies.
 
     Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
         cinert.
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic
         (nplastic,) [m, rad, quaternion], qacc_warmstart (nv,) [m/s^2, rad/s^2]; qacc_step (nv,) [m/s^2, rad/s^2], qH,
-        qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; crb_drag, block, qvec, aba_*, cacc (nbody, 6) [rad/s^2,
-        m/s^2], cfrc (nbody, 6) [N m, N] for itself.
+        qHDiagInv, actuator_rate (nactuator, 2) [N/m, N s/m]; scratch memory: crb_drag, block, qvec, aba_*, cacc (nbody,
+        6) [rad/s^2, m/s^2], cfrc (nbody, 6) [N m, N].
     Cost: O(nv * depth^2).
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
         bodies.
@@ -479,10 +478,10 @@ def implicitfast(model: Model, data: Data) -> None:
     """
 
 def implicit(model: Model, data: Data) -> None:
-    """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
+    """Integrates implicitly in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
 
-    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, Coriolis forces included, stands in qDeriv as
-    `smooth_vel` leaves it, the factors of M - h D in qLU.
+    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, including Coriolis forces, is stored in qDeriv by
+    `smooth_vel`, the factors of M - h D in qLU.
 
     Reads: qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint and what `smooth_vel` reads.
     Writes: qvel (nv,) [m/s, rad/s], qpos (nq,) [m, rad, quaternion], time [s], act (na,), history (nhistory,), plastic

@@ -1,1 +1,1 @@
-"""Which pairs of geoms are near: bounding boxes, a tree over a crowd, lists of neighbours."""
+"""Broad phase: finds near pairs of geoms by bounding boxes, a bounding-box tree, and lists of neighbours."""

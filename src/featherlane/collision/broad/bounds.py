@@ -1,26 +1,26 @@
-"""Bounding boxes, all worlds at once: about geoms and bodies, and whether two of them overlap.
+"""Computes bounding boxes of geoms and bodies and tests whether they overlap, in all worlds at once.
 
-A box in world axes is kept as its lower and its upper corner, wider by the geom's margin and gap.  Two geoms can make a
-contact only where such boxes overlap, and only where their own boxes, turned with them, do.
+An axis-aligned box is stored as its lower and upper corner, enlarged by the geom's margin and gap.  A contact of two
+geoms requires that their axis-aligned boxes overlap and that their oriented boxes overlap.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.mixing import geom_reach
 
-EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
-SLACK = 1e-5  # added to |cosines|, and to sizes: rounding must not part what touches
-ROUNDING, ROUNDING32 = 1e-14, 1e-6  # of a coordinate, with room
+EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
+SLACK = 1e-5  # added to |cosines| and sizes, so that rounding does not separate touching boxes
+ROUNDING, ROUNDING32 = 1e-14, 1e-6  # relative to a coordinate, with a safety factor
 
 
 @kernel
 def geom_box(m, d, g, room):
-    """Box about geom g, wider by room: about its bounding box, turned, or its bounding sphere if that is tighter."""
+    """Returns the axis-aligned box of geom g's bounding box, or of its sphere if that is tighter, enlarged by room."""
     R, x = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g)
     c, s = mat_mul_vec(R, load3(m.geom_aabb, 6 * g)), load3(m.geom_aabb, 6 * g + 3)
     r, rounding = m.geom_rbound[g], real(d, ROUNDING)
     if single_precision(d):
         rounding = real(d, ROUNDING32)
-    # where surfaces touch, a world's mates would decide whether the pair is looked at
+    # without this, rounding at touching surfaces would make a pair's test depend on the other worlds of the tile
     wider = fma(SLACK, r, fma(rounding, fabs(x[0]) + fabs(x[1]) + fabs(x[2]), geom_reach(m, d, g) + room))
     u = fma(fabs(R[0]), s[0], fma(fabs(R[1]), s[1], fabs(R[2]) * s[2]))
     v = fma(fabs(R[3]), s[0], fma(fabs(R[4]), s[1], fabs(R[5]) * s[2]))
@@ -37,7 +37,7 @@ def geom_box(m, d, g, room):
 
 @kernel
 def crowd_boxes(m, d):
-    """crowd.box: the boxes about the geoms of the crowd."""
+    """Computes crowd.box: the axis-aligned boxes of the geoms of the crowd."""
     for i in range(m.ncrowd):
         box = geom_box(m, d, m.crowd_geom[i], zero(d))
         for k in range(6):
@@ -46,7 +46,7 @@ def crowd_boxes(m, d):
 
 @kernel
 def body_boxes(m, d, wide):
-    """near.body_box: the boxes about all bounded geoms of a body that may collide; `wide`: for a list of neighbours."""
+    """Computes near.body_box: the boxes of a body's bounded colliding geoms; `wide` adds their possible travel."""
     empty, room = real(d, EMPTY), zero(d)
     for b in range(m.nbody):
         for k in range(3):
@@ -63,7 +63,7 @@ def body_boxes(m, d, wide):
 
 @kernel
 def boxes_overlap(a, i, b, j):
-    """Do the boxes at a[i] and b[j] overlap?  Bad numbers do not."""
+    """Returns whether the boxes at a[i] and b[j] overlap; false for NaN."""
     return (
         (a[i] <= b[j + 3])
         & (b[j] <= a[i + 3])
@@ -76,14 +76,14 @@ def boxes_overlap(a, i, b, j):
 
 @kernel
 def box_centre(m, d, g):
-    """Centre of the geom's bounding box, in world axes."""
+    """Returns the centre of the geom's bounding box, in world axes."""
     c = mat_mul_vec(load9(d.geom_xmat, 9 * g), load3(m.geom_aabb, 6 * g))
     return add3(load3(d.geom_xpos, 3 * g), c)
 
 
 @kernel
 def axes_part(C, a, b, reach, t):
-    """Mask: does a face axis of the first box part them?  C = |cosines| by rows, t = their offset on its axes."""
+    """Returns the mask where a face axis of the first box separates the boxes; C = |cosines|, t: offset on its axes."""
     return (
         (fabs(t[0]) > fma(C[0], b[0], fma(C[1], b[1], fma(C[2], b[2], a[0] + reach))))
         | (fabs(t[1]) > fma(C[3], b[0], fma(C[4], b[1], fma(C[5], b[2], a[1] + reach))))
@@ -93,9 +93,9 @@ def axes_part(C, a, b, reach, t):
 
 @kernel
 def edges_part(R, C, a, b, reach, t):
-    """Mask: does the product of an edge of each box part them?  R = cosines, C = |R|, t on the first box's axes.
+    """Returns the mask of worlds where a cross product of edges separates the boxes; R = cosines, C = |R|, t as above.
 
-    The products are shorter than 1 where the edges are not square to each other: they part boxes by more than reach.
+    The products are shorter than 1 if the edges are not orthogonal; then they only separate boxes farther than reach.
     """
     apart = reach < 0.0
     for i in range(3):
@@ -111,10 +111,10 @@ def edges_part(R, C, a, b, reach, t):
 
 @kernel
 def boxes_part(m, d, g, h, reach, near):
-    """Mask: are the bounding boxes of two geoms, turned with them, farther apart than reach, where `near` holds?
+    """Returns the mask of worlds of `near` where the oriented bounding boxes are farther apart than reach.
 
-    Most that are apart are so along an axis of the first box: the others are asked only where a world is left.
-    Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the faces' normals and the edges' products.
+    Most separated boxes are separated along an axis of the first box; the other axes are tested only if necessary.
+    Source: S. Gottschalk et al., "OBBTree" (1996): fifteen axes, the face normals and the cross products of edges.
     """
     A, B = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h)
     a, b = load3(m.geom_aabb, 6 * g + 3), load3(m.geom_aabb, 6 * h + 3)

@@ -1,20 +1,20 @@
-"""Pairs of a crowd: which of many geoms are near, by a tree of bounding boxes, world by world.
+"""Finds the near pairs of many geoms with a tree of bounding boxes, one world at a time.
 
-Where a model has more pairs than can be listed when it is loaded (a thousand free bodies have half a million), its
-bounded geoms are a crowd.  In each step and world
+If a model has too many pairs to list them at load time (a thousand free bodies have half a million), its bounded geoms
+form a crowd.  Each step and world runs three phases:
 
-    order    the boxes' centres along a space-filling curve (Morton's), so that neighbours in space are near in the list
-    build    a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
-    find     from the root paired with itself down, the pairs of nodes whose boxes overlap, to pairs of leaves
+order    sort the centres of the boxes along a space-filling curve (Morton's): neighbours in space are near in the list
+build    build a complete binary tree over that list: node k holds the boxes of nodes 2k and 2k + 1
+find     traverse pairs of nodes with overlapping boxes, from the root paired with itself down to pairs of leaves
 
-which is O(n log n) but for the pairs themselves, whatever the geoms' sizes.  The worlds' pairs are united and sorted
-by a key, which makes their order MuJoCo's:
+The cost is O(n log n) plus the pairs, for geoms of any sizes.  The pairs of all worlds are merged and sorted
+by a key that gives them MuJoCo's order:
 
     key = (body1 * nbody + body2) * K + place,     K = npair + ngeom^2,
-    place = the explicit pair, or npair + geom1 * ngeom + geom2.
+    place = index of the explicit pair, or npair + geom1 * ngeom + geom2.
 
-Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is ours.
-Sweep-and-prune was not taken: on one axis it meets n^1.5 pairs of a flat crowd.
+Source: C. Lauterbach et al., "Fast BVH construction on GPUs" (2009), for the curve; the implicit tree is Featherlane's.
+Sweep-and-prune is not used: on one axis it finds n^1.5 pairs in a flat crowd.
 """
 
 from featherlane.prelude import *
@@ -24,13 +24,13 @@ from featherlane.lanes.sort import drop_repeats, sort, sort_digits
 
 CELL_BITS = 10  # cells of the curve along each axis: 2^10
 INDEX_BITS = 21  # geoms of a crowd: fewer than 2^21
-EMPTY = 1e30  # bounds of a box that holds nothing: from EMPTY to -EMPTY
+EMPTY = 1e30  # an empty box extends from EMPTY to -EMPTY
 
 
 # ---- keys ----------------------------------------------------------------------------------------------------
 @kernel
 def pair_key(m, e, g, h):
-    """The number by which pairs are sorted; g and h are given in the order of their types."""
+    """Returns the sort key of a pair; g and h are given ordered by type."""
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
     if a > b:
         a, b = b, a
@@ -42,7 +42,7 @@ def pair_key(m, e, g, h):
 
 @kernel
 def pair_of(m, key):
-    """(e, g, h): the pair with this key."""
+    """Returns (e, g, h), the pair with this key."""
     place = key % (m.npair + m.ngeom * m.ngeom)
     if place < m.npair:
         e, g, h = place, m.pair_geom1[place], m.pair_geom2[place]
@@ -55,7 +55,7 @@ def pair_of(m, key):
 
 @kernel
 def add_key(d, key):
-    """Note a near pair; where there is no room, the overflow is noted."""
+    """Records a near pair; sets con_overflow if the buffer is full."""
     n = d.near.count[0]
     if n < d.nnear:
         d.near.key[n] = key
@@ -64,10 +64,10 @@ def add_key(d, key):
         d.con_overflow[0] = 1
 
 
-# ---- which pairs of a crowd may touch: the filters of model/candidates.py ----------------------------------------
+# ---- filters of candidate pairs, as in model/candidates.py --------------------------------------
 @kernel
 def is_listed(pairs, n, a, b):
-    """Is (a, b) among n pairs sorted by their first, then their second number?"""
+    """Returns whether (a, b) is one of n pairs that are sorted by first, then second number."""
     low, high = 0, n
     while low < high:
         k = (low + high) // 2
@@ -80,7 +80,7 @@ def is_listed(pairs, n, a, b):
 
 @kernel
 def bodies_may_touch(m, a, b):
-    """Are two bodies not welded, one of them movable, and not parent and child?"""
+    """Returns whether two bodies are not welded together, one of them is movable, and neither is the other's parent."""
     wa, wb = m.body_weldid[a], m.body_weldid[b]
     apart = wa != wb and (m.body_dofnum[wa] > 0 or m.body_dofnum[wb] > 0)
     if apart and m.filter_parent and wa != 0 and wb != 0:
@@ -90,7 +90,7 @@ def bodies_may_touch(m, a, b):
 
 @kernel
 def may_touch(m, g, h):
-    """Would the pair be a candidate?"""
+    """Returns whether the pair passes the filters of candidate pairs."""
     kinds = (m.geom_contype[g] & m.geom_conaffinity[h]) | (m.geom_contype[h] & m.geom_conaffinity[g])
     a, b = m.geom_bodyid[g], m.geom_bodyid[h]
     if a > b:
@@ -108,7 +108,7 @@ def may_touch(m, g, h):
 # ---- the tree of one world ------------------------------------------------------------------------------------------
 @kernel
 def spread(i):
-    """Bits of a number below 2^21, two zeros before each."""
+    """Spreads the bits of a number below 2^21: two zeros before each bit."""
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
     i = (i | (i << 8)) & 0x100F00F00F00F00F
@@ -118,7 +118,7 @@ def spread(i):
 
 @kernel
 def order_leaves(m1, d1):
-    """Boxes in the order of their centres along the curve: a key is the place on the curve, then the number."""
+    """Sorts the boxes along the curve by the position of their centres; a key is that position, then the box index."""
     for k in range(3):
         low, high = real(d1, EMPTY), real(d1, -EMPTY)
         for i in range(m1.ncrowd):
@@ -138,7 +138,7 @@ def order_leaves(m1, d1):
 
 @kernel
 def build_tree(m1, d1, leaves):
-    """Node k holds nodes 2k and 2k + 1; leaves are the nodes from `leaves`, a power of two, on."""
+    """Builds the tree: node k holds nodes 2k and 2k + 1; leaves start at node `leaves`, a power of two."""
     for i in range(leaves):
         for k in range(3):
             node = 6 * (leaves + i) + k
@@ -160,7 +160,7 @@ def build_tree(m1, d1, leaves):
 
 @kernel
 def push(d, top, a, b, height):
-    """Put two nodes that stand equally high on the stack, if their boxes overlap; returns the new top."""
+    """Pushes two nodes of equal height on the stack if their boxes overlap; returns the new top."""
     if boxes_overlap(d.crowd.node_box, 6 * a, d.crowd.node_box, 6 * b):
         d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
         top += 1
@@ -169,7 +169,7 @@ def push(d, top, a, b, height):
 
 @kernel
 def add_leaf_pair(m, d, i, j):
-    """Note the pair of the leaves i and j, where the filters let them touch."""
+    """Records the pair of leaves i and j if it passes the filters."""
     last = (1 << INDEX_BITS) - 1
     g, h = m.crowd_geom[d.crowd.leaf_key[i] & last], m.crowd_geom[d.crowd.leaf_key[j] & last]
     if may_touch(m, g, h):
@@ -181,7 +181,7 @@ def add_leaf_pair(m, d, i, j):
 
 @kernel
 def find_pairs(m1, d1, leaves, depth):
-    """All pairs of leaves whose boxes overlap: from the root paired with itself down, nodes of one height in pairs."""
+    """Finds all pairs of leaves with overlapping boxes, from the root paired with itself down, at equal heights."""
     d1.crowd.node_stack[0], d1.crowd.node_stack[1], d1.crowd.node_stack[2] = 1, 1, depth
     top = 1
     while top > 0:
@@ -199,13 +199,13 @@ def find_pairs(m1, d1, leaves, depth):
 
 @kernel
 def is_awake(d, i):
-    """Is the geom of leaf i awake in the world at hand?"""
+    """Returns whether the geom of leaf i is awake in the current world."""
     return d.crowd.leaf_awake[d.crowd.leaf_key[i] & ((1 << INDEX_BITS) - 1)] != 0
 
 
 @kernel
 def find_pairs_of_awake(m1, d1, leaves):
-    """The pairs of which one is awake: for each awake leaf those whose boxes overlap its own, from the root down."""
+    """Finds the overlapping pairs with at least one awake geom, from the root down for each awake leaf."""
     for i in range(m1.ncrowd):
         if is_awake(d1, i):
             d1.crowd.node_stack[0] = 1
@@ -223,11 +223,11 @@ def find_pairs_of_awake(m1, d1, leaves):
 
 @stage
 def crowd_pairs(m1, d1):
-    """Append the keys of the pairs of the crowd that are near in one world.
+    """Appends the keys of the crowd's pairs that are near in one world.
 
-    Where bodies may sleep one of each pair must be awake.
+    With sleep enabled, at least one geom of each pair must be awake.
     Reads:  crowd.leaf_box (ncrowd, 6), crowd.leaf_awake.
-    Writes: near.*, con_overflow; crowd.*, crowd.* for itself.
+    Writes: near.*, con_overflow; crowd.*; scratch memory: crowd.*.
     Cost:   O(n log n + pairs).
     """
     depth = 0
@@ -243,7 +243,7 @@ def crowd_pairs(m1, d1):
 
 @kernel
 def load_awake(m, d, lane):
-    """Which geoms of the crowd are awake in one world; returns how many."""
+    """Loads which geoms of the crowd are awake in one world; returns their number."""
     n = 0
     for i in range(m.ncrowd):
         d.crowd.leaf_awake[i] = 1 if has(d.body_awake[m.geom_bodyid[m.crowd_geom[i]]] > 0.0, lane) else 0
@@ -253,16 +253,16 @@ def load_awake(m, d, lane):
 
 @kernel
 def load_boxes(m, d, lane):
-    """The boxes of one world."""
+    """Loads the boxes of one world."""
     for i in range(6 * m.ncrowd):
         d.crowd.leaf_box[i] = read_lane(d.crowd.box, i, lane)
 
 
 @stage
 def unite_pairs(m1, d1):
-    """The keys of all worlds in ascending order, each once.
+    """Sorts the keys of all worlds in ascending order and removes duplicates.
 
-    Reads:  near.key (nnear,), near.count.   Writes: near.key, near.count; near.room for itself.
+    Reads:  near.key (nnear,), near.count.   Writes: near.key, near.count; scratch memory: near.room.
     """
     sort(d1.near.key, d1.near.room, d1.near.count[0])
     d1.near.count[0] = drop_repeats(d1.near.key, d1.near.count[0])

@@ -1,18 +1,18 @@
-"""Is a shape clear of a height field?  All worlds at once, by the shape's bounding box in the frame of the field.
+"""Tests whether a shape is clear of a height field, in all worlds at once, by its bounding box in the field's frame.
 
-Most shapes over a field are in the air, above every sample under their box: only the others are worth a look at prisms
-(hfield.py), world by world.  In a robot of 20 geoms on flat ground that took a third of a step.
+Most shapes over a field are in the air, above every sample under their box.  Only the other shapes are tested against
+prisms (hfield.py), one world at a time.  For a robot of 20 geoms on flat ground, those tests took a third of a step.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import SLACK, box_centre
 
-MOST_SAMPLES = 1 << 24  # float32 counts no further
+MOST_SAMPLES = 1 << 24  # largest integer range of float32
 
 
 @kernel
 def box_in_field(m, d, g, h, reach):
-    """(centre, half sides) of the box about geom h in the frame of the field, wider by reach and by rounding."""
+    """Returns (centre, half sides) of geom h's box in the frame of the field, enlarged by reach and by rounding."""
     A, B, b = load9(d.geom_xmat, 9 * g), load9(d.geom_xmat, 9 * h), load3(m.geom_aabb, 6 * h + 3)
     R = mat_mul((A[0], A[3], A[6], A[1], A[4], A[7], A[2], A[5], A[8]), B)
     t = mat_t_mul_vec(A, sub3(box_centre(m, d, h), load3(d.geom_xpos, 3 * g)))
@@ -24,19 +24,19 @@ def box_in_field(m, d, g, h, reach):
 
 @kernel
 def sample_before(low, half, n):
-    """Number of the last sample of a row before a coordinate; n cells from -half to half."""
+    """Returns the index of the last sample of a row before a coordinate; n cells extend from -half to half."""
     return clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
 def sample_behind(high, half, n):
-    """Number of the first sample behind a coordinate."""
+    """Returns the index of the first sample after a coordinate."""
     return clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n)
 
 
 @kernel
 def highest_under(m, d, field, t, e, inside, low):
-    """Height of the highest sample under the box where `inside` holds; of the first rows where these reach low."""
+    """Returns the maximum sample height under the box in worlds of `inside`; stops at the first rows that reach low."""
     sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
     unit = real(d, m.hfield_size[4 * field + 2])
     nrow, ncol, adr = m.hfield_nrow[field], m.hfield_ncol[field], m.hfield_adr[field]
@@ -55,7 +55,7 @@ def highest_under(m, d, field, t, e, inside, low):
 
 @kernel
 def clear_of_field(m, d, g, h, limit, near):
-    """Mask: where `near` holds, is geom h beside height field g, below its base, or above all samples under it?"""
+    """Returns the mask of `near` where geom h is outside field g, below its base, or above all samples under it."""
     field = m.geom_dataid[g]
     sx, sy = real(d, m.hfield_size[4 * field]), real(d, m.hfield_size[4 * field + 1])
     base = real(d, m.hfield_size[4 * field + 3])

@@ -1,9 +1,9 @@
-"""A list of the pairs that are near or may be soon, kept for some steps by a world that is alone in its tile.
+"""Keeps a list of pairs that are near or may soon be near, for several steps of a world that is alone in its tile.
 
-Of each colliding geom the list knows where it was, and how far any point of it may travel: as long as it holds, no pair
-that is not listed can be near.  Only what is listed is tested then, so the pairs that are found and their order are
-those of a world without a list.  It is kept beside the state: where the world is set somewhere else, or the model is
-edited, the next pass makes another.
+The list stores the pose of each colliding geom and how far its points may move.  While all geoms are within these
+bounds, no unlisted pair can be near, so only listed pairs are tested.  The detected pairs and their order are the same
+as without a list.  The list is not part of the state: after the state is replaced or the model is edited, the
+next step builds a new list.
 
 Source: L. Verlet, Phys. Rev. 159 (1967).
 """
@@ -15,21 +15,21 @@ from featherlane.collision.broad.bounds import boxes_part
 from featherlane.collision.mixing import farthest, geom_margin_and_gap
 from featherlane.model.pair import CAPSULE_BOX, CAPSULE_CAPSULE, CONVEX, SPHERE_SPHERE
 
-# for each colliding geom: with fewer, to hold all geoms against a list saves so little that making it costs 10 steps
+# per colliding geom; with fewer pairs, validating the list saves so little that building it costs 10 steps
 LEAST_PAIRS = 7
-AHEAD = 12  # steps for which a geom may go on as it moves, and beyond that
-MOVE, TURN = 0.03, 0.02  # so much of its bounding radius along each axis, and so much in each cosine
-ALL_AXES, ALL_COSINES = 1.75, 4.25  # sqrt(3) for points; of cosines two rows are held, the third follows: sqrt(18)
+AHEAD = 12  # steps that a geom may continue at its current velocity, in addition to MOVE and TURN
+MOVE, TURN = 0.03, 0.02  # per axis, relative to the bounding radius; per cosine
+ALL_AXES, ALL_COSINES = 1.75, 4.25  # bounds of sqrt(3) for points, sqrt(18) for cosines (two rows are tested)
 
 
 def listed_pairs(ncand: int, ncollide: int, width: int) -> int:
-    """Pairs that a tile has room to list."""
+    """Returns the number of pairs that a tile can list."""
     return ncand if width == 1 and ncand > LEAST_PAIRS * ncollide else 0
 
 
 @kernel
 def holds(m, d):
-    """Mask: has every geom stayed where the list allows it, and as large as it was?"""
+    """Returns the mask of worlds where every geom is within the bounds of the list and has the same size."""
     same = d.neighbours.reach[0] >= 0.0
     for k in range(m.ncollide):
         g = m.collide_geom[k]
@@ -50,7 +50,7 @@ def holds(m, d):
 
 @kernel
 def freedom(m, d, g):
-    """(move, turn): how far a geom may go; what is welded to the world moves where the model is edited."""
+    """Returns (move, turn), the bounds of a geom's motion; zero if welded to the world, which only model edits move."""
     b, move, turn = m.geom_bodyid[g], zero(d), zero(d)
     if m.body_weldid[b] > 0:
         vel, arm = load6(d.cvel, 6 * b), sub3(load3(d.geom_xpos, 3 * g), load3(d.subtree_com, 3 * m.body_rootid[b]))
@@ -62,7 +62,7 @@ def freedom(m, d, g):
 
 @kernel
 def widen(m, d):
-    """Before a list is made: note how the geoms are, and let them reach as far as they may travel."""
+    """Prepares a new list: stores the poses of the geoms, and enlarges their reach by their possible travel."""
     for k in range(m.ncollide):
         g = m.collide_geom[k]
         store3(d.neighbours.pos, 3 * k, load3(d.geom_xpos, 3 * g))
@@ -79,9 +79,9 @@ def widen(m, d):
 
 @kernel
 def never_meet(m, d, g, h, near):
-    """Mask: are the bounding boxes of two geoms too far apart to meet as long as the list holds, where `near` holds?
+    """Returns the mask of worlds of `near` where two geoms' boxes stay too far apart to meet while the list is valid.
 
-    Asked for shapes within their boxes, whose orientations are known.
+    Evaluated only for shapes with a bounding box and a known orientation.
     """
     function = m.pair_function[NGEOMTYPES * m.geom_type[g] + m.geom_type[h]]
     apart = not_(near)
@@ -93,6 +93,6 @@ def never_meet(m, d, g, h, near):
 
 @kernel
 def shrink(m, d):
-    """Reaches are again what they were."""
+    """Restores geom_reach to the values before `widen`."""
     for k in range(m.ncollide):
         d.near.geom_reach[m.collide_geom[k]] = d.neighbours.reach[k]

@@ -1,1 +1,1 @@
-"""Any two convex shapes: how far apart or how deep, and in which points they touch."""
+"""Any two convex shapes: distance, penetration depth and contact points."""

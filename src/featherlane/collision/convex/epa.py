@@ -1,18 +1,18 @@
-"""Penetration depth: the point of the surface of the difference of two shapes that is nearest to the origin.
+"""Computes the penetration depth: the surface point of the difference of two shapes that is nearest to the origin.
 
 A polytope of support points grows inside the difference C.  The plane of its face nearest to the origin is a lower
-bound of the depth, the support of C along that face's normal n an upper one; where they differ, the support point
-becomes a vertex and the faces that it sees give way to a fan around it.
+bound of the depth; the support of C along that face's normal n is an upper bound.  While the bounds differ, the support
+point becomes a vertex, and the faces visible from it are replaced by a fan around it.
 
-A face's distance counts with its sign, so the polytope need not hold the origin: faces that have it outside grow first,
-and shapes that just touch, or miss each other by rounding, need no case of their own.  What is reported is the upper
-bound, the depth along a direction that was asked: moving the shapes apart by it along n leaves them touching, exactly,
-whatever made the search stop (gap closed, room used up, a fan that would not close).
+A face's distance is signed, so the polytope need not contain the origin: faces with the origin outside grow first.
+Shapes that just touch, or are apart by rounding, need no special case.  The result is the upper bound, which is the
+depth along an evaluated direction.  Moving the shapes apart by it along n leaves them touching exactly, for any
+reason that ended the search (closed gap, exhausted buffer, a fan that would not close).
 
-A vertex within SLIVER of the line of a horizon edge would make a face without a normal.  The face beyond such an edge
-counts as seen, too; the vertex lies in its plane, so this takes nothing away.
+A vertex within SLIVER of the line of a horizon edge would create a face without a normal.  The face beyond such an edge
+also counts as visible; the vertex lies in its plane, so this removes no volume.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.8 (signed distances, slivers and
-the upper bound are ours).
+the upper bound are Featherlane's).
 """
 
 from featherlane.prelude import *
@@ -22,17 +22,17 @@ from featherlane.collision.convex.gjk import size_of_point
 from featherlane.collision.convex.support import support_along
 
 VERTICES, FACES = 256, 512
-GROWN = 1e30  # key of a face that is not to be looked at
-SEEN = 1e-14  # height over a face, as a part of the size, above which a point sees it
-SLIVER = 1e-11  # distance from an edge's line, as a part of the size, within which a point is on it
-NEAR, LEVEL = 1e-7, 0.999999  # faces whose planes agree this well are one: a mesh's vertices are float32
-FLAT = 1e-10  # height of the first tetrahedron, as a part of the size, below which C is flat
+GROWN = 1e30  # key of a face that is excluded from the search
+SEEN = 1e-14  # relative height above a face from which the face is visible
+SLIVER = 1e-11  # distance from an edge's line, relative to the size, within which a point is on it
+NEAR, LEVEL = 1e-7, 0.999999  # faces whose planes agree this closely are merged: mesh vertices are float32
+FLAT = 1e-10  # height of the first tetrahedron, relative to the size, below which C is flat
 
 
 # ---- faces ---------------------------------------------------------------------------------------------------------
 @kernel
 def keep_vertex(d1, k):
-    """The support point just found, as vertex k."""
+    """Stores the latest support point as vertex k."""
     store3(d1.epa.point, 3 * k, load3(d1.support.point, 0))
     store3(d1.epa.first, 3 * k, load3(d1.support.first, 0))
     d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.support.vertex[0], d1.support.vertex[1]
@@ -40,7 +40,7 @@ def keep_vertex(d1, k):
 
 @kernel
 def make_face(d1, f, i, j, k):
-    """Face f over three vertices, counterclockwise from outside; one without area is never the nearest."""
+    """Creates face f from three vertices, counterclockwise from outside; a face without area is never the nearest."""
     d1.epa.corner[3 * f], d1.epa.corner[3 * f + 1], d1.epa.corner[3 * f + 2] = i, j, k
     a, b, c = load3(d1.epa.point, 3 * i), load3(d1.epa.point, 3 * j), load3(d1.epa.point, 3 * k)
     n = cross(sub3(b, a), sub3(c, a))
@@ -55,7 +55,7 @@ def make_face(d1, f, i, j, k):
 
 @kernel
 def open_group(d1, f):
-    """Where face f is the first of eight, no face is there yet."""
+    """If face f is the first of a group of eight, clears the group."""
     if f % 8 == 0:
         keys = eights(d1.epa.key)
         keys[f // 8] = real(d1, GROWN)
@@ -63,14 +63,14 @@ def open_group(d1, f):
 
 @kernel
 def set_neighbours(d1, f, i, j, k):
-    """The faces beyond the edges of face f."""
+    """Sets the faces beyond the edges of face f."""
     d1.epa.neighbour[3 * f], d1.epa.neighbour[3 * f + 1], d1.epa.neighbour[3 * f + 2] = i, j, k
 
 
 # ---- the first tetrahedron -------------------------------------------------------------------------------------------
 @kernel
 def axis_across(e):
-    """The coordinate axis farthest from the direction of e."""
+    """Returns the coordinate axis farthest from the direction of e."""
     x, y, z = fabs(e[0]), fabs(e[1]), fabs(e[2])
     one, zero = 0.0 * x + 1.0, 0.0 * x
     axis = (zero, zero, one)
@@ -83,7 +83,7 @@ def axis_across(e):
 
 @kernel
 def second_vertex(m1, d1, size):
-    """Vertex 1, away from vertex 0; returns how many vertices there are."""
+    """Finds vertex 1, apart from vertex 0; returns the number of vertices."""
     n, a, one = 1, load3(d1.epa.point, 0), real(d1, 1.0)
     for i in range(6):
         if n == 1:
@@ -104,7 +104,7 @@ def second_vertex(m1, d1, size):
 
 @kernel
 def third_vertex(m1, d1, size):
-    """Vertex 2, off the line of the first two."""
+    """Finds vertex 2, off the line of the first two."""
     n, a = 2, load3(d1.epa.point, 0)
     e = sub3(load3(d1.epa.point, 3), a)
     u = cross(e, axis_across(e))
@@ -124,7 +124,7 @@ def third_vertex(m1, d1, size):
 
 @kernel
 def plane_of_three(d1):
-    """Unit normal of the first three vertices."""
+    """Returns the unit normal of the first three vertices."""
     a = load3(d1.epa.point, 0)
     n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
     return scale3(1.0 / sqrt(dot3(n, n)), n)
@@ -132,7 +132,7 @@ def plane_of_three(d1):
 
 @kernel
 def fourth_vertex(m1, d1, size):
-    """Vertex 3, off the plane of the first three: on the side where there is more."""
+    """Finds vertex 3, off the plane of the first three, on the side of the larger extent."""
     n, a, u = 3, load3(d1.epa.point, 0), plane_of_three(d1)
     up = dot3(sub3(support_along(m1, d1, u), a), u)
     keep_vertex(d1, 3)
@@ -147,14 +147,14 @@ def fourth_vertex(m1, d1, size):
 
 @kernel
 def first_tetrahedron(m1, d1, size):
-    """How many of four vertices that span a tetrahedron there are: from the simplex, and what it lacks."""
+    """Completes the simplex to a tetrahedron; returns the number of vertices found, less than four if C is flat."""
     n = d1.simplex.count[0]
     for k in range(n):
         store3(d1.epa.point, 3 * k, load3(d1.simplex.point, 3 * k))
         store3(d1.epa.first, 3 * k, load3(d1.simplex.first, 3 * k))
         d1.epa.vertex[2 * k], d1.epa.vertex[2 * k + 1] = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
 
-    # a flat simplex loses what is no gain
+    # vertices that add no dimension are removed from a flat simplex
     a = load3(d1.epa.point, 0)
     if n > 1:
         e = sub3(load3(d1.epa.point, 3), a)
@@ -180,7 +180,7 @@ def first_tetrahedron(m1, d1, size):
 
 @kernel
 def close_tetrahedron(d1):
-    """The four faces, outwards."""
+    """Creates the four faces, oriented outwards."""
     a = load3(d1.epa.point, 0)
     n = cross(sub3(load3(d1.epa.point, 3), a), sub3(load3(d1.epa.point, 6), a))
     i, j = 1, 2
@@ -200,13 +200,13 @@ def close_tetrahedron(d1):
 # ---- growing ---------------------------------------------------------------------------------------------------------
 @kernel
 def sees(d1, f, w, size):
-    """Is the point above the plane of the face?"""
+    """Returns whether the point is above the plane of the face."""
     return dot3(load3(d1.epa.normal, 3 * f), w) - d1.epa.offset[f] > SEEN * size
 
 
 @kernel
 def on_line(d1, i, j, w, size):
-    """Is the point on the line of two vertices?"""
+    """Returns whether the point is on the line of two vertices."""
     a = load3(d1.epa.point, 3 * i)
     e, x = sub3(load3(d1.epa.point, 3 * j), a), sub3(w, a)
     x = cross(e, x)
@@ -215,7 +215,7 @@ def on_line(d1, i, j, w, size):
 
 @kernel
 def seen_faces(d1, f, w, size):
-    """Mark and list the faces that the point sees, from face f on; returns how many."""
+    """Marks and lists the faces visible from the point, from face f on; returns their number."""
     d1.epa.seen[0], d1.epa.mark[f] = f, 1
     n, k = 1, 0
     while k < n:
@@ -235,7 +235,7 @@ def seen_faces(d1, f, w, size):
 
 @kernel
 def horizon(d1, nseen, nvertex):
-    """List the edges between seen faces and others; returns how many, 0 if they are not one loop."""
+    """Lists the edges between visible and other faces; returns their number, 0 if they are not one loop."""
     for k in range(nvertex):
         d1.epa.link[2 * k] = -1
     n, good = 0, True
@@ -251,7 +251,7 @@ def horizon(d1, nseen, nvertex):
                 d1.epa.link[2 * a] = n
                 n = n + 1
 
-    # once around
+    # one full loop
     if n < 3:
         good = False
     if good:
@@ -269,9 +269,9 @@ def horizon(d1, nseen, nvertex):
 
 @kernel
 def grow(d1, f, vertex, nface, nspare, size):
-    """Replace the faces that a new vertex sees by a fan; returns (faces ever made, spare ones), or (0, 0): impossible.
+    """Replaces the faces visible from a new vertex by a fan; returns (faces ever made, spare faces), (0, 0) on failure.
 
-    Nothing is changed where it is impossible.
+    On failure nothing is changed.
     """
     w = load3(d1.epa.point, 3 * vertex)
     nseen = seen_faces(d1, f, w, size)
@@ -295,7 +295,7 @@ def grow(d1, f, vertex, nface, nspare, size):
             else:
                 open_group(d1, nface)
                 nface = nface + 1
-            # the fan's faces are known by the vertex where their edge begins, and by that where it ends
+            # the fan's faces are indexed by the first vertex of their edge, and by the last one
             d1.epa.link[2 * a], d1.epa.link[2 * b + 1] = g, g
             d1.epa.edge[3 * k + 1] = g
             beyond = d1.epa.edge[3 * k + 2]
@@ -313,7 +313,7 @@ def grow(d1, f, vertex, nface, nspare, size):
 
 @kernel
 def nearest_face(d1, nface):
-    """The face of least key, the first of equal ones: eight side by side, then the eight that are left."""
+    """Returns the face of least key, the first of equal ones: compares eight at once, then the remaining eight."""
     keys, least_keys = eights(d1.epa.key), eights(d1.epa.least)
     least = keys[0]
     group = 0.0 * least
@@ -329,10 +329,10 @@ def nearest_face(d1, nface):
     return f
 
 
-# ---- the answer ------------------------------------------------------------------------------------------------------
+# ---- the result ------------------------------------------------------------------------------------------------------
 @kernel
 def parts_of_foot(d1, i, j, k, n, depth):
-    """Parts of three vertices in the foot of the origin on their plane."""
+    """Returns the barycentric coordinates of the origin's projection on the plane of three vertices."""
     foot = scale3(depth, n)
     a, b, c = (
         sub3(load3(d1.epa.point, 3 * i), foot),
@@ -351,7 +351,7 @@ def parts_of_foot(d1, i, j, k, n, depth):
 
 @kernel
 def least_of(p):
-    """The smallest of three."""
+    """Returns the smallest of three."""
     least = p[0]
     if p[1] < least:
         least = p[1]
@@ -362,7 +362,7 @@ def least_of(p):
 
 @kernel
 def foot_on_first(d1, nface, n, depth, near):
-    """Where the first core is deepest: by the face in the nearest plane that holds the origin's foot."""
+    """Computes the first core's deepest point, from the face in the nearest plane that holds the projected origin."""
     i, j, k = d1.epa.best[0], d1.epa.best[1], d1.epa.best[2]
     p = parts_of_foot(d1, i, j, k, n, depth)
     inside = least_of(p)
@@ -376,7 +376,7 @@ def foot_on_first(d1, nface, n, depth, near):
                 if least > inside:
                     i, j, k, p, inside = x, y, z, q, least
 
-    # beyond the face: its nearest corners
+    # outside the face: its nearest corners
     total = 0.0 * depth
     a = (total, total, total)
     for c in range(3):
@@ -393,7 +393,7 @@ def foot_on_first(d1, nface, n, depth, near):
 
 @kernel
 def flat_normal(d1, n):
-    """A direction in which C has no width: square to all of its n vertices."""
+    """Returns a direction in which C has no width: orthogonal to all of its n vertices."""
     u = (zero(d1) + 1.0, zero(d1), zero(d1))
     if n == 2:
         e = sub3(load3(d1.epa.point, 3), load3(d1.epa.point, 0))
@@ -406,7 +406,7 @@ def flat_normal(d1, n):
 
 @kernel
 def leave_simplex(d1):
-    """The nearest face as the simplex that the search ended with."""
+    """Stores the nearest face as the final simplex of the search."""
     for k in range(3):
         v = d1.epa.best[k]
         store3(d1.simplex.point, 3 * k, load3(d1.epa.point, 3 * v))
@@ -417,14 +417,14 @@ def leave_simplex(d1):
 
 @kernel
 def vertices_of_face(d1, f, side):
-    """Which vertices of a core the corners of face f are of."""
+    """Returns the vertices of a core that form the corners of face f."""
     i, j, k = 2 * d1.epa.corner[3 * f] + side, 2 * d1.epa.corner[3 * f + 1] + side, 2 * d1.epa.corner[3 * f + 2] + side
     return d1.epa.vertex[i], d1.epa.vertex[j], d1.epa.vertex[k]
 
 
 @kernel
 def size_of_simplex(d1):
-    """How far the shapes reach, roughly: the farthest point of the simplex, or of what it is the difference of."""
+    """Returns the approximate extent of the shapes: the maximum over the simplex and the points on each shape."""
     size2 = dot3(load3(d1.convex.pos, 0), load3(d1.convex.pos, 0))
     for k in range(d1.simplex.count[0]):
         reach2 = size_of_point(d1, k)
@@ -435,13 +435,13 @@ def size_of_simplex(d1):
 
 @stage
 def epa(m1, d1):
-    """Depth of the origin in the difference of the two cores, which overlap or touch.
+    """Computes the depth of the origin in the difference of the two cores, which overlap or touch.
 
-    Reads:  shapes.*, convex.mat, convex.pos, simplex.*; epa.gap, by how much of the size the bounds may differ.
+    Reads:  shapes.*, convex.mat, convex.pos, simplex.*; epa.gap, allowed difference of the bounds relative to the size.
     Writes: convex.*, minus the depth [m]; convex.normal (3,); the deepest point of the first core [m]; all in the frame
             of the first shape; simplex.*, the corners of the nearest face; facet.*, facet.vertex (2, 3): the facet;
-            epa.* and support.* for itself.
-    Cost:   a support point and about 60 ns for each of up to VERTICES steps.
+            scratch memory: epa.*, support.*.
+    Cost:   one support point and about 60 ns per step, up to VERTICES steps.
     """
     size = size_of_simplex(d1)
     d1.facet.kind[0], d1.facet.apart[0] = NO_FACET, 0

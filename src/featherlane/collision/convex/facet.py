@@ -1,7 +1,7 @@
-"""Facets of the difference of two polytopes, told by the vertices that span them.
+"""Represents facets of the difference of two polytopes by the vertices that span them.
 
-A facet is a face of one shape with a vertex of the other, or two edges that cross.  From the numbers of these its
-normal, its depth and the nearest points follow by themselves (facet_depth.py), in the same bits however it was found.
+A facet is a face of one shape with a vertex of the other, or two edges that cross.  Its vertex indices determine its
+normal, its depth and the nearest points (facet_depth.py), bitwise identical for any search that found it.
 
     kind         vertices            points of the difference
     FIRST        i0 < i1 < i2, j0    a triangle of the first, less a vertex of the second shape
@@ -13,11 +13,11 @@ normal, its depth and the nearest points follow by themselves (facet_depth.py), 
     FACE_EDGE    face, j0 < j1       a face of the first, an edge of the second that is parallel to it
     EDGE_FACE    i0 < i1, face       an edge of the first, a face of the second
 
-Faces are told from triangles where their corners are in one plane, but for a small part of the height by which all
-other vertices are below it: then a search ends somewhere on the face, and its plane is the facet's.  For where the
-origin's foot is WELL_INSIDE of the size from the face's border, the plane that a search ends on is turned against the
-face's by error / WELL_INSIDE at most.  What is lower by the drop, at most twice the size away, does not reach that
-plane if this is below drop / 2, and no face beside it lies nearer to that plane if it is below drop / 4.
+A face differs from a triangle if its corners are coplanar up to a small part of the height by which all other vertices
+are below it.  Then a search may end anywhere on the face, and its plane is the facet's.  If the origin's projection is
+WELL_INSIDE (relative to the size) from the face's border, the final plane of the search is rotated against the face by
+at most error / WELL_INSIDE.  A vertex lower by the drop, at most twice the size away, does not reach that plane if this
+angle is below drop / 2.  No adjacent face is nearer to that plane if the angle is below drop / 4.
 """
 
 from featherlane.prelude import *
@@ -25,20 +25,20 @@ from featherlane.collision.convex.support import PRISM, unit_axis
 
 NO_FACET, FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES, FACE_EDGE, EDGE_FACE = range(9)
 NO_FACE = -1
-WELL_INSIDE = 1e-3  # of the size: nearer than this to a face's border the foot of the origin counts as outside
-FLAT = 0.25 * WELL_INSIDE  # error of a face, as a part of the height by which others are below it, at most
+WELL_INSIDE = 1e-3  # relative to the size: nearer to a face's border, the origin's projection counts as outside
+FLAT = 0.25 * WELL_INSIDE  # maximum error of a face, relative to the height by which others are below it
 
 
 # ---- vertices --------------------------------------------------------------------------------------------------------
 @kernel
 def plus_or_minus(x, i, bit):
-    """x where the number has the bit, else -x."""
+    """Returns x if the number has the bit, else -x."""
     return x if i & bit else -x
 
 
 @kernel
 def vertex_of(m1, d1, side, i):
-    """Vertex i of a core, in the shape's frame, as `core_support` numbers them."""
+    """Returns vertex i of a core, in the shape's frame, numbered as by `core_support`."""
     kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     zero = 0.0 * size[0]
     x, y, z = zero, zero, zero
@@ -55,28 +55,28 @@ def vertex_of(m1, d1, side, i):
 
 @kernel
 def difference(m1, d1, i, j):
-    """Vertex i of the first core less vertex j of the second, in the frame of the first: as `support` has it."""
+    """Returns vertex i of the first core less vertex j of the second, in the frame of the first, as `support` does."""
     b = mat_mul_vec(load9(d1.convex.mat, 0), vertex_of(m1, d1, 1, j))
     return sub3(sub3(vertex_of(m1, d1, 0, i), b), load3(d1.convex.pos, 0))
 
 
-# ---- which facet -----------------------------------------------------------------------------------------------------
+# ---- the facet -----------------------------------------------------------------------------------------------------
 @kernel
 def sorted3(i, j, k):
-    """Three numbers in ascending order."""
+    """Returns three numbers in ascending order."""
     low, high = min(i, j, k), max(i, j, k)
     return low, i + j + k - low - high, high
 
 
 @kernel
 def is_flat(m1, f):
-    """Are a face's corners in one plane, but for little against what lies below?"""
+    """Returns whether a face's corners are coplanar, compared with the height over the vertices below."""
     return m1.hull_planeerror[f] <= FLAT * m1.hull_planedrop[f]
 
 
 @kernel
 def face_towards(m1, d1, side, i, u, alike):
-    """The face at vertex i of a core, of more than three corners, that looks along u, give or take, or NO_FACE."""
+    """Returns the face at vertex i of a core, of more than three corners, with a normal close to u, or NO_FACE."""
     kind, face = d1.shapes.type[side], NO_FACE
     if kind == MESH:
         mesh = d1.shapes.data[side]
@@ -95,7 +95,7 @@ def face_towards(m1, d1, side, i, u, alike):
 
 @kernel
 def set_facet(d1, kind, i, j):
-    """A facet by its kind and vertices."""
+    """Sets a facet by its kind and vertices."""
     d1.facet.kind[0] = kind
     d1.facet.vertex[0], d1.facet.vertex[1], d1.facet.vertex[2] = i
     d1.facet.vertex[3], d1.facet.vertex[4], d1.facet.vertex[5] = j
@@ -103,7 +103,7 @@ def set_facet(d1, kind, i, j):
 
 @kernel
 def name_facet(d1, i, j):
-    """The facet that three points of the difference span; i and j: their vertices of the first and the second core."""
+    """Sets the facet that three points of the difference span; i and j: their vertices of the first and second core."""
     a, b, c = sorted3(i[0], i[1], i[2])
     x, y, z = sorted3(j[0], j[1], j[2])
     kind = NO_FACET
@@ -119,7 +119,7 @@ def name_facet(d1, i, j):
 
 @kernel
 def has_face(d1, side):
-    """Is the facet a face of this core?"""
+    """Returns whether the facet contains a face of this core."""
     kind = d1.facet.kind[0]
     return (
         kind == FACES
@@ -130,7 +130,7 @@ def has_face(d1, side):
 
 @kernel
 def plane_of_face(m1, d1, side):
-    """(normal, offset) of the facet's face, in the frame of its shape."""
+    """Returns (normal, offset) of the facet's face, in the frame of its shape."""
     f, size = d1.facet.vertex[3 * side], load3(d1.shapes.size, 3 * side)
     if d1.shapes.type[side] == MESH:
         n, offset = load3(m1.hull_planenormal, 3 * f), m1.hull_planeoffset[f]
@@ -144,7 +144,7 @@ def plane_of_face(m1, d1, side):
 
 @kernel
 def error_and_drop(m1, d1, side):
-    """(by how much the face's corners leave its plane, by how much all other vertices are below it)."""
+    """Returns (error, drop): the corners' deviation from the face's plane, and the height of all others below it."""
     f = d1.facet.vertex[3 * side]
     if d1.shapes.type[side] == MESH:
         error, drop = m1.hull_planeerror[f], m1.hull_planedrop[f]
@@ -155,7 +155,7 @@ def error_and_drop(m1, d1, side):
 
 @kernel
 def is_of_facet(m1, d1, side, i):
-    """Is vertex i of this core one of the facet's?"""
+    """Returns whether vertex i of this core belongs to the facet."""
     if has_face(d1, side):
         n, offset = plane_of_face(m1, d1, side)
         _, drop = error_and_drop(m1, d1, side)

@@ -1,7 +1,7 @@
-"""Does a facet stand alone?  And the facet where a search ended.
+"""Tests whether a facet is isolated, and identifies the facet where a search ended.
 
-A facet stands alone where no other vertex of the difference is near its plane: then every search names it, and what
-follows from it has the same bits with or without a search.
+A facet is isolated if no other vertex of the difference is near its plane.  Then every search ends at this facet, and
+the results derived from it are bitwise identical with or without a search.
 """
 
 from featherlane.prelude import *
@@ -26,14 +26,14 @@ from featherlane.collision.convex.facet import (
 from featherlane.collision.convex.facet_depth import LEVEL, PARALLEL, measure_facet
 from featherlane.collision.convex.support import is_convex
 
-SETTLED = 1e-10  # of the size: the most by which a search ends beside the depth, slivers and all
-ALIKE = 1e-3  # by which a face's normal and that of a search may differ; MuJoCo makes one of faces that differ by less
+SETTLED = 1e-10  # relative to the size: maximum error of a search's depth, including slivers
+ALIKE = 1e-3  # maximum difference of a face's normal and a search's; MuJoCo merges faces that differ by less
 
 
 # ---- edges -----------------------------------------------------------------------------------------------------------
 @kernel
 def neighbours(m1, d1, side, i):
-    """How many neighbours vertex i of a core has."""
+    """Returns the number of neighbours of vertex i of a core."""
     kind, n = d1.shapes.type[side], 0
     if kind == MESH:
         n = m1.hull_edgenum[m1.hull_vertadr[d1.shapes.data[side]] + i]
@@ -46,7 +46,7 @@ def neighbours(m1, d1, side, i):
 
 @kernel
 def neighbour(m1, d1, side, i, k):
-    """Neighbour k of vertex i of a core."""
+    """Returns neighbour k of vertex i of a core."""
     kind, other = d1.shapes.type[side], 1 - i
     if kind == MESH:
         other = m1.hull_edge[m1.hull_edgeadr[m1.hull_vertadr[d1.shapes.data[side]] + i] + k]
@@ -57,7 +57,7 @@ def neighbour(m1, d1, side, i, k):
 
 @kernel
 def edge_falls(m1, d1, side, k, e, u, tilt, slack):
-    """Does the edge e to vertex k fall along u, more steeply than by the tilt, and steeply?  Those of the facet do."""
+    """Returns (falls, steep): whether the edge e to vertex k descends along u more than the tilt; true on the facet."""
     fall, ee = -dot3(e, u) - slack, dot3(e, e)
     square = where(fall > 0.0, fall * fall, -1.0)
     steep = square > (4.0 * ALIKE * ALIKE) * ee or is_of_facet(m1, d1, side, k)
@@ -66,13 +66,13 @@ def edge_falls(m1, d1, side, k, e, u, tilt, slack):
 
 @kernel
 def falls_away(m1, d1, side, i, u, tilt, slack):
-    """Do all edges from vertex i to vertices that are not the facet's fall along u, more steeply than by the tilt?
+    """Returns whether all edges from vertex i to vertices outside the facet descend along u more steeply than the tilt.
 
-    And is there no face at the vertex for which a search might take what it ends with?  Not where all are steep.
+    Also false if the vertex has a face that a search might confuse with its result; steep edges exclude such a face.
     """
     away, steep, p = True, True, vertex_of(m1, d1, side, i)
     if d1.shapes.type[side] == MESH:
-        # what the shape is is asked once, not of each edge
+        # the shape's type is evaluated once, not for each edge
         first = m1.hull_vertadr[d1.shapes.data[side]]
         for c in range(m1.hull_edgeadr[first + i], m1.hull_edgeadr[first + i] + m1.hull_edgenum[first + i]):
             k = m1.hull_edge[c]
@@ -88,14 +88,14 @@ def falls_away(m1, d1, side, i, u, tilt, slack):
 
 @kernel
 def edge_of_facet(m1, d1, side):
-    """From one end of the facet's edge to the other, in the frame of its shape."""
+    """Returns the vector along the facet's edge, in the frame of its shape."""
     k = 3 * side
     return sub3(vertex_of(m1, d1, side, d1.facet.vertex[k + 2]), vertex_of(m1, d1, side, d1.facet.vertex[k]))
 
 
 @kernel
 def error_of_facet(m1, d1, size):
-    """By which the facet's corners leave its plane, at most [m]."""
+    """Returns the maximum distance of the facet's corners from its plane [m]."""
     kind, total = d1.facet.kind[0], 0.0 * size
     for side in range(2):
         if has_face(d1, side):
@@ -113,14 +113,14 @@ def error_of_facet(m1, d1, size):
 
 @kernel
 def stands_alone(m1, d1, size, inside):
-    """Has the difference no other vertex near the facet's plane, and no other facet by which a search would name it?
+    """Returns whether no other vertex of the difference is near the facet's plane, and no other facet fits a search.
 
-    A search ends within SETTLED of the depth, and so on a plane that is turned against the facet's by that over how far
-    the origin's foot is from the facet's border, at most: then it passes over a disc of this radius in the facet.  What
-    falls more steeply away from the facet's vertices is not on that plane.  These vertices are one support set of each
-    core; by convexity it is enough to ask for their edges.  Those of a face have been asked when the model was loaded;
-    but a face is flat only nearly, so beside one what falls by less than twice PARALLEL tells nothing.  Nor does it on
-    a hull that is convex only nearly: support points may stop short of the highest vertex there.
+    A search ends within SETTLED of the depth.  Its final plane is thus rotated against the facet's by at most SETTLED
+    over the distance of the origin's projection from the facet's border, so it passes over a disc of this radius in the
+    facet.  Vertices below the facet's by a steeper slope are not on that plane.  The facet's vertices are one support
+    set of each core; by convexity, testing their edges is sufficient.  Edges of a face are tested at load time.
+    But faces are only nearly flat, so for an adjacent vertex that descends by less than twice PARALLEL the test fails.
+    It also fails on a hull that is only nearly convex, because support points may stop short of the highest vertex.
     """
     n, slack = load3(d1.convex.normal, 0), SETTLED * size + 2.0 * error_of_facet(m1, d1, size)
     v = mat_t_mul_vec(load9(d1.convex.mat, 0), n)
@@ -142,7 +142,7 @@ def stands_alone(m1, d1, size, inside):
 # ---- where a search ended --------------------------------------------------------------------------------------------
 @kernel
 def edge_across(m1, d1, side, i, u):
-    """The vertex of a core to which the one edge from vertex i goes that is square to u; -1: none does, or several."""
+    """Returns the end of the only edge from vertex i of a core that is orthogonal to u; -1: none or several."""
     p, found, other = vertex_of(m1, d1, side, i), 0, -1
     for c in range(neighbours(m1, d1, side, i)):
         k = neighbour(m1, d1, side, i, c)
@@ -157,7 +157,7 @@ def edge_across(m1, d1, side, i, u):
 
 @kernel
 def settle_on_edge(m1, d1, side, face, i):
-    """The facet of a face of one core and the edge at vertex i of the other that is parallel to it, if there is one."""
+    """Sets the facet of one core's face and the other's edge at vertex i that is parallel to it, if there is one."""
     set_facet(d1, FACE_EDGE if side == 0 else EDGE_FACE, (face, face, face), (face, face, face))
     n, _ = plane_of_face(m1, d1, side)
     if side == 0:
@@ -174,12 +174,12 @@ def settle_on_edge(m1, d1, side, face, i):
 
 @kernel
 def settle_on_facet(m1, d1, i, j, u):
-    """The facet of three points of the difference, and what follows from it in place of what a search has found.
+    """Sets the facet of three points of the difference, and replaces the search's result by values derived from it.
 
     Args:
-        i, j: the points' vertices of the first and of the second core; some may be named twice.
-        u: the normal that was found; where the facet's is another, or the origin's foot is not on the facet,
-            facet.kind is NO_FACET, and `convex_*` means nothing.
+        i, j: the points' vertices of the first and of the second core; may contain duplicates.
+        u: the normal that was found; if the facet's differs, or the origin's projection is not on the facet,
+            facet.kind is NO_FACET, and `convex_*` is undefined.
     """
     good = False
     v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)

@@ -1,4 +1,4 @@
-"""Depth, normal and nearest points of two polytopes, from the vertices of the facet that is nearest to the origin."""
+"""Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin."""
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import (
@@ -20,17 +20,17 @@ from featherlane.collision.convex.facet import (
 )
 from featherlane.collision.convex.flush import is_decided
 
-INSIDE = 1e-4  # of the size: as WELL_INSIDE, on a triangle or a parallelogram
-PARALLEL = 1e-6  # by which the normals of parallel faces may differ, and the sine of an edge with a face: float32 poses
-LEVEL = 2.4e-4  # of how far the foot is inside, the most by which what is parallel may leave a plane: below ALIKE / 4
-FEW = 256  # pairs of edges of two faces up to which all are asked
+INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
+PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses
+LEVEL = 2.4e-4  # maximum deviation of parallel parts, relative to the foot's border distance: below ALIKE / 4
+FEW = 256  # maximum number of pairs of edges of two faces that are all tested
 
 
 @kernel
 def outwards(d1, n, p):
-    """The unit vector along n or against it that leaves the difference, if the facet's point is p.
+    """Returns the unit vector along n or -n that points out of the difference; p is a point of the facet.
 
-    That is away from the origin where the shapes overlap, and towards it where they are apart.
+    It points away from the origin if the shapes overlap, and towards it if they are apart.
     """
     s = 1.0 / sqrt(dot3(n, n))
     if dot3(n, p) < 0.0:
@@ -42,7 +42,7 @@ def outwards(d1, n, p):
 
 @kernel
 def size_of_pair(m1, d1):
-    """How far the shapes reach, roughly, as the facet's first vertices tell [m]."""
+    """Returns the approximate extent of the shapes, from the facet's first vertices [m]."""
     p, size = load3(d1.convex.pos, 0), 0.0 * d1.convex.pos[0]
     for side in range(2):
         if has_face(d1, side):
@@ -56,7 +56,7 @@ def size_of_pair(m1, d1):
 
 @kernel
 def measure_triangle(m1, d1, size):
-    """As `measure_facet`, of a triangle."""
+    """Computes `measure_facet` for a triangle."""
     i, j = d1.facet.vertex[0], d1.facet.vertex[3]
     p = difference(m1, d1, i, j)
     if d1.facet.kind[0] == FIRST:
@@ -85,7 +85,7 @@ def measure_triangle(m1, d1, size):
 
 @kernel
 def measure_crossing(m1, d1, size):
-    """As `measure_facet`, of two edges."""
+    """Computes `measure_facet` for two edges."""
     i, j = d1.facet.vertex[0], d1.facet.vertex[3]
     p = difference(m1, d1, i, j)
     e, f = sub3(difference(m1, d1, d1.facet.vertex[1], j), p), sub3(p, difference(m1, d1, i, d1.facet.vertex[4]))
@@ -93,7 +93,7 @@ def measure_crossing(m1, d1, size):
     nn, inside = dot3(normal, normal), 0.0 * size
     if nn > 0.0:
         n = outwards(d1, normal, p)
-        # the foot of the origin is p + s e - t f
+        # the foot (projection of the origin) is p + s e - t f
         s, t = -dot3(normal, cross(p, f)) / nn, -dot3(normal, cross(p, e)) / nn
         area = sqrt(nn)
         least = area * fmin(fmin(s, 1.0 - s) / sqrt(dot3(f, f)), fmin(t, 1.0 - t) / sqrt(dot3(e, e)))
@@ -106,7 +106,7 @@ def measure_crossing(m1, d1, size):
 
 @kernel
 def is_over_face(m1, d1, side, n, y, border):
-    """Is the point's foot on the facet's face, and not nearer to its border?  All in the frame of the face's shape."""
+    """Returns whether the point projects onto the facet's face and not closer to its border; in the shape's frame."""
     f, over = d1.facet.vertex[3 * side], True
     if d1.shapes.type[side] == MESH:
         first, start, count = m1.hull_vertadr[d1.shapes.data[side]], m1.hull_outlineadr[f], m1.hull_outlinenum[f]
@@ -128,7 +128,7 @@ def is_over_face(m1, d1, side, n, y, border):
 
 @kernel
 def measure_face(m1, d1, side, size):
-    """As `measure_facet`, of a face of one core and a vertex of the other."""
+    """Computes `measure_facet` for a face of one core and a vertex of the other."""
     n, offset = plane_of_face(m1, d1, side)
     R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
     x = vertex_of(m1, d1, 1 - side, d1.facet.vertex[3 - 3 * side])
@@ -150,9 +150,9 @@ def measure_face(m1, d1, side, size):
 
 @kernel
 def part_over_face(m1, d1, side, n, y, z, border):
-    """(from, to): the part of the line y + t (z - y), 0 <= t <= 1, that is over the facet's face, away from its border.
+    """Returns (from, to): the part of the line y + t (z - y), 0 <= t <= 1, over the facet's face, away from its border.
 
-    The end of none is not above its beginning.  All in the frame of the face's shape.
+    An empty part has to <= from.  All in the frame of the face's shape.
     """
     f, zero = d1.facet.vertex[3 * side], 0.0 * border
     lo, hi = zero, zero + 1.0
@@ -176,7 +176,7 @@ def part_over_face(m1, d1, side, n, y, z, border):
 
 @kernel
 def cut_part(here, there, lo, hi):
-    """What is left of the part from lo to hi where a height, `here` at 0 and `there` at 1, is above 0."""
+    """Returns the part of lo to hi where a linear height, `here` at 0 and `there` at 1, is above 0."""
     if here <= 0.0 and there <= 0.0:
         hi = lo - 1.0
     elif here < 0.0:
@@ -192,7 +192,7 @@ def cut_part(here, there, lo, hi):
 
 @kernel
 def measure_edge(m1, d1, side, size):
-    """As `measure_facet`, of a face of one core and an edge of the other that is parallel to it, and over it."""
+    """Computes `measure_facet` for a face of one core and an edge of the other that is parallel to it, and over it."""
     n, offset = plane_of_face(m1, d1, side)
     R, p, k = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0), 3 - 3 * side
     inside, border = 0.0 * size, WELL_INSIDE * size
@@ -219,12 +219,12 @@ def measure_edge(m1, d1, side, size):
 
 @kernel
 def corner_of_face(m1, d1, side, k):
-    """Corner k of the facet's face, in the frame of its shape."""
+    """Returns corner k of the facet's face, in the frame of its shape."""
     f = d1.facet.vertex[3 * side]
     if d1.shapes.type[side] == MESH:
         i = m1.hull_outline[m1.hull_outlineadr[f] + k]
     else:
-        # the face's own bit, and two others
+        # the bit of the face's axis, and the two other bits
         axis = f // 2
         i = ((f & 1) << axis) | (((k ^ (k >> 1)) & 1) << ((axis + 1) % 3)) | ((k >> 1) << ((axis + 2) % 3))
     return vertex_of(m1, d1, side, i)
@@ -232,7 +232,7 @@ def corner_of_face(m1, d1, side, k):
 
 @kernel
 def corners_of_face(m1, d1, side):
-    """How many corners the facet's face has."""
+    """Returns the number of corners of the facet's face."""
     n = 4
     if d1.shapes.type[side] == MESH:
         n = m1.hull_outlinenum[d1.facet.vertex[3 * side]]
@@ -241,10 +241,10 @@ def corners_of_face(m1, d1, side):
 
 @kernel
 def measure_faces(m1, d1, size):
-    """As `measure_facet`, of two parallel faces that are over each other: their depth along the first one's normal.
+    """Computes `measure_facet` for two overlapping parallel faces: their depth along the first one's normal.
 
-    The foot of the origin is well inside the facet if a point of one face is well inside the other: a corner, or a
-    point of an edge.
+    The origin's projection is well inside the facet if a point of one face, a corner or an edge point, is well inside
+    the other face.
     """
     n, offset = plane_of_face(m1, d1, 0)
     v, _ = plane_of_face(m1, d1, 1)
@@ -286,7 +286,7 @@ def measure_faces(m1, d1, size):
 
 @kernel
 def store_facet(d1, n, depth, a):
-    """What is known of two cores by their facet."""
+    """Stores depth, normal and points of two cores from their facet."""
     d1.convex.dist[0] = -depth
     store3(d1.convex.normal, 0, n)
     store3(d1.convex.witness, 0, a)
@@ -294,10 +294,10 @@ def store_facet(d1, n, depth, a):
 
 @kernel
 def measure_facet(m1, d1):
-    """Depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
+    """Computes depth, normal and the first core's deepest point from the facet's vertices, into `convex_*`.
 
-    Returns how far at least the foot of the origin is from the facet's border [m]; 0 if it is outside, or near to the
-    border: then nothing is written.
+    Returns a lower bound of the distance of the origin's projection from the facet's border [m].  It is 0 if the
+    projection is outside or near to the border; then nothing is written.
     """
     inside = 0.0 * d1.convex.pos[0]
     kind, size = d1.facet.kind[0], size_of_pair(m1, d1) if d1.facet.kind[0] != NO_FACET else inside

@@ -1,37 +1,37 @@
-"""Supporting features: with which point, edge or face a convex shape meets a plane, give or take a few degrees.
+"""Finds supporting features: the point, edge or face where a convex shape meets a plane, within a few degrees.
 
-Features are told in coordinates along two tangents and the contact's normal, from the middle of the nearest points.
+Features have coordinates along two tangents and the contact's normal, from the middle of the nearest points.
 A face is a polygon, the cap of a cylinder a disc with points around its rim, an edge a segment: an edge of a box or a
-hull, the line of a cylinder's or a capsule's side.  Ellipsoids, spheres and prisms meet in a point.
-Source: the tolerances are MuJoCo's (engine_collision_gjk.h); that a prism of a height field meets in a point is, too.
+hull, or the side line of a cylinder or a capsule.  Ellipsoids, spheres and prisms meet in a point.
+Source: MuJoCo (engine_collision_gjk.h) has the same tolerances, and also treats a height field's prism as a point.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import NO_FACE, NO_FACET, has_face
 from featherlane.collision.convex.support import core_support, unit_axis
 
-FACE = 0.996  # cosine between normal and face normal above which the face meets
-EDGE = 0.0888  # cosine between normal and edge below which the edge meets
-FEW = 8  # corners up to which one by one is as quick as eight at once
-ON_EDGE = 1e-9  # m a point beyond an edge by less is on it
-CORNERS = 63  # most corners of a face; of one that has more, some are left out evenly
-POINT, SEGMENT, DISC = 1, 2, -1  # what `feature.count` holds; else the corners of a polygon
-RIM = 16  # points around a disc; its middle is the corner behind them
-RUN = 64  # numbers that a feature has room for, of each kind
+FACE = 0.996  # cosine between normal and face normal above which the face is in contact
+EDGE = 0.0888  # cosine between normal and edge below which the edge is in contact
+FEW = 8  # corners up to which one by one is as fast as eight at once
+ON_EDGE = 1e-9  # m a point outside an edge by less is on it
+CORNERS = 63  # maximum corners of a face; larger faces are subsampled evenly
+POINT, SEGMENT, DISC = 1, 2, -1  # values of `feature.count`; else the number of corners of a polygon
+RIM = 16  # points around a disc; its middle is the corner after them
+RUN = 64  # capacity of a feature's array of each coordinate
 RIM_COS, RIM_SIN = 0.9238795325112867, 0.3826834323650898
 
 
 # ---- corners ---------------------------------------------------------------------------------------------------------
 @kernel
 def contact_frames(d1, side):
-    """(R, T, p) that take a point x of a shape from its frame to the coordinates of the contact, T (R x + p)."""
+    """Returns (R, T, p) that map a point x of a shape from its frame to contact coordinates, T (R x + p)."""
     p = sub3(load3(d1.shapes.pos, 3 * side), load3(d1.feature.axes, 9))
     return load9(d1.shapes.mat, 9 * side), load9(d1.feature.axes, 0), p
 
 
 @kernel
 def to_contact(frames, x):
-    """A point of a shape, given in its frame, in the coordinates of the contact."""
+    """Returns a point of a shape, given in its frame, in contact coordinates."""
     R, T, p = frames
     y = mat_mul_vec(R, x)
     return mat_mul_vec(T, (y[0] + p[0], y[1] + p[1], y[2] + p[2]))
@@ -39,28 +39,28 @@ def to_contact(frames, x):
 
 @kernel
 def load_corner(d1, side, k):
-    """Corner k of a feature; for each coordinate there is a run of its own."""
+    """Returns corner k of a feature; each coordinate is stored in a separate array section."""
     o = 3 * RUN * side + k
     return d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN]
 
 
 @kernel
 def store_corner(d1, side, k, x):
-    """Set corner k of a feature."""
+    """Stores corner k of a feature."""
     o = 3 * RUN * side + k
     d1.feature.point[o], d1.feature.point[o + RUN], d1.feature.point[o + 2 * RUN] = x
 
 
 @kernel
 def set_plane(d1, side, u):
-    """The normal of the feature's plane, given in the shape's frame."""
+    """Stores the normal of the feature's plane, given in the shape's frame."""
     v = mat_mul_vec(load9(d1.shapes.mat, 9 * side), u)
     store3(d1.feature.normal, 3 * side, mat_mul_vec(load9(d1.feature.axes, 0), v))
 
 
 @kernel
 def set_plane_of_corners(d1, side):
-    """The normal of a polygon from its corners: a hull's own normals have the seven digits of float32."""
+    """Computes the normal of a polygon from its corners, since a hull's stored normals have float32 precision."""
     a, n = load_corner(d1, side, 0), zeros(d1, 3)
     e = sub3(load_corner(d1, side, 1), a)
     for k in range(2, d1.feature.count[side]):
@@ -71,7 +71,7 @@ def set_plane_of_corners(d1, side):
 
 @kernel
 def store_segment(d1, side, a, b):
-    """The feature is an edge, whose ends are given in the shape's frame."""
+    """Sets the feature to an edge, whose ends are given in the shape's frame."""
     frames = contact_frames(d1, side)
     store_corner(d1, side, 0, to_contact(frames, a))
     store_corner(d1, side, 1, to_contact(frames, b))
@@ -80,7 +80,7 @@ def store_segment(d1, side, a, b):
 
 @kernel
 def move_corners(d1, side, n):
-    """Corners of the feature from the shape's frame to the coordinates of the contact, eight at once."""
+    """Transforms corners of the feature from the shape's frame to contact coordinates, eight at once."""
     P, frames, run = eights(d1.feature.point), contact_frames(d1, side), RUN // 8
     for i in range(3 * run * side, 3 * run * side + (n + 7) // 8):
         P[i], P[i + run], P[i + 2 * run] = to_contact(frames, (P[i], P[i + run], P[i + 2 * run]))
@@ -88,9 +88,9 @@ def move_corners(d1, side, n):
 
 @kernel
 def lay_edges(d1, side, n):
-    """Edges of a face whose n corners are in the coordinates of the contact; beyond the last one they have no length.
+    """Computes the edges of a face with n corners in contact coordinates; edges after the last one have length 0.
 
-    How far beyond an edge a point is on it is kept times the edge's length.
+    The tolerance outside an edge is stored times the edge's length.
     """
     E, o, last, run = eights(d1.feature.edge), 3 * RUN * side, n - 1, RUN // 8
     E[(o + last) // 8], E[(o + RUN + last) // 8] = zeros(d1, 2)
@@ -108,7 +108,7 @@ def lay_edges(d1, side, n):
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def box_feature(d1, side, u, corner):
-    """A face, an edge or nothing; `corner` is where the box is highest."""
+    """Finds a face, an edge or nothing; `corner` is the box's highest corner."""
     size = load3(d1.shapes.size, 3 * side)
     a = (fabs(u[0]), fabs(u[1]), fabs(u[2]))
     one = 0.0 * a[0] + 1.0
@@ -135,7 +135,7 @@ def box_feature(d1, side, u, corner):
         store_corner(d1, side, 2, to_contact(frames, axpy3(x, e, axpy3(y, f, corner))))
         store_corner(d1, side, 3, to_contact(frames, axpy3(y, f, corner)))
         lay_edges(d1, side, 4)
-        # the way round is that of the corners
+        # the orientation is that of the corners
         s = one
         if x * y < 0.0:
             s = -one
@@ -147,7 +147,7 @@ def box_feature(d1, side, u, corner):
 
 @kernel
 def is_face_at(m1, mesh, vertex, face):
-    """Has the hull's face a corner at this vertex?"""
+    """Returns whether the hull's face has a corner at this vertex."""
     at, found = m1.hull_vertadr[mesh] + vertex, False
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         if m1.hull_map[k] == face:
@@ -157,7 +157,7 @@ def is_face_at(m1, mesh, vertex, face):
 
 @kernel
 def face_at(m1, mesh, u, i, j, k):
-    """The face at three of a hull's vertices, or two, or one, named again, that lies best; or NO_FACE."""
+    """Returns the face nearest to orthogonal to u at one to three (repeated) vertices of the hull, or NO_FACE."""
     at, first = m1.hull_vertadr[mesh] + i, m1.hull_polyadr[mesh]
     best, face = 0.0 * u[0] + FACE, NO_FACE
     for c in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
@@ -170,10 +170,10 @@ def face_at(m1, mesh, u, i, j, k):
 
 @kernel
 def mesh_feature(m1, d1, side, u):
-    """The face or the edge at a hull's highest vertex that lies best, or nothing.
+    """Finds the face or edge nearest to the contact plane at a hull's highest vertex, or nothing.
 
-    Where the facet is known (`facet`), so is the face, if it has one.  If it has an edge or a triangle, the face is one
-    of those that meet there: others at the same vertex lie beside the contact.
+    If the facet is known (`facet`), its face is used, if it has one.  If it has an edge or a triangle, only the faces
+    that meet there are considered: other faces at the same vertex lie next to the contact.
     """
     mesh, vertex, face = d1.shapes.data[side], 0, NO_FACE
     start = m1.hull_vertadr[mesh]
@@ -183,7 +183,7 @@ def mesh_feature(m1, d1, side, u):
     elif d1.facet.kind[0] != NO_FACET and i != k:
         vertex, face = i, face_at(m1, mesh, u, i, j, k)
     else:
-        # of two that are equally high the support point's: the facet's first one may have no face that lies flat
+        # among equally high vertices the support point's is used: the facet's first may have no face near the plane
         _, vertex = core_support(m1, d1, side, u)
         face = face_at(m1, mesh, u, vertex, vertex, vertex)
     at = start + vertex
@@ -218,7 +218,7 @@ def mesh_feature(m1, d1, side, u):
 
 @kernel
 def cylinder_feature(d1, side, u):
-    """A cap with points around its rim, a line of the side, or nothing."""
+    """Finds a cap with points around its rim, a line of the side, or nothing."""
     r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     zero = 0.0 * r
     if fabs(u[2]) > FACE:
@@ -240,7 +240,7 @@ def cylinder_feature(d1, side, u):
 
 @kernel
 def capsule_feature(d1, side, u):
-    """The side's line, as far as the capsule is a cylinder, or nothing."""
+    """Finds the side's line, on the cylindrical part of the capsule, or nothing."""
     r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     if fabs(u[2]) < EDGE:
         p = scale3(r, u)
@@ -249,7 +249,7 @@ def capsule_feature(d1, side, u):
 
 @kernel
 def find_feature(m1, d1, side):
-    """How a shape meets the plane square to the contact's normal.
+    """Finds how a shape meets the plane orthogonal to the contact's normal.
 
     Reads:  shapes.*, feature.axes, facet.*.   Writes: feature.count, feature.point, feature.normal of this side.
     """

@@ -1,10 +1,10 @@
-"""Parts that are drawn flush do not touch: hulls overlap by more than the rounding of their vertices, or not at all.
+"""Excludes contacts of coplanar parts: hulls overlap by more than the rounding of their vertices, or not at all.
 
-Flanges of a robot lie in one plane, and MuJoCo stores the vertices of meshes in float32: whether such parts touch would
-be decided by rounding, anew in each pose.  Here polytopes of which one is a hull touch where they overlap by more than
-`convex.flush`.  What a world remembers of them (`recall`) proves that they are apart where half of that is left; and
-the plane of a face, which is flat but for an error, counts only where that error does not reach from one to the other.
-So what is remembered and what is found never differ on whether they touch.
+Flanges of a robot lie in one plane, and MuJoCo stores mesh vertices in float32, so rounding would decide in each pose
+whether such parts touch.  Here polytopes, at least one a hull, touch only if they overlap by more than
+`convex.flush`.  The cached proof of a pair (`recall`) shows that they are apart if half of that is left.  The plane of
+a face, which is flat up to an error, counts only if that error does not span both limits.
+So cached and searched results always agree on whether the shapes touch.
 """
 
 from featherlane.prelude import *
@@ -13,7 +13,7 @@ from featherlane.collision.convex.support import core_limit, is_convex, is_curve
 
 @kernel
 def flush(m1, d1):
-    """By how much the two shapes may overlap without touching [m]: 0 unless both are polytopes and one is a hull."""
+    """Returns the largest overlap without contact [m]: 0 unless both shapes are polytopes and one is a hull."""
     slack = 0.0 * d1.shapes.limit[0]
     if not is_curved(d1) and is_convex(m1, d1, 0) and is_convex(m1, d1, 1):
         for side in range(2):
@@ -24,6 +24,6 @@ def flush(m1, d1):
 
 @kernel
 def is_decided(d1, dist, error):
-    """Is it the same for all distances of the cores, from one to what is farther by an error, whether they touch?"""
+    """Returns whether all distances of the cores from dist to dist + error agree on whether the shapes touch."""
     limit, slack = core_limit(d1), d1.convex.flush[0]
     return slack == 0.0 or dist > limit - slack or dist + error <= limit - 0.5 * slack

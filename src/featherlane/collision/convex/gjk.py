@@ -1,14 +1,14 @@
-"""Distance of two convex shapes: the point of their difference that is nearest to the origin.
+"""Computes the distance of two convex shapes: the point of their difference that is nearest to the origin.
 
-A simplex of support points goes towards the origin; each step adds the support point against the nearest point v so far
-and keeps the smallest face of the simplex that holds the new nearest point.  v . w / |v| is a lower bound of the
-distance: the search ends as soon as it says "too far", or when it meets the upper bound |v|.
+A simplex of support points moves towards the origin.  Each step adds the support point against the current nearest
+point v and keeps the smallest face of the simplex that contains the new nearest point.  v . w / |v| is a lower bound
+of the distance: the search ends when it exceeds the limit, or when it meets the upper bound |v|.
 
-The nearest point of a triangle is taken along the triangle's normal and that of an edge square to it, not as a weighted
-sum of corners: so the direction stays exact where the distance is a tiny part of the shapes' size.  Every face of the
-simplex that the origin may lie beyond is asked, so a sliver whose signs are rounding does no harm.
+The nearest point of a triangle is computed along its normal, that of an edge orthogonal to it, not as a weighted
+sum of corners.  So the direction stays exact for distances far below the shapes' size.  Every face of the simplex with
+the origin possibly outside is tested, so a sliver with signs from rounding causes no error.
 Source: Gilbert, Johnson, Keerthi 1988; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3;
-Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases instead of by determinants is ours).
+Montanari et al., "Improving the GJK algorithm", 2017 (the nearest point by cases, not determinants, is Featherlane's).
 """
 
 from featherlane.prelude import *
@@ -16,17 +16,17 @@ from featherlane.collision.convex.support import NO_VERTEX, support_along
 
 APART, FAR, OVERLAP = 0, 1, 2
 ITERATIONS = 128
-TOUCH = 1e-9  # shapes nearer than this part of their size touch: their normal is that of the polytope's face
-SLIVER = 1e-30  # squared area below this part of the longest edge's fourth power: a triangle is its edges
+TOUCH = 1e-9  # shapes nearer than this, relative to their size, touch: the normal is that of the polytope's face
+SLIVER = 1e-30  # squared area, relative to the longest edge's fourth power, below which a triangle is only its edges
 LEAN = 1e-20  # squared sine between an edge and a face below which a tetrahedron is flat
-ROUNDING = 1e-15  # error of a product of two points, as a part of it
+ROUNDING = 1e-15  # relative error of a product of two points
 HUGE = 1e300
 
 
 # ---- nearest point of a simplex ------------------------------------------------------------------------------------
 @kernel
 def nearest_on_edge(a, b):
-    """(squared distance, v, (part of a, part of b)) of the point nearest to the origin."""
+    """Returns (squared distance, v, (weight of a, weight of b)) of the point nearest to the origin."""
     e = sub3(b, a)
     ee, t = dot3(e, e), -dot3(a, e)
     zero = 0.0 * ee
@@ -42,12 +42,12 @@ def nearest_on_edge(a, b):
 
 @kernel
 def nearest_on_triangle(a, b, c):
-    """(squared distance, v, (part of a, of b, of c))."""
+    """Returns (squared distance, v, (weight of a, of b, of c))."""
     ab, ac, bc = sub3(b, a), sub3(c, a), sub3(c, b)
     n = cross(ab, ac)
     nn, longest = dot3(n, n), dot3(ab, ab) + dot3(ac, ac)
 
-    # signed areas of the parts opposite to the corners
+    # signed areas of the sub-triangles opposite to the corners
     pa, pb, pc = dot3(n, cross(b, bc)), -dot3(n, cross(c, ac)), dot3(n, cross(a, ab))
     flat = nn <= SLIVER * (longest * longest)
     best, v, wa, wb, wc = 0.0 * nn + HUGE, a, 0.0 * nn, 0.0 * nn, 0.0 * nn
@@ -56,7 +56,7 @@ def nearest_on_triangle(a, b, c):
         s = 1.0 / (pa + pb + pc)
         best, wa, wb, wc = dot3(v, v), pa * s, pb * s, pc * s
     else:
-        # all three: signs of a sliver's areas are rounding
+        # tests all three edges, because the signs of a sliver's areas are rounding
         d, x, part = nearest_on_edge(b, c)
         if d < best:
             best, v, wa, wb, wc = d, x, 0.0 * d, part[0], part[1]
@@ -71,7 +71,7 @@ def nearest_on_triangle(a, b, c):
 
 @kernel
 def is_beyond(a, b, c, d):
-    """Is the origin on the other side of the triangle abc than d, or is there no telling, for all lie in a plane?"""
+    """Returns whether the origin is on the other side of triangle abc than d, or the side is unknown in a flat one."""
     ab, ac, ad = sub3(b, a), sub3(c, a), sub3(d, a)
     n = cross(ab, ac)
     inner, outer = dot3(n, ad), -dot3(n, a)
@@ -80,13 +80,13 @@ def is_beyond(a, b, c, d):
 
 @kernel
 def set_weights(d1, wa, wb, wc, wd):
-    """Parts of the four points."""
+    """Stores the weights of the four points."""
     d1.simplex.weight[0], d1.simplex.weight[1], d1.simplex.weight[2], d1.simplex.weight[3] = wa, wb, wc, wd
 
 
 @kernel
 def nearest_on_tetrahedron(d1, a, b, c, d):
-    """(squared distance, v); weights are written.  The origin inside has distance 0."""
+    """Returns (squared distance, v) and stores the weights.  An origin inside has distance 0."""
     zero = 0.0 * a[0]
     best, v, outside = zero + HUGE, a, 0
     if is_beyond(a, b, c, d):
@@ -119,7 +119,7 @@ def nearest_on_tetrahedron(d1, a, b, c, d):
 
 @stage
 def nearest_on_simplex(m1, d1):
-    """The point of the simplex that is nearest to the origin, into `gjk.nearest`; only the points that hold it stay.
+    """Computes the simplex's point nearest to the origin, into `gjk.nearest`; keeps only the vertices that span it.
 
     Reads:  simplex.*.   Writes: gjk.nearest (3,) [m], simplex.*.
     """
@@ -154,7 +154,7 @@ def nearest_on_simplex(m1, d1):
 # ---- the search ------------------------------------------------------------------------------------------------------
 @kernel
 def add_support(d1):
-    """The support point just found, as the simplex's last."""
+    """Appends the latest support point to the simplex."""
     k = d1.simplex.count[0]
     store3(d1.simplex.point, 3 * k, load3(d1.support.point, 0))
     store3(d1.simplex.first, 3 * k, load3(d1.support.first, 0))
@@ -164,7 +164,7 @@ def add_support(d1):
 
 @kernel
 def size_of_point(d1, k):
-    """The square of how far a point of the simplex, or what it is the difference of, lies from the first's centre."""
+    """Returns the squared distance of a simplex point, or its points on the shapes, from the first shape's centre."""
     w, a = load3(d1.simplex.point, 3 * k), load3(d1.simplex.first, 3 * k)
     b = sub3(a, w)
     size2, aa, bb = dot3(w, w), dot3(a, a), dot3(b, b)
@@ -177,7 +177,7 @@ def size_of_point(d1, k):
 
 @kernel
 def is_known(d1):
-    """Is the support point just found a point of the simplex?"""
+    """Returns whether the latest support point is already in the simplex."""
     known = False
     for k in range(d1.simplex.count[0]):
         i, j = d1.simplex.vertex[2 * k], d1.simplex.vertex[2 * k + 1]
@@ -191,12 +191,12 @@ def is_known(d1):
 
 @stage
 def gjk(m1, d1):
-    """Where the difference of the two cores is nearest to the origin.
+    """Finds where the difference of the two cores is nearest to the origin.
 
-    Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, beyond which nothing is asked; gjk.gap, by how much of |v|^2
-            this and v . w differ in the end; support.dir, where it begins.
-    Writes: gjk.*; gjk.nearest (3,) [m]; simplex.*, the points that hold it, and their weights; support.* for itself.
-    Frame:  the first shape's.      Cost: a support point and about 50 ns for each of up to ITERATIONS steps.
+    Reads:  shapes.*, convex.mat, convex.pos; gjk.reach, the search limit; gjk.gap, the allowed difference of |v|^2
+            and v . w at the end, relative to |v|^2; support.dir, the initial direction.
+    Writes: gjk.*; gjk.nearest (3,) [m]; simplex.*, the points that span it, with weights; scratch memory: support.*.
+    Frame:  the first shape's.      Cost: one support point and about 50 ns per step, up to ITERATIONS steps.
     """
     d1.simplex.count[0] = 0
     v = support_along(m1, d1, load3(d1.support.dir, 0))

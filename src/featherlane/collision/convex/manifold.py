@@ -1,12 +1,12 @@
-"""Contact points of two convex shapes from how they meet: corners of the overlap of two faces, ends of an edge.
+"""Computes contact points of two convex shapes from their features: corners of the overlap of faces, ends of edges.
 
-Both features are looked at along the contact's normal.  Where a face meets a face or an edge, the corners of what both
-cover touch; where an edge meets an edge along it, the ends of the common part; else the nearest points alone.  The
-distance at a point is that of the two planes there, so faces that lean towards each other press more where they are
+Both features are projected along the contact's normal.  For a face with a face or an edge, the contact points are the
+corners of the overlap; for parallel edges the ends of the common part; else only the nearest points.  The
+distance at a point is that of the two planes there, so inclined faces have larger forces where they are
 deeper.  Of many points four are kept: the deepest one, and those that span the largest area with it.
 Source: MuJoCo's native ccd, which clips a face or edge of one polytope by a face of the other and keeps four points;
-    the tolerances are its own.
-Deviation: MuJoCo's normal is then that of one of the faces, up to five degrees off, here it is that of the depth.
+    the tolerances are the same.
+Deviation: MuJoCo's normal is that of one of the faces, up to five degrees off; here it is the direction of the depth.
 """
 
 from featherlane.prelude import *
@@ -23,29 +23,29 @@ from featherlane.collision.convex.overlap import (
 )
 from featherlane.collision.frame import frame_of
 
-KEPT = 4  # points of one pair
+KEPT = 4  # maximum number of points of one pair
 EQUAL = 1e-9  # m distances that differ by less are equal
 
 
-# ---- the choice ------------------------------------------------------------------------------------------------------
+# ---- selection ------------------------------------------------------------------------------------------------------
 @kernel
 def load_candidate(d1, i):
-    """Position of a candidate."""
+    """Returns the position of a candidate."""
     return d1.clip.point[i], d1.clip.point[i + ROOM], d1.clip.point[i + 2 * ROOM]
 
 
 @kernel
 def doubled_area(o, a, b):
-    """Twice the signed area of three places."""
+    """Returns twice the signed area of three positions."""
     ax, ay, bx, by = a[0] - o[0], a[1] - o[1], b[0] - o[0], b[1] - o[1]
     return ax * by - ay * bx
 
 
 @kernel
 def bring_forward(d1, first, least):
-    """Of the candidates from `first` on the one of the largest value, in `clip.place`, changes places with that one.
+    """Swaps candidate `first` with the candidate of largest value in `clip.place`, among those from `first` on.
 
-    Of equal ones, give or take `least`, the first; nothing is looked at in eights of which none is larger.
+    Among equal ones, within `least`, the first is selected; groups of eight without a larger value are skipped.
     """
     n, best, most, V, W = d1.clip.count[0], first, real(d1, -FAR), d1.clip.place, eights(d1.clip.place)
     for i in range(first // 8, (n + 7) // 8):
@@ -61,9 +61,9 @@ def bring_forward(d1, first, least):
 
 @kernel
 def choose(d1):
-    """Bring the candidates that are kept to the front; returns how many.
+    """Moves the selected candidates to the front; returns their number.
 
-    The deepest, the farthest from it, the one that spans the largest triangle with them, and the one that adds most.
+    These are the deepest, the farthest from it, the one of the largest triangle with them, and the one that adds most.
     """
     n, C, D, V, run = d1.clip.count[0], eights(d1.clip.point), eights(d1.clip.dist), eights(d1.clip.place), ROOM // 8
     if n > KEPT:
@@ -84,7 +84,7 @@ def choose(d1):
         if doubled_area(p, q, r) < 0.0:
             sign = -sign
         for i in range(rows):
-            # beyond one of the triangle's edges
+            # outside one of the triangle's edges
             x = C[i], C[i + run]
             a, b, c = sign * doubled_area(q, p, x), sign * doubled_area(r, q, x), sign * doubled_area(p, r, x)
             V[i] = fmax(c, fmax(b, a))
@@ -95,7 +95,7 @@ def choose(d1):
 
 @kernel
 def store_candidates(d1, n):
-    """The first candidates as points."""
+    """Stores the first candidates as contact points."""
     R, c = load9(d1.feature.axes, 0), load3(d1.feature.axes, 9)
     for k in range(n):
         p = mat_t_mul_vec(R, load_candidate(d1, k))
@@ -107,7 +107,7 @@ def store_candidates(d1, n):
 
 @kernel
 def add_candidates(m1, d1):
-    """Candidates for contact points; returns the least distance."""
+    """Adds candidates for contact points; returns the least distance."""
     least = real(d1, FAR)
     find_feature(m1, d1, 0)
     p = d1.feature.count[0]
@@ -128,9 +128,9 @@ def add_candidates(m1, d1):
 
 @kernel
 def add_nearest(d1):
-    """The nearest points themselves as a candidate, where no other is as near as they are.
+    """Adds the nearest points themselves as a candidate, if no other is as near.
 
-    One that stands there gives way: a face whose corners leave its plane has its corner at another depth.
+    It replaces a candidate at the same position: if a face's corners leave its plane, its corner has another depth.
     """
     place, n = d1.clip.count[0], d1.clip.count[0]
     for k in range(n):
@@ -145,10 +145,10 @@ def add_nearest(d1):
 
 @stage
 def contact_points(m1, d1):
-    """Contact points of two convex shapes whose distance is known and within the limit.
+    """Computes contact points of two convex shapes whose distance is known and within the limit.
 
     Reads:  shapes.*, shapes.limit; convex.dist, convex.normal, convex.witness; facet.kind, facet.vertex.
-    Writes: manifold.*, up to KEPT points; feature.*, clip.* for itself.
+    Writes: manifold.*, up to KEPT points; scratch memory: feature.*, clip.*.
     Frame:  world.                                  Cost: corners of one face times corners of the other.
     """
     R = frame_of(load3(d1.convex.normal, 0))

@@ -1,26 +1,26 @@
-"""Where both of two features lie, looked at along the contact's normal: candidates for contact points.
+"""Computes the overlap of two features, projected along the contact's normal: candidates for contact points.
 
-Where a face meets a face or an edge, the corners of what both cover; where an edge meets an edge along it, the ends of
-the common part.  Such a place becomes a candidate where the features are near enough and none is there yet.  Edges are
-cut, corners asked for and places measured eight at once; one edge is cut by eight edges of a polygon at once.
-Source: MuJoCo's native ccd, whose tolerances these are.
-Deviation: a rim is a polygon there, here its crossings with edges are exact; parallel edges touch at two points here,
-    at one there.
+For a face with a face or an edge, these are the corners of the overlap; for parallel edges, the ends of
+the common part.  Such a position becomes a candidate if the features are near enough and it is new.  Clipping of
+edges, tests of corners and measurements run eight at once; one edge is clipped by eight polygon edges at once.
+Source: MuJoCo's native ccd, with its tolerances.
+Deviation: MuJoCo's rim is a polygon, here its crossings with edges are exact; parallel edges touch at two points here,
+    at one in MuJoCo.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.feature import DISC, EDGE, FEW, ON_EDGE, RIM, RUN, SEGMENT, load_corner
 
-ROOM = 160  # candidates
-ROWS = 24  # of eight places: two for the ends of eight edges, one for eight corners
-FAR = 1e30  # m distance at a place that is none
-SAME = 1e-7  # m places nearer than this are one
+ROOM = 160  # capacity of candidates
+ROWS = 24  # rows of eight positions: two for the ends of eight edges, one for eight corners
+FAR = 1e30  # m distance at an invalid position
+SAME = 1e-7  # m positions nearer than this coincide
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
 @kernel
 def heights(d1, side, x, y):
-    """How high the feature is at places: on its plane, or on its line."""
+    """Returns the height of the feature at positions: on its plane, or on its line."""
     base = 0
     if d1.feature.count[side] == DISC:
         base = RIM
@@ -40,9 +40,9 @@ def heights(d1, side, x, y):
 
 @kernel
 def measure(d1, x, y):
-    """(height, distance) at places that both features cover, halfway between them; FAR where that is beyond the limit.
+    """Returns (height, distance) at positions in both features, halfway between them; FAR beyond the limit.
 
-    None is deeper than the depth along the normal; edges that are parallel only nearly would say so off their crossing.
+    The depth along the normal is an upper bound: nearly parallel edges would exceed it away from their crossing.
     """
     low, high = heights(d1, 0, x, y), heights(d1, 1, x, y)
     dist = high - low
@@ -52,7 +52,7 @@ def measure(d1, x, y):
 
 @kernel
 def measure_places(d1, rows):
-    """Height and distance at each place, FAR where it is none."""
+    """Computes height and distance at each position, FAR if it is invalid."""
     Q = eights(d1.clip.place)
     for i in range(rows):
         z, dist = measure(d1, Q[i], Q[i + ROWS])
@@ -61,7 +61,7 @@ def measure_places(d1, rows):
 
 @kernel
 def add_candidate(d1, x, y, z, dist):
-    """One more candidate."""
+    """Appends a candidate."""
     k = d1.clip.count[0]
     d1.clip.point[k], d1.clip.point[k + ROOM], d1.clip.point[k + 2 * ROOM], d1.clip.dist[k] = x, y, z, dist
     d1.clip.count[0] = k + 1
@@ -69,9 +69,9 @@ def add_candidate(d1, x, y, z, dist):
 
 @kernel
 def is_new(d1, x, y):
-    """Is the place apart from all candidates?"""
+    """Returns whether the position is apart from all candidates."""
     k, C, E = d1.clip.count[0], d1.clip.point, eights(d1.clip.point)
-    # the last ones first: where edges meet, one of these it is
+    # the last ones first: edges that meet duplicate one of these
     for i in range(k - 1, 8 * (k // 8) - 1, -1):
         a, b = C[i] - x, C[i + ROOM] - y
         if a * a + b * b < SAME * SAME:
@@ -85,7 +85,7 @@ def is_new(d1, x, y):
 
 @kernel
 def add_place(d1, x, y, z, dist, least):
-    """A candidate at a place, if it is near enough and new; returns the least distance so far."""
+    """Adds a candidate at a position if it is near enough and new; returns the least distance so far."""
     if dist < FAR and d1.clip.count[0] < ROOM and is_new(d1, x, y):
         add_candidate(d1, x, y, z, dist)
         if dist < least:
@@ -95,7 +95,7 @@ def add_place(d1, x, y, z, dist, least):
 
 @kernel
 def add_row_place(d1, i, least):
-    """The same of place i of `clip.place`."""
+    """Applies `add_place` to position i of `clip.place`."""
     o = 8 * ROWS
     x, y, z, dist = d1.clip.place[i], d1.clip.place[i + o], d1.clip.place[i + 2 * o], d1.clip.place[i + 3 * o]
     return add_place(d1, x, y, z, dist, least)
@@ -103,7 +103,7 @@ def add_row_place(d1, i, least):
 
 @kernel
 def add_places(d1, edges, corners):
-    """Candidates at the ends of what is left of edges, which stand in two rows, and at corners.
+    """Adds candidates at the ends of clipped edges, which are stored in two rows, and at corners.
 
     Returns the least distance.
     """
@@ -120,17 +120,17 @@ def add_places(d1, edges, corners):
 
 @kernel
 def add_ends(d1, ax, ay, bx, by):
-    """Candidates at two places; returns the least distance."""
+    """Adds candidates at two positions; returns the least distance."""
     z, dist = measure(d1, ax, ay)
     least = add_place(d1, ax, ay, z, dist, real(d1, FAR))
     z, dist = measure(d1, bx, by)
     return add_place(d1, bx, by, z, dist, least)
 
 
-# ---- what one feature covers of the other ----------------------------------------------------------------------------
+# ---- clipping of one feature by the other ----------------------------------------------------------------------------
 @kernel
 def turn(d1, side):
-    """1 if the polygon runs counterclockwise, -1 if not."""
+    """Returns 1 if the polygon is counterclockwise, else -1."""
     s = real(d1, 1.0)
     if d1.feature.normal[3 * side + 2] < 0.0:
         s = -s
@@ -139,7 +139,7 @@ def turn(d1, side):
 
 @kernel
 def meet_edge(sign, p, g, a, e):
-    """(t, enters, leaves, misses) of a line a + t e and a polygon's edge g from p on."""
+    """Returns (t, enters, leaves, misses) of a line a + t e and a polygon's edge g from p on."""
     gx, gy = sign * g[0], sign * g[1]
     here = gx * (a[1] - p[1]) - gy * (a[0] - p[0]) + g[2]
     slope = gx * e[1] - gy * e[0]
@@ -149,7 +149,7 @@ def meet_edge(sign, p, g, a, e):
 
 @kernel
 def cut_by_polygon(d1, side, sign, a, e):
-    """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the polygon covers; the end of none is below."""
+    """Returns (from, to): the parts of lines a + t e, 0 <= t <= 1, inside the polygon; an empty part has to < from."""
     o, P, E = 3 * RUN * side, d1.feature.point, d1.feature.edge
     lo, hi = where(a[0] < a[0], a[0], 0.0), where(a[0] < a[0], a[0], 1.0)
     misses = lo > hi
@@ -162,7 +162,7 @@ def cut_by_polygon(d1, side, sign, a, e):
 
 @kernel
 def cut_by_disc(d1, side, a, e):
-    """(from, to): the parts of lines a + t e, 0 <= t <= 1, that the disc covers; the end of none is below."""
+    """Returns (from, to): the parts of lines a + t e, 0 <= t <= 1, inside the disc; an empty part has to < from."""
     cx, cy, _ = load_corner(d1, side, RIM)
     r = d1.shapes.size[3 * side]
     gx, gy = a[0] - cx, a[1] - cy
@@ -177,7 +177,7 @@ def cut_by_disc(d1, side, a, e):
 
 @kernel
 def cut_edges(d1, side):
-    """Places where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc."""
+    """Stores where the edges of the feature of `side` enter and leave the other one, which is a polygon or a disc."""
     other, i, run = 1 - side, 3 * RUN // 8 * side, RUN // 8
     P, E, Q = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place)
     sign = real(d1, 1.0)
@@ -196,7 +196,7 @@ def cut_edges(d1, side):
 
 @kernel
 def add_covered(d1, side, n, first):
-    """Places that are corners of a polygon, or on the rim of a disc, and that the other feature, a polygon, covers."""
+    """Adds corners of a polygon, or points on the rim of a disc, that are inside the other feature, a polygon."""
     other, i, run, o = 1 - side, 3 * RUN // 8 * side, RUN // 8, 3 * RUN * (1 - side)
     C, E, P, Q = d1.feature.point, d1.feature.edge, eights(d1.feature.point), eights(d1.clip.place)
     sign = turn(d1, other)
@@ -210,7 +210,7 @@ def add_covered(d1, side, n, first):
 
 @kernel
 def add_rim(d1, side, first):
-    """Places on the rim of a disc that the other feature, a disc, covers."""
+    """Adds points on the rim of a disc that are inside the other feature, a disc."""
     cx, cy, _ = load_corner(d1, 1 - side, RIM)
     r = d1.shapes.size[3 * (1 - side)] + ON_EDGE
     i, run, P, Q = 3 * RUN // 8 * side, RUN // 8, eights(d1.feature.point), eights(d1.clip.place)
@@ -222,7 +222,7 @@ def add_rim(d1, side, first):
 
 @kernel
 def part_over_polygon(d1, side, a, e):
-    """(from, to): the part of the line a + t e, 0 <= t <= 1, that the polygon covers, by eight of its edges at once."""
+    """Returns (from, to): the part of a line a + t e, 0 <= t <= 1, inside the polygon, by eight edges at a time."""
     run, sign, misses = RUN // 8, turn(d1, side), False
     P, E, Q, i = eights(d1.feature.point), eights(d1.feature.edge), eights(d1.clip.place), 3 * RUN // 8 * side
     los, his = where(P[i] < P[i], P[i], 0.0), where(P[i] < P[i], P[i], 1.0)
@@ -242,7 +242,7 @@ def part_over_polygon(d1, side, a, e):
 
 @kernel
 def segment_with_face(d1, side):
-    """The segment is the feature of `side`; returns the least distance."""
+    """Adds the overlap of a face and a segment, the feature of `side`; returns the least distance."""
     other = 1 - side
     ax, ay, _ = load_corner(d1, side, 0)
     bx, by, _ = load_corner(d1, side, 1)
@@ -261,7 +261,7 @@ def segment_with_face(d1, side):
 
 @kernel
 def segment_with_segment(d1):
-    """The ends of the common part of two segments that are parallel, give or take; returns the least distance."""
+    """Adds the ends of the common part of two nearly parallel segments; returns the least distance."""
     ax, ay, _ = load_corner(d1, 0, 0)
     bx, by, _ = load_corner(d1, 0, 1)
     px, py, _ = load_corner(d1, 1, 0)
@@ -284,7 +284,7 @@ def segment_with_segment(d1):
 
 @kernel
 def disc_with_disc(d1):
-    """Where two rims cross, and points of each that the other covers; returns the least distance."""
+    """Adds the crossings of two rims, and points of each inside the other; returns the least distance."""
     ax, ay, _ = load_corner(d1, 0, RIM)
     bx, by, _ = load_corner(d1, 1, RIM)
     r, s = d1.shapes.size[0], d1.shapes.size[3]
@@ -304,11 +304,11 @@ def disc_with_disc(d1):
 
 @kernel
 def edges_and_corners(d1, side):
-    """What is left of the edges of one side within the other, and corners of that within the face of this side.
+    """Adds the edges of one side clipped by the other, and corners of the other inside the face of this side.
 
-    So the places are, of two polygons, corners of the second within the first, crossings of edges, and corners of the
-    first within the second; of a disc and a polygon where edges cross the rim, and points of the rim.  Returns the
-    least distance.
+    For two polygons these are corners of the second inside the first, crossings of edges, and corners of the
+    first inside the second; for a disc and a polygon, crossings of edges with the rim, and points of the rim.  Returns
+    the least distance.
     """
     n = d1.feature.count[side]
     corners = d1.feature.count[1 - side]

@@ -1,11 +1,11 @@
-"""Signed distance, nearest points and contact points of any two convex shapes.
+"""Computes signed distance, nearest points and contact points of any two convex shapes.
 
-Shapes that are apart: the distance of their cores (gjk), less the radii.  Cores that overlap: the depth of the origin
-in their difference (epa), which is the least distance by which one of them has to move to touch the other.
+Separated shapes: the distance of their cores (gjk), less the radii.  Overlapping cores: the depth of the origin
+in their difference (epa), which is the least distance by which one of them has to move until they only touch.
 
 The shapes are those of `shapes.*`: sphere, capsule, ellipsoid, cylinder, box, the hull of a mesh, and PRISM: six
-vertices `shapes.prism` in the frame (`shapes.pos`, `shapes.mat`) of the shape that has this type.  Where one is
-curved, a rough search is enough: Newton's method finds the rest (polish).
+vertices `shapes.prism` in the frame (`shapes.pos`, `shapes.mat`) of the shape that has this type.  For a curved shape
+the search uses a coarse tolerance, and Newton's method computes the remaining digits (polish).
 """
 
 from featherlane.prelude import *
@@ -27,9 +27,9 @@ from featherlane.collision.convex.recall import (
 )
 from featherlane.collision.convex.support import core_limit, core_radius, is_curved, look_from_first
 
-NO_DISTANCE = 1e30  # of shapes that are farther apart than was asked
+NO_DISTANCE = 1e30  # distance beyond the limit
 
-# gaps at which searches end: of polytopes, of curved shapes before Newton's method, and where that found no way
+# gaps at which searches end: of polytopes, of curved shapes before Newton's method, and after it failed
 GJK_EXACT, EPA_EXACT = 1e-14, 1e-13
 GJK_ROUGH, EPA_ROUGH = 1e-7, 1e-7
 EPA_FINE = 1e-10
@@ -37,7 +37,7 @@ EPA_FINE = 1e-10
 
 @kernel
 def first_witness(d1):
-    """The weighted point of the first core, in its frame."""
+    """Returns the weighted point of the first core, in its frame."""
     a = scale3(d1.simplex.weight[0], load3(d1.simplex.first, 0))
     for k in range(1, d1.simplex.count[0]):
         a = axpy3(d1.simplex.weight[k], load3(d1.simplex.first, 3 * k), a)
@@ -46,7 +46,7 @@ def first_witness(d1):
 
 @kernel
 def vertices_of_simplex(d1, side):
-    """Which vertices of a core the points of the simplex are of; of two the second one twice."""
+    """Returns the vertices of a core that form the simplex's points; for two points the second one is repeated."""
     i, j = d1.simplex.vertex[side], d1.simplex.vertex[2 + side]
     k = d1.simplex.vertex[4 + side] if d1.simplex.count[0] == 3 else j
     return i, j, k
@@ -54,7 +54,7 @@ def vertices_of_simplex(d1, side):
 
 @kernel
 def search(m1, d1):
-    """Distance, normal and the first core's nearest point by support points alone, in the first shape's frame."""
+    """Computes distance, normal and the first core's nearest point by support points, in the first shape's frame."""
     d1.gjk.reach[0] = core_limit(d1)
     p = load3(d1.convex.pos, 0)
     if dot3(p, p) > 0.0:
@@ -83,7 +83,7 @@ def search(m1, d1):
 
 @kernel
 def tell(d1):
-    """From cores to shapes, and from the first shape's frame to world axes."""
+    """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
     R, dist = load9(d1.shapes.mat, 0), d1.convex.dist[0]
     n, a = mat_mul_vec(R, load3(d1.convex.normal, 0)), mat_mul_vec(R, load3(d1.convex.witness, 0))
@@ -96,7 +96,7 @@ def tell(d1):
 
 @kernel
 def nearest(m1, d1):
-    """What `closest` says, once the second shape's pose in the frame of the first is known."""
+    """Computes the result of `closest`, given the second shape's pose in the frame of the first."""
     curved = is_curved(d1)
     d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_EXACT
     if curved:
@@ -115,14 +115,14 @@ def nearest(m1, d1):
 
 @stage
 def closest(m1, d1):
-    """Signed distance, normal and nearest points of the two shapes.
+    """Computes signed distance, normal and nearest points of the two shapes.
 
-    Depth is the least distance of moving that parts the shapes; the normal points along it from the first shape to
-    the second.  Distances above shapes.limit are given as NO_DISTANCE, without a normal or points.
-    Source: MuJoCo mjc_ccd, whose cores of round shapes these are; search and tolerances are ours (see gjk, epa).
+    The depth is the least displacement that separates the shapes; the normal points along it from the first shape to
+    the second.  Distances above shapes.limit are returned as NO_DISTANCE, without a normal or points.
+    Source: MuJoCo mjc_ccd, with its cores of round shapes; search and tolerances are Featherlane's (see gjk, epa).
     Reads:  shapes.*, shapes.prism.
-    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; convex.*, support.*, gjk.*, epa.*,
-            facet.*, recall.* and convex.* for itself.
+    Writes: convex.dist [m], convex.normal (3,), convex.witness [m], world axes; scratch memory: convex.*, support.*,
+            gjk.*, epa.*, facet.*, recall.*.
     """
     d1.recall.pair[0], d1.convex.flush[0] = 0, 0.0
     look_from_first(d1)
@@ -131,10 +131,10 @@ def closest(m1, d1):
 
 @stage
 def convex(m1, d1):
-    """Contact points of two convex shapes, hulls if they overlap by more than their vertices' rounding (`flush`).
+    """Computes contact points of two convex shapes; hulls must overlap by more than their vertices' rounding (`flush`).
 
-    Reads:  shapes.*, shapes.prism; recall.pair, recall.key: what is remembered of the pair.
-    Writes: manifold.*, and that memory; convex.*, support.* and the rest of what `closest` writes for itself.
+    Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
+    Writes: manifold.*, and that entry; scratch memory: convex.*, support.* and the rest of what `closest` writes.
     """
     d1.manifold.count[0] = 0
     d1.convex.flush[0] = flush(m1, d1)

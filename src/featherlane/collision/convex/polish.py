@@ -1,35 +1,35 @@
-"""The last digits of a normal where a shape is curved: Newton's method on the support function.
+"""Computes the last digits of the normal of a curved shape by Newton's method on the support function.
 
-Distance and depth are both least values of h(n) = n . s(n) over unit vectors n, s(n) the support point of the
-difference of the shapes: minus the distance where they are apart, the depth where they overlap.  A search by support
-points halves its error step by step; Newton's method, started from where it stands, doubles the digits:
+Distance and depth are both minima of h(n) = n . s(n) over unit vectors n, where s(n) is the support point of the
+difference of the shapes: minus the distance of separated shapes, the depth of overlapping ones.  A search by support
+points converges linearly; Newton's method, started from its result, converges quadratically:
 
     gradient  s - h n,        Hessian  ds/dn - h      (on the tangents of the sphere at n)
 
-h has kinks: edges and faces of polytopes, the side and the caps of a cylinder.  A least value on a kink is found within
-it: on a face there is nothing left to find, along an edge e (n . e = 0) the step goes along e x n.  Which kinks are
-active is told by the points that the search ended with: two corners of a polytope, or a cylinder's points on both rims.
-Some ways are tried, and the one that ends lowest is taken; h is always asked of the whole shapes, so no way that leads
-astray can win.
-Source: the curvature of an ellipsoid's support function is that of |D n|; the method is ours.
+h has kinks: edges and faces of polytopes, the side and the caps of a cylinder.  A minimum on a kink is computed within
+it: on a face it is already exact, along an edge e (n . e = 0) the step is along e x n.  The final points of the search
+determine the active kinks: two corners of a polytope, or a cylinder's points on both rims.
+Several strategies are tried, and the one with the lowest h is used; h is always evaluated for the whole shapes, so a
+strategy that diverges is never selected.
+Source: the curvature of an ellipsoid's support function is that of |D n|; the method is Featherlane's.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import PRISM, support_along
 
 STEPS = 8
-SETTLED = 1e-10  # a step below this is the last
-STEEPEST = 0.1  # a step above this leads away from where the search stood
+SETTLED = 1e-10  # a step below this ends the iteration
+STEEPEST = 0.1  # a step above this leaves the neighbourhood of the search's result
 NEAR_AXIS = 0.05  # sine of the angle between normal and cylinder axis below which a cap may touch
-STRAIGHT = 1e-7  # sine below which a normal is along or across an axis or an edge
-CLOSE = 0.02  # error of the nearest points that the search found, as a part of the size, at most
-BETTER = 1e-14  # by which part of the size a less constrained way has to be lower
+STRAIGHT = 1e-7  # sine below which a normal is parallel or orthogonal to an axis or an edge
+CLOSE = 0.02  # maximum error of the search's nearest points, relative to the size
+BETTER = 1e-14  # margin, relative to the size, by which a less constrained strategy must be lower
 
 
 # ---- curvature -------------------------------------------------------------------------------------------------------
 @kernel
 def to_shape(d1, side, v):
-    """A vector of the first shape's frame in the frame of a shape."""
+    """Transforms a vector from the first shape's frame to the frame of a shape."""
     if side == 1:
         v = mat_t_mul_vec(load9(d1.convex.mat, 0), v)
     return v
@@ -37,7 +37,7 @@ def to_shape(d1, side, v):
 
 @kernel
 def curvature(d1, side, n, s, t):
-    """(s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
+    """Returns (s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
     kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     zero = 0.0 * size[0]
     ss, st, tt = zero, zero, zero
@@ -52,7 +52,7 @@ def curvature(d1, side, n, s, t):
             s, t = axpy3(-dot3(u, s), u, s), axpy3(-dot3(u, t), u, t)
             ss, st, tt = dot3(s, s) / norm, dot3(s, t) / norm, dot3(t, t) / norm
         else:
-            # a rim: radius over the sine, across the axis
+            # a rim: radius over the sine, orthogonal to the axis
             square = u[0] * u[0] + u[1] * u[1]
             if square > 1e-12:
                 k = size[0] / (square * sqrt(square))
@@ -61,10 +61,10 @@ def curvature(d1, side, n, s, t):
     return ss, st, tt
 
 
-# ---- ways down -------------------------------------------------------------------------------------------------------
+# ---- descent -------------------------------------------------------------------------------------------------------
 @kernel
 def any_tangent(n):
-    """A unit vector square to n."""
+    """Returns a unit vector orthogonal to n."""
     one, zero = 0.0 * n[0] + 1.0, 0.0 * n[0]
     e = (one, zero, zero)
     if fabs(n[0]) > 0.6:
@@ -74,7 +74,7 @@ def any_tangent(n):
 
 @kernel
 def descend(m1, d1, n, e, bound):
-    """(n, settled) of Newton's method from n, along the edge e if `bound` is 1, free if it is 0."""
+    """Returns (n, settled) of Newton's method from n, along the edge e if `bound` is 1, unconstrained if it is 0."""
     settled = 0
     if bound == 1:
         n, _ = normalize3(axpy3(-dot3(n, e) / dot3(e, e), e, n))
@@ -108,10 +108,10 @@ def descend(m1, d1, n, e, bound):
     return n, settled
 
 
-# ---- what the search ended with --------------------------------------------------------------------------------------
+# ---- the result of the search --------------------------------------------------------------------------------------
 @kernel
 def core_point(d1, side, k):
-    """Point k of the simplex on one of the cores, in the frame of the first shape."""
+    """Returns point k of the simplex on one of the cores, in the frame of the first shape."""
     a = load3(d1.simplex.first, 3 * k)
     if side == 1:
         a = sub3(a, load3(d1.simplex.point, 3 * k))
@@ -120,7 +120,7 @@ def core_point(d1, side, k):
 
 @kernel
 def axis_of(d1, side):
-    """z axis of a shape in the frame of the first."""
+    """Returns the z axis of a shape in the frame of the first."""
     one = real(d1, 1.0)
     z = (zero(d1), zero(d1), one)
     if side == 1:
@@ -130,7 +130,7 @@ def axis_of(d1, side):
 
 @kernel
 def has_both_rims(d1, side):
-    """Do points of the simplex lie on both rims of the cylinder?"""
+    """Returns whether points of the simplex lie on both rims of the cylinder."""
     z = axis_of(d1, side)
     both, first = False, dot3(core_point(d1, side, 0), z)
     for k in range(1, d1.simplex.count[0]):
@@ -141,7 +141,7 @@ def has_both_rims(d1, side):
 
 @kernel
 def edges_of(d1, side):
-    """(number, e, f): edges between the corners of one shape that the simplex names, up to two."""
+    """Returns (number, e, f): up to two edges between the corners of one shape in the simplex."""
     none = zeros(d1, 3)
     n, e, f = 0, none, none
     kind = d1.shapes.type[side]
@@ -163,7 +163,7 @@ def edges_of(d1, side):
 
 @kernel
 def across(e, f, n):
-    """(exists, unit vector square to e and f on the side of n)."""
+    """Returns (exists, unit vector orthogonal to e and f on the side of n)."""
     x = cross(e, f)
     good = dot3(x, x) > 1e-8 * (dot3(e, e) * dot3(f, f))
     u, _ = normalize3(x)
@@ -174,13 +174,13 @@ def across(e, f, n):
 
 @kernel
 def depth_along(m1, d1, n):
-    """h(n)."""
+    """Returns h(n)."""
     return dot3(support_along(m1, d1, n), n)
 
 
 @kernel
 def try_way(m1, d1, n, settled, way, slack):
-    """Take n if it ends lower than what there is, or as low as the search; convex.way says which way that was."""
+    """Accepts n if h is lower than the best so far, or as low as the search's; convex.way records the strategy."""
     h = depth_along(m1, d1, n)
     if d1.convex.way[0] == 0:
         slack = -slack
@@ -196,7 +196,7 @@ FREE, ALONG_FIRST, ALONG_SECOND, FACE_FIRST, FACE_SECOND, CROSSED = range(1, 7)
 
 @kernel
 def is_point(m1, d1, side, n):
-    """Does the core touch with a single point, not with an edge, a side or a face?  Its support has just been asked."""
+    """Returns whether the core touches with a single point, not an edge, side or face; its support must be current."""
     kind, point = d1.shapes.type[side], True
     if side == 1:
         n = scale3(-1.0, n)
@@ -225,17 +225,17 @@ def is_point(m1, d1, side, n):
 
 @kernel
 def is_close(a, b, size):
-    """Are two points the same, as far as the search can tell?"""
+    """Returns whether two points are equal within the precision of the search."""
     e = sub3(a, b)
     return dot3(e, e) < (CLOSE * size) * (CLOSE * size)
 
 
 @kernel
 def place_witness(m1, d1, e, f, size):
-    """The first core's nearest point for the normal that was found, exact where it is unique.
+    """Computes the first core's nearest point for the normal that was found, exact if it is unique.
 
-    A core that touches with a point has it where its support is; else the other's does.  Two edges that cross have it
-    where they cross.  Elsewhere what the search found is moved into the plane that touches the first core.
+    If a core touches with a point, that is its support point; else the other core's support point is used.  Crossing
+    edges touch where they cross.  Otherwise the search's point is moved into the plane that touches the first core.
     """
     n, h, a = load3(d1.convex.normal, 0), -d1.convex.dist[0], load3(d1.convex.witness, 0)
     p = support_along(m1, d1, n)
@@ -257,7 +257,7 @@ def place_witness(m1, d1, e, f, size):
 
 @kernel
 def cap_holds(m1, d1, side, z):
-    """May the normal be the cylinder's axis z?  Not if the other core's one nearest point is beside the cap."""
+    """Returns whether the normal may be the axis z; not if the other core has one nearest point, outside of the cap."""
     p = support_along(m1, d1, z)
     r, half = d1.shapes.size[3 * side], d1.shapes.size[3 * side + 1]
     q = axpy3(-half, z, sub3(load3(d1.support.first, 0), p))
@@ -269,11 +269,11 @@ def cap_holds(m1, d1, side, z):
 
 @stage
 def polish(m1, d1):
-    """Distance, normal and nearest point of two cores, one of them curved, to rounding.
+    """Computes distance, normal and nearest point of two cores, one of them curved, to rounding precision.
 
-    Reads:  shapes.*, convex.mat, convex.pos; where it begins: simplex.*, convex.dist, convex.normal, convex.witness, in
+    Reads:  shapes.*, convex.mat, convex.pos; initial values: simplex.*, convex.dist, convex.normal, convex.witness, in
             the frame of the first shape.
-    Writes: convex.*; 0 where no way was better than where it began; support.* for itself.
+    Writes: convex.*, with convex.way 0 if no strategy was better than the initial values; scratch memory: support.*.
     """
     d1.convex.way[0] = 0
     start = load3(d1.convex.normal, 0)

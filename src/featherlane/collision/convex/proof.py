@@ -1,23 +1,23 @@
-"""A proof, kept from step to step, that two polytopes are nearest, or overlap least, where they did before.
+"""Caches a proof, kept between steps, that two polytopes are nearest, or overlap least, at the same facet as before.
 
 The search for the depth ends with a polytope inside the difference of the shapes, and the facet nearest to the origin.
-What is kept are the numbers of the polytope's vertices, its faces, and the vertices of the facet.  The next time the
-same vertices, where they are now, span a polytope inside the difference again; and if
+The cache stores the indices of the polytope's vertices, its faces, and the vertices of the facet.  In the next step
+these vertices, at their new positions, again span a polytope inside the difference.  If
 
-    the origin's foot is on the facet, and away from its border,                                        (measure_facet)
+    the origin's projection is on the facet, and away from its border,                                  (measure_facet)
     no other vertex of the difference is near the facet's plane,                                        (stands_alone)
     every other face of the polytope is farther from the origin than the facet, by a margin,            (polytope_holds)
 
-then no direction but the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
-and points follow from its vertices alone, so that they have the same bits with or without the search.  Where the shapes
-are apart the first two are enough: a distance has no second least value.
+then only the facet's normal has as small a depth, and a search would end at this facet.  Its depth, normal
+and points follow from its vertices alone, so they are bitwise identical with or without the search.  For separated
+shapes the first two conditions are sufficient, because a distance has a single minimum.
 
     record:  key, shapes, nvertex, nface, kind and vertices of the facet, vertices, faces
 
-What is kept is checked as a whole and depends on nothing else: a proof of an old step, or another pose, is as good as a
-new one.  A closed surface of triangles that all have the origin on their inner side lies around it in every direction
-(its projection on the sphere has no folds), so it need not be convex any more.
-Source: ours.
+A proof is checked completely and depends on nothing else, so a proof of an old step, or another pose, is equally
+valid.  A closed surface of triangles with the origin on the inner side of all of them surrounds it in every direction
+(its projection on the sphere has no folds), so the polytope need not stay convex.
+Source: Featherlane's own method.
 """
 
 from featherlane.prelude import *
@@ -27,24 +27,24 @@ from featherlane.collision.convex.facet_alone import error_of_facet, stands_alon
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.recall import PROOF, known_proof, new_proof, shapes_code
 
-VERTICES = 32  # of a polytope that is kept, at most
-FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # places in a record
+VERTICES = 32  # maximum number of vertices of a cached polytope
+FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # offsets in a record
 FIRST_FACE = FIRST_VERTEX + VERTICES // 2
-FACES = 3 * (PROOF - FIRST_FACE)  # of a polytope that is kept, at most: the rest of the record
-CODE_BITS = 13  # of a vertex's number: four of them are one number of a record, two vertices of the polytope
-CODES = 1 << CODE_BITS  # vertices of a core whose numbers there is room for
-CORNER_BITS = 5  # of a corner's number: nine of them are one number, three faces
+FACES = 3 * (PROOF - FIRST_FACE)  # maximum number of faces of a cached polytope: the rest of the record
+CODE_BITS = 13  # bits of a vertex index: a word of a record packs four, i.e. two vertices of the polytope
+CODES = 1 << CODE_BITS  # exclusive limit of a core's vertex indices
+CORNER_BITS = 5  # bits of a corner index: a word packs nine, i.e. three faces
 CORNERS = 1 << CORNER_BITS
-MARGIN = 1e-9  # of the size, by which other faces have to be farther
-ERRORS = 8.0  # of a face, by which besides
-LEAST = 1e-6  # of the size: a smaller depth is searched for
-DEAD = 0.5 * GROWN  # keys of faces that are no more are greater
+MARGIN = 1e-9  # relative to the size: margin by which other faces must be farther
+ERRORS = 8.0  # additional margin, in errors of a face
+LEAST = 1e-6  # relative to the size: below this depth the search runs
+DEAD = 0.5 * GROWN  # keys of removed faces are greater
 
 
-# ---- keeping ---------------------------------------------------------------------------------------------------------
+# ---- writing ---------------------------------------------------------------------------------------------------------
 @kernel
 def live_faces(d1, nface):
-    """How many of the faces that were made are left."""
+    """Returns the number of created faces that have not been removed."""
     n = 0
     for f in range(nface):
         if d1.epa.key[f] < DEAD:
@@ -54,13 +54,13 @@ def live_faces(d1, nface):
 
 @kernel
 def vertex_code(d1, k):
-    """One number of the vertices that vertex k of the polytope is the difference of."""
+    """Returns a packed index of the two core vertices whose difference is vertex k of the polytope."""
     return (d1.epa.vertex[2 * k] << CODE_BITS) | d1.epa.vertex[2 * k + 1]
 
 
 @kernel
 def fits_record(d1, nvertex, nface):
-    """Is there room for the polytope?"""
+    """Returns whether the polytope fits into a record."""
     fits = nvertex <= VERTICES and nface <= FACES
     if fits:
         for k in range(2 * nvertex):
@@ -70,7 +70,7 @@ def fits_record(d1, nvertex, nface):
 
 @kernel
 def write_proof(d1, nvertex, nface):
-    """The polytope and the facet as they are packed."""
+    """Writes the packed polytope and facet."""
     record, one = scalars(d1, new_proof(d1)), real(d1, 1.0)
     record[0] = one * d1.recall.key[0]
     record[1], record[2], record[3] = one * shapes_code(d1), one * nvertex, one * nface
@@ -95,7 +95,7 @@ def write_proof(d1, nvertex, nface):
 
 @kernel
 def keep_proof(m1, d1):
-    """Keep the facet that a search ended with, where it will do as a proof; of an overlap the polytope, too."""
+    """Caches the facet where a search ended, if it is valid as a proof; for an overlap also the polytope."""
     if d1.recall.pair[0] != 0 and d1.facet.kind[0] != NO_FACET:
         nvertex, nface = 0, 0
         if d1.facet.apart[0] == 0:
@@ -104,10 +104,10 @@ def keep_proof(m1, d1):
             write_proof(d1, nvertex, nface)
 
 
-# ---- using -----------------------------------------------------------------------------------------------------------
+# ---- reading ---------------------------------------------------------------------------------------------------------
 @kernel
 def unpack_vertices(m1, d1, record, nvertex):
-    """The polytope's vertices, where they are now."""
+    """Computes the polytope's vertices at their current positions."""
     R, p = load9(d1.convex.mat, 0), load3(d1.convex.pos, 0)
     hulls, first, second = d1.shapes.type[0] == MESH and d1.shapes.type[1] == MESH, 0, 0
     if hulls:
@@ -127,13 +127,13 @@ def unpack_vertices(m1, d1, record, nvertex):
 
 @kernel
 def is_on_facet(m1, d1, k):
-    """Is vertex k of the polytope one of the facet's?"""
+    """Returns whether vertex k of the polytope belongs to the facet."""
     return is_of_facet(m1, d1, 0, d1.epa.vertex[2 * k]) and is_of_facet(m1, d1, 1, d1.epa.vertex[2 * k + 1])
 
 
 @kernel
 def polytope_holds(m1, d1, record, nface, depth):
-    """Are all faces but those on the facet at least so far from the origin, which is on their inner side?"""
+    """Returns whether the origin is inside all faces, and farther from those off the facet than from it by a margin."""
     holds = True
     for word in range((nface + 2) // 3):
         faces, n = whole(record[FIRST_FACE + word]), min(nface - 3 * word, 3)
@@ -153,7 +153,7 @@ def polytope_holds(m1, d1, record, nface, depth):
 
 @kernel
 def is_proved(m1, d1):
-    """Does what is kept of the pair prove its distance?  Then that is in `convex_*`, as a search would have it."""
+    """Returns whether the cached proof of the pair holds; if so, `convex_*` has the same values as after a search."""
     proved = False
     address = known_proof(d1)
     if address != 0:

@@ -1,18 +1,18 @@
-"""What a world remembers of its pairs of convex shapes: how they were apart, or the proof of where they touched.
+"""Caches, per world, the last result for pairs of convex shapes: a separating direction, or a proof of their contact.
 
-    apart       a direction along which they were: one support point proves that they are apart still
-    touching    the facet where they are nearest, and a polytope where they overlap (`proof`)
+    apart       a direction along which they were separated: one support point proves that they still are
+    touching    the facet where they are nearest, and a polytope if they overlap (`proof`)
 
-Or it proves nothing, and the search begins as if nothing were known.  So what is remembered saves time and changes
-no result: it lasts beside a world's state, is not copied with it, and may be lost.
+If the cached data proves nothing, the search starts without it.  The cache thus saves time and does not change
+results: it is stored outside of a world's state, is not copied with it, and may be lost.
 
-    memory of a world:    the place of the next proof and counts, entries of pairs, proofs
+    memory of a world:    the index of the next proof and counts, entries of pairs, proofs
     entry of a pair:      key, direction (3,) in the first shape's frame, how far that shape reaches along it, and from
-                          its centre, kinds of shapes, the second's nearest vertex;  or -key, place of the proof
+                          its centre, kinds of shapes, the second's nearest vertex;  or -key, index of the proof
 
-A pair has its entry where its number leads, and takes it from the pair that had it before.  Proofs are longer and
-fewer; they go round.
-Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), remembers a common plane of each
+The pair's number determines its entry, which it takes over from the pair stored there before.  Proofs are longer and
+fewer; they are stored in a ring buffer.
+Source: Cundall, "Formulation of a three-dimensional distinct element model" (1988), stores a common plane of each
     pair; van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3.6, a separating axis.
 """
 
@@ -24,43 +24,43 @@ from featherlane.prelude import *
 from featherlane.collision.convex.support import NO_VERTEX, climb, core_limit, core_support, is_convex
 from featherlane.lanes.record import address
 
-HEADER, ENTRY, PROOF = 8, 8, 48  # numbers
-# of the header: place of the next proof; how often which way was enough
+HEADER, ENTRY, PROOF = 8, 8, 48  # lengths in values
+# offsets in the header: index of the next proof; counts of pairs solved by each method
 NEXT, BY_DIRECTION, BY_PROOF, BY_SEARCH = range(4)
-HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # of an entry
-MOST_ENTRIES, MOST_PROOFS = 256, 32  # of a world
-CLEAR = 1e-6  # of the size: what is farther apart than the limit by this, no search would find within it
+HEIGHT, SIZE, KINDS, VERTEX = range(4, 8)  # offsets in an entry
+MOST_ENTRIES, MOST_PROOFS = 256, 32  # per world
+CLEAR = 1e-6  # relative to the size: beyond the limit by this, a search finds no contact
 
 
 def entries(pairs: int) -> int:
-    """How many entries a world has for so many pairs: a power of two, or none."""
+    """Returns the number of entries of a world for so many pairs: a power of two, or none."""
     return min(1 << (pairs - 1).bit_length(), MOST_ENTRIES) if pairs else 0
 
 
 def proofs(pairs: int) -> int:
-    """How many proofs."""
+    """Returns the number of proofs of a world."""
     return min(entries(pairs), MOST_PROOFS)
 
 
 def memory_of_world(nrecall: int, nproof: int) -> int:
-    """Numbers that a world keeps."""
+    """Returns the number of values in the cache of a world."""
     return HEADER + ENTRY * nrecall + PROOF * nproof if nrecall else 0
 
 
 def remember_in_tile(arrays: dict[str, np.ndarray], numbers: int, width: int) -> None:
-    """Let the worlds of a tile remember their pairs in the tile's own memory: as long as the tile is, so is that."""
+    """Stores the cache of the tile's worlds in the tile's own memory, with the tile's lifetime."""
     if numbers:
         arrays["recall_address"][:width] = address(arrays["recall.memory"]) + 8 * numbers * np.arange(width)
 
 
 def forget_all(arrays: dict[str, np.ndarray]) -> None:
-    """Forget what the tile's own memory holds: numbers of vertices mean something in one model alone."""
+    """Clears the tile's cache, because vertex indices are valid for one model only."""
     arrays["recall.memory"][...] = 0.0
 
 
 @kernel
 def find_entry(d, lane, number):
-    """Where the world remembers a pair: recall.pair <- address of its entry, and of the memory; 0: it has none."""
+    """Finds a pair's entry: recall.pair <- address of the entry, and address of the memory; 0: no entry."""
     memory = d.recall_address[lane]
     entry = 0
     if memory != 0 and d.nrecall > 0:
@@ -70,7 +70,7 @@ def find_entry(d, lane, number):
 
 @kernel
 def count(d1, what):
-    """Note which way was enough for the pair at hand."""
+    """Counts the method that solved the current pair."""
     if d1.recall.pair[0] != 0:
         memory = scalars(d1, d1.recall.pair[1])
         memory[what] = memory[what] + 1.0
@@ -78,7 +78,7 @@ def count(d1, what):
 
 @kernel
 def shapes_code(d1):
-    """One number of the kinds and meshes of two shapes."""
+    """Returns a code of the types and meshes of two shapes."""
     code = (d1.shapes.type[0] * 16 + d1.shapes.type[1]) * 1048576 + (d1.shapes.data[0] + 1)
     return code * 1048576 + (d1.shapes.data[1] + 1)
 
@@ -86,14 +86,14 @@ def shapes_code(d1):
 # ---- apart -----------------------------------------------------------------------------------------------------------
 @kernel
 def first_reach(m1, d1, u):
-    """(height, distance from its centre) of the point of the first core that is farthest along u, in its frame."""
+    """Returns (height, distance from its centre) of the first core's farthest point along u, in its frame."""
     a, _ = core_support(m1, d1, 0, u)
     return dot3(a, u), sqrt(dot3(a, a))
 
 
 @kernel
 def second_support(m1, d1, v, vertex):
-    """`core_support` of the second core: of a convex hull by climbing from a vertex, if one is given."""
+    """Returns `core_support` of the second core, for a convex hull by climbing from a given vertex."""
     if vertex >= 0 and d1.shapes.type[1] == MESH and is_convex(m1, d1, 1):
         mesh = d1.shapes.data[1]
         start, n = m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
@@ -106,9 +106,9 @@ def second_support(m1, d1, v, vertex):
 
 @kernel
 def is_apart_as_before(m1, d1):
-    """Does the remembered direction prove that the shapes are farther apart than the limit?
+    """Returns whether the cached direction proves that the shapes are farther apart than the limit.
 
-    It is fixed to the first shape, and so is how far a hull reaches along it.
+    It is constant in the first shape's frame, and so is a hull's extent along it.
     """
     apart = False
     if d1.recall.pair[0] != 0:
@@ -134,7 +134,7 @@ def is_apart_as_before(m1, d1):
 
 @kernel
 def remember_apart(m1, d1, u):
-    """Keep a direction along which the shapes were apart, in the frame of the first."""
+    """Caches a direction along which the shapes were apart, in the frame of the first."""
     if d1.recall.pair[0] != 0:
         entry, one = scalars(d1, d1.recall.pair[0]), real(d1, 1.0)
         u, _ = normalize3(u)
@@ -147,13 +147,13 @@ def remember_apart(m1, d1, u):
 # ---- touching --------------------------------------------------------------------------------------------------------
 @kernel
 def proof_at(d1, place):
-    """The address of a proof."""
+    """Returns the address of a proof."""
     return d1.recall.pair[1] + 8 * (HEADER + ENTRY * d1.nrecall + PROOF * place)
 
 
 @kernel
 def known_proof(d1):
-    """The address of the pair's proof, 0: there is none."""
+    """Returns the address of the pair's proof, 0: there is none."""
     address = 0
     if d1.recall.pair[0] != 0:
         entry, key = scalars(d1, d1.recall.pair[0]), real(d1, 1.0) * d1.recall.key[0]
@@ -167,7 +167,7 @@ def known_proof(d1):
 
 @kernel
 def new_proof(d1):
-    """The address where the pair's proof may be written: where it was, or the next place."""
+    """Returns the address for writing the pair's proof: the previous one, or the next in the ring buffer."""
     address = known_proof(d1)
     if address == 0:
         memory, entry = scalars(d1, d1.recall.pair[1]), scalars(d1, d1.recall.pair[0])

@@ -1,16 +1,16 @@
-"""Support points: the point of a convex shape that is farthest in a direction, and of the difference of two shapes.
+"""Computes support points: the farthest point of a convex shape, or of the difference of two shapes, in a direction.
 
-A pair is looked at from the frame of its first shape: `convex.mat` and `convex.pos` are the second's pose in it, so
-that directions and points of the first need no rotation, and numbers are as small as the shapes.  The difference of the
-shapes, C = {a - b}, holds the origin where they overlap; its support point is that of the first along u less that of
+A pair is represented in the frame of its first shape: `convex.mat` and `convex.pos` are the second's pose in it.  Thus
+directions and points of the first need no rotation, and values are as small as the shapes.  The difference of the
+shapes, C = {a - b}, contains the origin if they overlap; its support point is that of the first along u minus that of
 the second along -u.
 
-A sphere is a point here and a capsule a segment, both with a radius (`core_radius`) that is added in the end: depth and
+A sphere is a point here and a capsule a segment, both with a radius (`core_radius`) that is added at the end: depth and
 distance of the round shapes are those of their cores less the radii, along the same normal, since the support function
 of a ball is the same in all directions.
 
-A corner of a box, a vertex of a hull and an end of a capsule have a number (`support.vertex`); a point of an ellipsoid
-or a cylinder has -1.
+A corner of a box, a vertex of a hull and an end of a capsule have an index (`support.vertex`); for a point of an
+ellipsoid or a cylinder it is -1.
 Source: van den Bergen, Collision Detection in Interactive 3D Environments, sec. 4.3; MuJoCo mjc_*Support.
 """
 
@@ -19,13 +19,13 @@ from featherlane.model.hull import ASK_ALL, CELLS
 
 PRISM = 8  # six vertices `shapes.prism`, in the frame of the shape that has this type
 NO_VERTEX = -1
-CLIMB = 48  # hull vertices above which climbing along edges is quicker than asking all
+CLIMB = 48  # hull vertices above which climbing along edges is faster than testing all
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
 @kernel
 def core_radius(d1, side):
-    """What is added around the shape's core."""
+    """Returns the radius around the shape's core."""
     radius = 0.0 * d1.shapes.size[3 * side]
     if d1.shapes.type[side] in (SPHERE, CAPSULE):
         radius = d1.shapes.size[3 * side]
@@ -34,20 +34,20 @@ def core_radius(d1, side):
 
 @kernel
 def core_limit(d1):
-    """The distance of the cores up to which a point of the shapes counts [m]."""
+    """Returns the distance of the cores up to which the shapes have a contact point [m]."""
     return d1.shapes.limit[0] + (core_radius(d1, 0) + core_radius(d1, 1))
 
 
 @kernel
 def is_curved(d1):
-    """Has one of the cores more support points than a polytope?"""
+    """Returns whether one of the cores is not a polytope."""
     i, j = d1.shapes.type[0], d1.shapes.type[1]
     return i in (ELLIPSOID, CYLINDER) or j in (ELLIPSOID, CYLINDER)
 
 
 @kernel
 def is_convex(m1, d1, side):
-    """Is a core convex exactly, as far as its edges tell?"""
+    """Returns whether a core is exactly convex, according to its edges."""
     convex = True
     if d1.shapes.type[side] == MESH:
         convex = m1.hull_convex[d1.shapes.data[side]] == 1
@@ -56,7 +56,7 @@ def is_convex(m1, d1, side):
 
 @kernel
 def signed(size, u):
-    """size with the sign of u, and 1 where that is plus."""
+    """Returns size with the sign of u, and 1 if that is plus."""
     bit, x = 1, size
     if u < 0.0:
         bit, x = 0, -size
@@ -65,7 +65,7 @@ def signed(size, u):
 
 @kernel
 def unit_axis(i, s):
-    """s times axis i."""
+    """Returns s times axis i."""
     zero = 0.0 * s
     v = (zero, zero, s)
     if i == 0:
@@ -77,7 +77,7 @@ def unit_axis(i, s):
 
 @kernel
 def ellipsoid_support(size, u):
-    """D^2 u / |D u|."""
+    """Returns D^2 u / |D u|."""
     x, y, z = size[0] * u[0], size[1] * u[1], size[2] * u[2]
     norm = sqrt(dot3((x, y, z), (x, y, z)))
     if norm > 1e-300:
@@ -88,7 +88,7 @@ def ellipsoid_support(size, u):
 
 @kernel
 def cylinder_support(size, u):
-    """A point of a rim; along the axis, that on the x axis."""
+    """Returns a point of a rim; for u along the axis, the one on the x axis."""
     z, _ = signed(size[1], u[2])
     norm = sqrt(u[0] * u[0] + u[1] * u[1])
     x, y = size[0], 0.0 * size[0]
@@ -100,9 +100,9 @@ def cylinder_support(size, u):
 
 @kernel
 def highest_vertex(m1, start, n, u):
-    """The first of the hull's highest vertices, by asking all."""
+    """Returns the first of the hull's highest vertices, by testing all."""
     best = dot3(load3(m1.hull_vert, 3 * start), u)
-    vertex = where(best < best, best, 0.0)  # a number, whatever the direction is
+    vertex = where(best < best, best, 0.0)  # finite even for a NaN direction
     for i in range(1, n):
         height = dot3(load3(m1.hull_vert, 3 * (start + i)), u)
         vertex, best = where(height > best, i, vertex), fmax(height, best)
@@ -111,9 +111,9 @@ def highest_vertex(m1, start, n, u):
 
 @kernel
 def climb(m1, start, n, u, vertex):
-    """A highest vertex, by going from vertex to highest neighbour: on a convex hull none is missed.
+    """Returns a highest vertex, by moving from a vertex to its highest neighbour, which is exact on a convex hull.
 
-    The highest is chosen, not branched to: which neighbour is higher cannot be predicted.
+    The maximum uses a select, not a branch, because which neighbour is higher cannot be predicted.
     """
     best = dot3(load3(m1.hull_vert, 3 * (start + vertex)), u)
     for _ in range(n):
@@ -130,7 +130,7 @@ def climb(m1, start, n, u, vertex):
 
 @kernel
 def cell_of(u):
-    """The number of the cell of directions that u lies in; the order is that of `model.hull`."""
+    """Returns the index of the cell of directions that contains u; the order is that of `model.hull`."""
     a, b, c = fabs(u[0]), fabs(u[1]), fabs(u[2])
     face, x, y, z = 0, u[0], u[1], u[2]
     if b > a and b >= c:
@@ -147,7 +147,7 @@ def cell_of(u):
 
 @kernel
 def highest_prism_vertex(d1, u):
-    """The first of the prism's highest vertices."""
+    """Returns the first of the prism's highest vertices."""
     vertex, best = 0, dot3(load3(d1.shapes.prism, 0), u)
     for i in range(1, 6):
         height = dot3(load3(d1.shapes.prism, 3 * i), u)
@@ -158,10 +158,10 @@ def highest_prism_vertex(d1, u):
 
 @kernel
 def core_support(m1, d1, side, u):
-    """(point, vertex) of the shape's core that is farthest along u, both in the shape's own frame.
+    """Returns (point, vertex) of the farthest point of the shape's core along u, both in the shape's own frame.
 
-    Climbing starts from the vertex that is farthest along the middle of the direction's cell: about one in three times
-    it is not there already.
+    Climbing starts from the farthest vertex along the middle of the direction's cell.  In about one of three cases
+    this is not the result yet.
     """
     shape, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     vertex, zero = NO_VERTEX, 0.0 * size[0]
@@ -196,7 +196,7 @@ def core_support(m1, d1, side, u):
 # ---- the difference of two shapes ------------------------------------------------------------------------------------
 @kernel
 def look_from_first(d1):
-    """The pose of the second shape in the frame of the first."""
+    """Computes the pose of the second shape in the frame of the first."""
     R = load9(d1.shapes.mat, 0)
     store3(d1.convex.pos, 0, mat_t_mul_vec(R, sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))))
     for k in range(3):
@@ -206,7 +206,7 @@ def look_from_first(d1):
 
 @stage
 def support(m1, d1):
-    """Support point of the difference of the cores along `support.dir`, in the frame of the first shape.
+    """Computes the support point of the difference of the cores along `support.dir`, in the frame of the first shape.
 
     Reads:  shapes.*, convex.mat, convex.pos, support.dir (3,) of any length.
     Writes: support.first (3,), the point of the first core; support.point (3,), less that of the second [m];
@@ -224,7 +224,7 @@ def support(m1, d1):
 
 @kernel
 def support_along(m1, d1, u):
-    """The support point along u, as a vector; what else there is to know stands in `support_*`."""
+    """Returns the support point along u, as a vector; its other results are in `support_*`."""
     store3(d1.support.dir, 0, u)
     support(m1, d1)
     return load3(d1.support.point, 0)

@@ -1,1 +1,1 @@
-"""Pairs of shapes that have a special function, mostly a closed form."""
+"""Pairs of shapes with a specialized function, mostly a closed form."""

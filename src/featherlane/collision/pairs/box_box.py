@@ -1,9 +1,9 @@
-"""Two boxes: separating axes, then the points of a face or of two edges.
+"""Computes the contact points of two boxes: separating-axis test, then the points of a face or of two edges.
 
 Fifteen axes can separate two boxes: three face normals of each and nine cross products of their edges (Gottschalk, Lin
-and Manocha, OBBTree, 1996).  The one along which they overlap least says what touches: a face, and with it up to eight
-corners of the polygon in which the other box's face lies over it, or two edges, in one point.
-Source: MuJoCo 4.0.1 mjc_BoxBox, whose tolerances these are.
+and Manocha, OBBTree, 1996).  The axis of least overlap selects the contact type: a face contact, with up to eight
+corners of the polygon where the other box's face overlaps it, or an edge contact, with one point.
+Source: MuJoCo 4.0.1 mjc_BoxBox, with its tolerances.
 """
 
 from featherlane.prelude import *
@@ -11,25 +11,25 @@ from featherlane.collision.pairs.box_edge import edge_point
 from featherlane.collision.pairs.box_face import face_points
 from featherlane.collision.pairs.box_frame import axis, column, relative, row, seen_from, transpose
 
-ROUNDING = 1e-13  # of the sum of half sizes: boxes that overlap by less than rounding still touch
-PARALLEL = 1e-8  # sine below which two edges have no cross product worth the name
-PREFERENCE = 1e-6  # of its separation: by so much two edges must be better than a face
+ROUNDING = 1e-13  # relative to the sum of half sizes: boxes whose overlap is within rounding still touch
+PARALLEL = 1e-8  # sine below which two edges count as parallel
+PREFERENCE = 1e-6  # relative advantage in separation that two edges need over a face
 SAME = 0.99  # cosine above which the axis of two edges is as good as a face's normal
-BETTER = 0.05  # of the face's depth: by so much they must be better then
-NEVER = -1e30  # m separation along an axis that is none
+BETTER = 0.05  # advantage that they need then, relative to the face's depth
+NEVER = -1e30  # m separation along an invalid axis
 
-SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is of edges i and j
+SEPARATED, FACES1, FACES2, EDGES = -1, 0, 3, 6  # codes of axes; EDGES + 3 i + j is the axis of edges i and j
 
 
 @kernel
 def extent(n, size):
-    """Half the width of a box along a vector in its frame: sum of |n_k| size_k."""
+    """Returns half the width of a box along a vector in its frame: sum of |n_k| size_k."""
     return plain_dot3((fabs(n[0]), fabs(n[1]), fabs(n[2])), size)
 
 
 @kernel
 def best_face(d1, R, p, q, size1, size2, slack):
-    """(code, separation) of the face normal along which two boxes overlap least, the first of equal ones."""
+    """Returns (code, separation) of the face normal of least overlap, the first of equal ones."""
     code, best = SEPARATED, real(d1, -1e10)
     for k in range(3):
         gap = fabs(p[k]) - size1[k] - extent(row(R, k), size2)
@@ -48,7 +48,7 @@ def best_face(d1, R, p, q, size1, size2, slack):
 
 @kernel
 def lay_columns(d1, R):
-    """The second box's axes in the frame of the first, side by side, with zeros behind the third."""
+    """Stores the second box's axes in the frame of the first, side by side, padded with zeros after the third."""
     E = eights(d1.box.axis)
     for k in range(3):
         E[k] = zero(d1)
@@ -58,7 +58,7 @@ def lay_columns(d1, R):
 
 @kernel
 def lay_gaps(d1, R, p, size1, size2):
-    """Axes of each edge of the first box with the three of the second, and the separation along them."""
+    """Computes the cross products of the first box's edges with the second's three, and the separations along them."""
     E = eights(d1.box.axis)
     columns = load3(E, 0)
     for i in (0, 1, 2):
@@ -69,7 +69,7 @@ def lay_gaps(d1, R, p, size1, size2):
 
 @kernel
 def best_edges(d1, R, p, size1, size2, slack, face, depth):
-    """(code, separation, axis) of the best of all axes, given the best face's code and separation."""
+    """Returns (code, separation, axis) of the best of all axes, given the best face's code and separation."""
     code, best, n, E, A = face, depth, axis(d1, 0), eights(d1.box.axis), d1.box.axis
     lay_gaps(d1, R, p, size1, size2)
     for i in range(3):
@@ -87,9 +87,9 @@ def best_edges(d1, R, p, size1, size2, slack, face, depth):
 
 @kernel
 def separating_axis(d1, R, p, q, size1, size2, slack):
-    """(code, axis of the edges) of the axis along which two boxes overlap least.
+    """Returns (code, axis of the edges) of the axis of least overlap.
 
-    Edges whose axis is close to the best face's normal, and hardly better, yield to the face: it gives more points.
+    An edge axis close to the best face's normal, and hardly better, is rejected: the face yields more points.
     """
     lay_columns(d1, R)
     face, depth = best_face(d1, R, p, q, size1, size2, slack)
@@ -105,11 +105,11 @@ def separating_axis(d1, R, p, q, size1, size2, slack):
 
 @stage
 def box_box(m1, d1):
-    """Up to eight points of two boxes.
+    """Computes up to eight contact points of two boxes.
 
-    Source: MuJoCo mjc_BoxBox; which of several equal axes wins, and the order of the points, are measured on it.
-    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; box.axis, box.polygon for itself.
-    Frame: R and p are the second box in the frame of the first, q the first's centre in the frame of the second.
+    Source: MuJoCo mjc_BoxBox; the choice among equal axes and the order of points were measured on it.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
+    Frame: R and p are the second box's pose in the frame of the first, q is the first's centre in the second's frame.
     """
     R1, R2 = load9(d1.shapes.mat, 0), load9(d1.shapes.mat, 9)
     offset = sub3(load3(d1.shapes.pos, 3), load3(d1.shapes.pos, 0))

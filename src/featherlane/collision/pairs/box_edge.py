@@ -1,4 +1,4 @@
-"""Two boxes that touch with an edge each: the nearest points of the edges.
+"""Computes the nearest points of two box edges that are in contact.
 
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
@@ -6,19 +6,19 @@ Source: MuJoCo 4.0.1 mjc_BoxBox.
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_frame import axis, column, seen_from, turned_by
 
-EITHER = 1e-9  # component of the axis below which a box reaches equally far to both sides
+EITHER = 1e-9  # component of the axis below which both ends of a box count as equally far
 
 
 @kernel
 def reach(n, size, second):
-    """Where a box reaches farthest along one axis of its own; second choice: the other side, if that is as far."""
+    """Returns the farthest coordinate of a box along one of its axes; `second`: the other end, if equally far."""
     side = where(n >= 0.0, size, -size)
     return -side if (second == 1) & (fabs(n) < EITHER) else side
 
 
 @kernel
 def farthest_edge(d1, n, size, k, second):
-    """Middle of the edge along axis k that lies farthest along n; where two do, either."""
+    """Returns the middle of the edge along axis k that is farthest along n; `second` selects among equal edges."""
     x = reach(n[0], size[0], second) if k != 0 else zero(d1)
     y = reach(n[1], size[1], second) if k != 1 else zero(d1)
     z = reach(n[2], size[2], second) if k != 2 else zero(d1)
@@ -27,9 +27,9 @@ def farthest_edge(d1, n, size, k, second):
 
 @kernel
 def nearest_on_edges(e, u, v, half1, half2):
-    """Coordinates s and t of the nearest points s u and e + t v of two edges, |s| <= half1, |t| <= half2.
+    """Returns coordinates s and t of the nearest points s u and e + t v of two edges, |s| <= half1, |t| <= half2.
 
-    On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  Each is clipped, and the other follows.
+    On the lines: s = (u.e - (u.v) (v.e)) / (1 - (u.v)^2).  Each coordinate is clipped and the other recomputed.
     """
     b, ue, ve = plain_dot3(u, v), plain_dot3(u, e), plain_dot3(v, e)
     sine2 = 1.0 - b * b
@@ -41,9 +41,9 @@ def nearest_on_edges(e, u, v, half1, half2):
 
 @kernel
 def edge_point(d1, R, p, n, i, j, slack):
-    """The point halfway between edge i of the first box and edge j of the second, which the axis n separates.
+    """Adds the point halfway between edge i of the first box and edge j of the second; n is the separating axis.
 
-    All in the first box's frame; R and p are the second box in it.
+    All in the first box's frame; R and p are the pose of the second box in it.
     Writes: manifold.*.
     """
     n = n if plain_dot3(n, p) >= 0.0 else (-n[0], -n[1], -n[2])
@@ -51,7 +51,7 @@ def edge_point(d1, R, p, n, i, j, slack):
     size1, size2 = load3(d1.shapes.size, 0), load3(d1.shapes.size, 3)
     u, v = axis(d1, i), column(R, j)
 
-    # of up to four pairs of edges, the closest
+    # the closest of up to four pairs of edges
     best, a, b = real(d1, 1e10), u, v
     for k in range(4):
         c1 = farthest_edge(d1, n, size1, i, k >> 1)

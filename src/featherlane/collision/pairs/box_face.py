@@ -1,32 +1,32 @@
-"""Two boxes of which one touches with a face: the other's opposite face, cut to what lies over it.
+"""Computes the points of a box face contact: the other box's opposite face, clipped to the reference face.
 
-The polygon is cut by the four sides of the face, one after the other (Sutherland and Hodgman, Reentrant polygon
-clipping, 1974).  Its corners have two coordinates along the face and, third, their height over it.
+The polygon is clipped by the four sides of the face, one after the other (Sutherland and Hodgman, Reentrant polygon
+clipping, 1974).  Its corners have two coordinates along the face; the third is their height over it.
 Source: MuJoCo 4.0.1 mjc_BoxBox.
 """
 
 from featherlane.prelude import *
 from featherlane.collision.pairs.box_frame import column
 
-ROOM = 12  # corners in one half of box.polygon: eight, and what rounding may add
-MOST = 8  # points
-NEAR = 1e-14  # squared distance, in half diagonals of the face, within which two corners are one
+ROOM = 12  # corner capacity of one half of box.polygon: eight, plus corners that rounding may add
+MOST = 8  # points of one pair
+NEAR = 1e-14  # squared distance, in half diagonals of the face, within which two corners coincide
 
 
 @kernel
 def along(o, R, size, r, b, turn):
-    """Coordinate r of the middle and of the two half sides of the face +-b of a box with centre o and axes R."""
+    """Returns coordinate r of the middle and the two half sides of the face +-b of a box with centre o and axes R."""
     u, v = (b + 1) % 3, (b + 2) % 3
     return o[r] + turn * size[b] * R[3 * r + b], size[u] * R[3 * r + u], size[v] * R[3 * r + v]
 
 
 @kernel
 def lay_face(d1, o, R, size, level, a, up):
-    """Lay the incident box's face that looks at the reference's into box.polygon: coordinates a + 1, a + 2 and height.
+    """Copies the incident box's face opposite to the reference to box.polygon: coordinates a + 1, a + 2 and height.
 
-    o, R and size are the incident box in the reference box's frame; the reference's face is at `level` along `up` a.
+    o, R and size describe the incident box in the reference's frame; the reference's face is at `level` along `up` a.
     """
-    # the axis that is most along a, turned against it
+    # the axis most parallel to a, oriented against it
     b = 0
     for k in range(1, 3):
         if fabs(R[3 * a + k]) > fabs(R[3 * a + b]):
@@ -44,7 +44,7 @@ def lay_face(d1, o, R, size, level, a, up):
 
 @kernel
 def cut(d1, source, target, n, c, sign, limit):
-    """Cut the polygon of n corners at `source` to where sign x_c <= limit; returns how many corners are at `target`."""
+    """Clips the polygon of n corners at `source` to sign x_c <= limit; returns the number of corners at `target`."""
     kept = 0
     for k in range(n):
         i, j = source + 3 * k, source + 3 * (k + 1 if k + 1 < n else 0)
@@ -63,7 +63,7 @@ def cut(d1, source, target, n, c, sign, limit):
 
 @kernel
 def is_new(d1, k, n, radius2):
-    """Is corner k of the polygon apart from the first n, seen along the normal?"""
+    """Returns whether corner k of the polygon is apart from the first n, projected along the normal."""
     for i in range(n):
         x = d1.box.polygon[3 * i] - d1.box.polygon[3 * k]
         y = d1.box.polygon[3 * i + 1] - d1.box.polygon[3 * k + 1]
@@ -74,7 +74,7 @@ def is_new(d1, k, n, radius2):
 
 @kernel
 def keep_near(d1, n, radius2):
-    """Keep the corners within the limit that are apart from those before; returns how many."""
+    """Keeps the corners within the limit that do not coincide with previous ones; returns their number."""
     kept = 0
     for k in range(n):
         if kept < MOST and d1.box.polygon[3 * k + 2] <= d1.shapes.limit[0] and is_new(d1, k, kept, radius2):
@@ -85,7 +85,7 @@ def keep_near(d1, n, radius2):
 
 @kernel
 def face_points(d1, R, o, ref, a):
-    """Points over a face across axis a of box `ref`, the reference; R and o are the other box in its frame.
+    """Computes points over a face across axis a of box `ref`, the reference; R and o are the other box in its frame.
 
     A point is halfway between the face and a corner of the polygon.
     Reads:  shapes.*.   Writes: manifold.*, box.polygon.

@@ -1,8 +1,8 @@
-"""Shapes as a box sees them: vectors and orientations in the frame whose axes are the columns of a matrix R.
+"""Transforms vectors and orientations to and from the frame of a box, whose axes are the columns of a matrix R.
 
-Note: here and where these are used, sums of products are rounded term by term, from the first to the last; the rest of
-    the package fuses them.  Where boxes are aligned, rounding decides between two faces and thereby the order of the
-    points, and so it decides as in MuJoCo.
+Note: here and in the callers, sums of products are rounded term by term, from the first to the last, while the rest of
+    the package uses fused multiply-add.  For aligned boxes, rounding selects between two faces and thereby the order
+    of the points; this way the result equals MuJoCo's.
 """
 
 from featherlane.prelude import *
@@ -10,43 +10,43 @@ from featherlane.prelude import *
 
 @kernel
 def row(R, k):
-    """Row k."""
+    """Returns row k."""
     return R[3 * k], R[3 * k + 1], R[3 * k + 2]
 
 
 @kernel
 def column(R, k):
-    """Column k."""
+    """Returns column k."""
     return R[k], R[3 + k], R[6 + k]
 
 
 @kernel
 def transpose(R):
-    """R^T."""
+    """Returns R^T."""
     return R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8]
 
 
 @kernel
 def seen_from(R, v):
-    """R^T v."""
+    """Returns R^T v."""
     return plain_dot3(column(R, 0), v), plain_dot3(column(R, 1), v), plain_dot3(column(R, 2), v)
 
 
 @kernel
 def turned_by(R, v):
-    """R v."""
+    """Returns R v."""
     return plain_dot3(row(R, 0), v), plain_dot3(row(R, 1), v), plain_dot3(row(R, 2), v)
 
 
 @kernel
 def relative(R, S):
-    """R^T S: its columns are the axes of S in the frame of R."""
+    """Returns R^T S: its columns are the axes of S in the frame of R."""
     x, y, z = seen_from(R, column(S, 0)), seen_from(R, column(S, 1)), seen_from(R, column(S, 2))
     return x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2]
 
 
 @kernel
 def axis(d1, k):
-    """The unit vector along axis k."""
+    """Returns the unit vector along axis k."""
     one = real(d1, 1.0)
     return one if k == 0 else zero(d1), one if k == 1 else zero(d1), one if k == 2 else zero(d1)

@@ -1,8 +1,8 @@
-"""A capsule and a box: one sphere or two on the capsule's segment, each against the box.
+"""Computes the contact points of a capsule and a box: up to two spheres on the capsule's segment, each against the box.
 
-The first sphere is about the point of the segment that is nearest to the box: an end that lies over a face, or the
-nearest points of the segment and one of the edges.  The second is as far from the first as the capsule goes along the
-box, so that a capsule rests on a face or on an edge in two points; there is none where it points at the box.  Points of
+The first sphere is at the segment's point nearest to the box: an end that lies over a face, or the nearest point
+to one of the edges.  The second sphere is as far from the first as the capsule extends along the box, so a capsule
+rests on a face or an edge in two points.  If the capsule points at the box, only one sphere is used.  Points of
 the segment and of edges have coordinates from -1 to 1, from end to end.
 Source: MuJoCo 4.0.1 mjraw_CapsuleBox.
 Note: sums are not fused; see box_frame.
@@ -15,14 +15,14 @@ from featherlane.collision.pairs.sphere_box import sphere_box
 NEVER = 1e300
 NO_SECOND = -4.0
 
-# what of the box is nearest
+# the nearest feature of the box
 NOWHERE, INSIDE, FACE, EDGE, CORNER = range(5)
 
 
 # ---- the nearest point of the segment --------------------------------------------------------------------------
 @kernel
 def nearest_end(d1, p, h, size):
-    """(what, axis, x, squared distance) of the end nearest to a face that it lies over, or of one that lies inside."""
+    """Returns (feature, axis, x, squared distance) of the end nearest to the face below it, or of an end inside."""
     what, axis, x, best = NOWHERE, 0, zero(d1), real(d1, NEVER)
     for end in (-1, 1):
         c = add3(p, scale3(real(d1, end), h))
@@ -38,10 +38,10 @@ def nearest_end(d1, p, h, size):
 
 @kernel
 def none_nearer(p, h, half, size, what, k, x, best):
-    """Is no edge nearer than the end x, because it lies inside, or over face k and the segment leads away from that?
+    """Returns whether no edge is nearer than end x: x is inside, or over face k with the segment leading away from it.
 
-    Then the plane of the face parts the segment from all edges by as much; where the product of lengths is below 1,
-    rounding of their squared distances stays below MINVAL.
+    Then the plane of the face separates the segment from all edges by that distance.  For a product of lengths below 1,
+    the rounding of their squared distances stays below MINVAL.
     """
     lengths = fabs(p[0]) + fabs(p[1]) + fabs(p[2]) + half + size[0] + size[1] + size[2]
     away = (p[k] + x * h[k]) * (x * h[k]) <= 0.0
@@ -50,7 +50,7 @@ def none_nearer(p, h, half, size, what, k, x, best):
 
 @kernel
 def corner_signs(d1):
-    """(x, y, z) of the corners of a cube from -1 to 1, eight at once; the bits of a corner's number say which."""
+    """Returns (x, y, z) of the corners of a cube from -1 to 1, eight at once; bit k of a corner's index is its sign."""
     for i in range(8):
         d1.box.corner[i] = real(d1, 2 * (i & 1) - 1)
         d1.box.corner[8 + i] = real(d1, (i & 2) - 1)
@@ -60,22 +60,22 @@ def corner_signs(d1):
 
 @kernel
 def lower_corner(j, k):
-    """Number of the corner where edge j of the four along axis k begins: j with a bit 0 put in at k."""
+    """Returns the corner index where edge j of the four along axis k begins: j with a bit 0 inserted at k."""
     return j >> k << k + 1 | j & (1 << k) - 1
 
 
 @kernel
 def is_beyond(e):
-    """Is the coordinate before the lower end or past the upper end?"""
+    """Returns whether the coordinate is before the lower end or past the upper end."""
     return (e > 1.0) | (e < -1.0)
 
 
 @kernel
 def edges_and_segment(mb, ma, mc, u, v, inverse):
-    """(e, x, end) of the nearest points of edges and a segment; `end` says at which end the edge was cut, if at all.
+    """Returns (e, x, end) of the nearest points of edges and a segment; `end` is the end where the edge was clipped.
 
-    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second follows, then
-    the other way round.
+    On the lines: e = (mc u - mb v) / det, x = (ma v - mb u) / det.  The first is clipped and the second recomputed,
+    then vice versa.
     """
     e, x = (mc * u - mb * v) * inverse, (ma * v - mb * u) * inverse
     cut = is_beyond(e)
@@ -92,9 +92,9 @@ def edges_and_segment(mb, ma, mc, u, v, inverse):
 
 @kernel
 def lay_edges(d1, signs, p, h, half, size, k):
-    """Of the four edges along axis k: squared distance, coordinates of the nearest points, and the cut end.
+    """Computes squared distances, coordinates of nearest points and clipped ends of the four edges along axis k.
 
-    Each stands where its lower corner does, and there is none at upper ones.
+    Each edge is stored at the index of its lower corner; entries of upper corners are empty.
     """
     E = eights(d1.box.edge)
     ma, mb, mc = size[k] * size[k], -size[k] * h[k], half * half
@@ -111,7 +111,7 @@ def lay_edges(d1, signs, p, h, half, size, k):
 
 @kernel
 def nearest_edge(d1, p, h, what, axis, x, best):
-    """(what, axis, x, e, corner) of the nearest edge or corner, if it is nearer than what was found, else that."""
+    """Returns (what, axis, x, e, corner) of the nearest edge or corner if nearer than the previous best, else that."""
     signs, half, size = corner_signs(d1), d1.shapes.size[1], load3(d1.shapes.size, 3)
     for k in (0, 1, 2):
         lay_edges(d1, signs, p, h, half, size, k)
@@ -134,30 +134,30 @@ def nearest_edge(d1, p, h, what, axis, x, best):
     return what, axis, x, e, corner
 
 
-# ---- how far along the box, in coordinates of the segment, from the first point ---------------------------------
+# ---- extent along the box from the first point, in coordinates of the segment -------------------------------
 @kernel
 def span(distance, h, k):
-    """How far the segment goes along axis k in coordinates of its own; forever, if it does not move along it."""
+    """Returns how far the segment extends along axis k in its own coordinates; infinite if it is orthogonal to k."""
     return distance / fabs(h[k]) if fabs(h[k]) > 0.0 else NEVER
 
 
 @kernel
 def positive(h):
-    """The positive components, as bits."""
+    """Returns the positive components as a bit mask."""
     return (1 if h[0] > 0.0 else 0) + (2 if h[1] > 0.0 else 0) + (4 if h[2] > 0.0 else 0)
 
 
 @kernel
 def single(bits):
-    """The axis of the only bit, -1 if there are more or none."""
+    """Returns the axis of the only set bit, -1 for several bits or none."""
     return 0 if bits == 1 else 1 if bits == 2 else 2 if bits == 4 else -1
 
 
 @kernel
 def along_corner(d1, z, h, size, corner, x):
-    """From a corner along an edge, or over a face.
+    """Returns the extent from a corner along an edge, or over a face.
 
-    `inward` are the axes along which the segment goes past the box.  With one, that edge; with two, that face.
+    `inward` are the axes along which the segment passes the box: one axis selects that edge, two select that face.
     """
     inward, s = positive(h) ^ corner, 1
     if single(inward) < 0:
@@ -173,7 +173,7 @@ def along_corner(d1, z, h, size, corner, x):
 
 @kernel
 def along_edge(d1, z, h, size, corner, k, x, e):
-    """From an edge along axis k over the face that the segment is more parallel to; none if it spans the edge."""
+    """Returns the extent from an edge on axis k over the face more parallel to the segment; none if that spans it."""
     inward = (positive(h) ^ corner) & (7 - (1 << k))
     if single(inward) < 0:
         return real(d1, NO_SECOND)
@@ -188,7 +188,7 @@ def along_edge(d1, z, h, size, corner, k, x, e):
 
 @kernel
 def along_face(d1, p, h, size, k, x):
-    """From an end over a face across axis k, to the other end or to where the segment leaves the face."""
+    """Returns the extent from an end over a face across axis k, to the other end or to where it leaves the face."""
     s = -1 if x > 0.0 else 1
     c, way = add3(p, scale3(x, h)), real(d1, 2.0)
     for i in range(3):
@@ -203,9 +203,9 @@ def along_face(d1, p, h, size, k, x):
 # ---- the pair -----------------------------------------------------------------------------------------------
 @kernel
 def add_sphere(d1, p):
-    """Add the point of the capsule's sphere about p, in the box's frame, if it touches."""
+    """Adds the contact point of the capsule's sphere at p, in the box's frame, if it touches."""
     R, c = load9(d1.shapes.mat, 9), load3(d1.shapes.pos, 3)
-    # out of the frame and in again, because that is the point whose rounding decides what is inside
+    # transformed out of the frame and back, because the rounding of that point decides what is inside
     centre = seen_from(R, sub3(add3(turned_by(R, p), c), c))
     touch, dist, pos, n = sphere_box(centre, d1.shapes.size[0], load3(d1.shapes.size, 3), d1.shapes.limit[0])
     if touch:
@@ -218,10 +218,10 @@ def add_sphere(d1, p):
 
 @stage
 def capsule_box(m1, d1):
-    """Up to two points of a capsule and a box.
+    """Computes up to two contact points of a capsule and a box.
 
     Source: MuJoCo mjraw_CapsuleBox.
-    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; box.corner, box.edge for itself.
+    Reads:  shapes.pos, shapes.mat, shapes.size, shapes.limit.   Writes: manifold.*; scratch memory: box.*.
     Frame: the box's; p is the capsule's centre, z its axis, h = half z.
     """
     R, size, half = load9(d1.shapes.mat, 9), load3(d1.shapes.size, 3), d1.shapes.size[1]

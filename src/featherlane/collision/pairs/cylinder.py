@@ -1,4 +1,4 @@
-"""Cylinders with planes and with spheres, all worlds at once.
+"""Computes contacts of cylinders with planes and spheres, in all worlds at once.
 
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
@@ -11,10 +11,10 @@ SIDEWAYS = 0.8660254037844386  # sqrt(3) / 2: half a side of the equilateral tri
 
 @kernel
 def lowest_radius(n, R, r):
-    """(a, s, v) of a cylinder over a plane: its axis downwards, the slope n . a, and the radius that points down most.
+    """Returns (a, s, v) of a cylinder over a plane: its axis downwards, the slope n . a, and the lowest radius vector.
 
-    v = r (s a - n) / |s a - n|; a disk parallel to the plane has all radii equally low, and v is the one along x.
-    Note: unfused as in MuJoCo, where rounding decides what is parallel.
+    v = r (s a - n) / |s a - n|; for a disk parallel to the plane all radii are equally low, and v is along x.
+    Note: unfused as in MuJoCo, because rounding decides which disks are parallel.
     """
     z = R[2], R[5], R[8]
     slope = plain_dot3(n, z)
@@ -29,11 +29,11 @@ def lowest_radius(n, R, r):
 
 @kernel
 def plane_cylinder(height, n, c, R, r, half):
-    """Four distances and points of a cylinder over a plane; `height` is its centre's.
+    """Returns four distances and points of a cylinder over a plane; `height` is the height of its centre.
 
-    The lowest point of the rim, the point opposite it along the axis, and two points that make a triangle with the
-    first on the lower disk.
-    Source: mjc_PlaneCylinder, which gives a point if its distance is within the margin and the first point's is.
+    They are the lowest point of the rim, the opposite point along the axis, and two points of the lower disk that
+    form a triangle with the first.
+    Source: mjc_PlaneCylinder; a point is a contact if its distance and the first point's are within the margin.
     """
     a, slope, v = lowest_radius(n, R, r)
     down, fall = plain_dot3(v, n), half * slope
@@ -51,12 +51,12 @@ def plane_cylinder(height, n, c, R, r, half):
 
 @kernel
 def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
-    """(touch, distance, point, normal) of a sphere and a cylinder.
+    """Returns (touch, distance, point, normal) of a sphere and a cylinder.
 
-    The sphere meets the side if its centre lies between the planes of the disks, a disk if it lies within the radius,
-    the nearer of the two if both, and the rim if neither.
+    The sphere touches the side if its centre is between the planes of the disks, a disk if it is within the radius,
+    the nearer of the two if both hold, and the rim if neither holds.
     Source: mjc_SphereCylinder.
-    Note: unfused as in MuJoCo, where rounding decides whether the centre lies on the axis.
+    Note: unfused as in MuJoCo, because rounding decides whether the centre is on the axis.
     """
     v = sub3(c1, c2)
     x = plain_dot3(z2, v)
@@ -68,13 +68,13 @@ def sphere_cylinder(c1, z1, r1, c2, z2, r2, half, margin):
     disk = over & ((half - fabs(x) < r2 - radius) | (fabs(x) >= half))
     side = between & not_(disk)
 
-    # the side is a sphere on the axis, the rim one of no size
+    # the side is treated as a sphere on the axis, the rim as a sphere of radius 0
     end = where(x > 0.0, half, -half)
     rim = add3(add3(scale3(end, z2), scale3(r2 / fmax(radius, MINVAL), out)), c2)
     centre = select3(side, add3(foot, c2), rim)
     touch, dist, pos, n = sphere_sphere(c1, z1, r1, centre, z2, where(side, r2, 0.0), margin)
 
-    # a disk is a plane
+    # a disk is treated as a plane
     up = scale3(where(x > 0.0, 1.0, -1.0), z2)
     flat_touch, flat_dist, flat_pos = plane_sphere(axpy3(end, z2, c2), up, c1, r1, margin)
     n = select3(disk, (-up[0], -up[1], -up[2]), n)

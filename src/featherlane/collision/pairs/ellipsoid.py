@@ -1,11 +1,11 @@
-"""An ellipsoid and a plane, all worlds at once."""
+"""Computes contacts of an ellipsoid and a plane, in all worlds at once."""
 
 from featherlane.prelude import *
 
 
 @kernel
 def plane_ellipsoid(p, n, c, R, size, margin):
-    """(touch, distance, point) of the plane through p and an ellipsoid: its lowest point, -S S u / |S u|.
+    """Returns (touch, distance, point) of the plane through p and an ellipsoid at its lowest point, -S S u / |S u|.
 
     S = diag(size) and u is the plane's normal in the ellipsoid's frame.
     Source: MuJoCo mjc_PlaneConvex of an ellipsoid.

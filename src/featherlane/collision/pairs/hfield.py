@@ -1,12 +1,12 @@
-"""Height field against a convex shape: the prisms under the shape, one after the other.
+"""Computes contacts of a height field and a convex shape from the prisms under the shape.
 
 A cell of the grid is two triangular prisms between the surface and the bottom of the base, cut along the diagonal from
 (row, column) to (row + 1, column + 1); columns of samples run along x, rows along y.  Each prism is a convex shape and
-gives at most one point, its nearest or deepest one.
-A sphere whose centre is in a prism or above it has a closed form; all else goes through the search for convex pairs.
-Source: MuJoCo mjc_ConvexHField, with its order of the prisms, and its choice where there are more points than room:
-    the first ones.  Deviation: depths of boxes and meshes are the least ones; MuJoCo 4.0.1 numbers no corners of a
-    prism, takes a new corner for a known one and stops early, unless there is a margin.
+yields at most one point, its nearest or deepest one.
+A sphere whose centre is in a prism or above it has a closed form; other cases use the search for convex pairs.
+Source: MuJoCo mjc_ConvexHField, with its order of the prisms.  If there are more points than capacity, the first ones
+    are kept, as there.  Deviation: depths of boxes and meshes are minimal.  MuJoCo 4.0.1 does not number the corners
+    of a prism, mistakes a new corner for a known one and stops early, unless there is a margin.
 """
 
 from featherlane.prelude import *
@@ -17,7 +17,7 @@ from featherlane.collision.pairs.sphere_prism import meets_sphere
 
 @kernel
 def reach(m1, d1, u):
-    """How far the second shape reaches along the unit vector u from the origin of the first one's frame."""
+    """Returns the maximum of the second shape along the unit vector u from the origin of the first shape's frame."""
     v = mat_t_mul_vec(load9(d1.convex.mat, 0), u)
     a, _ = core_support(m1, d1, 1, v)
     return dot3(a, v) + dot3(load3(d1.convex.pos, 0), u) + core_radius(d1, 1)
@@ -25,13 +25,13 @@ def reach(m1, d1, u):
 
 @kernel
 def height(m1, field, r, c):
-    """Height of a sample."""
+    """Returns the height of a sample."""
     return m1.hfield_data[m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c] * m1.hfield_size[4 * field + 2]
 
 
 @kernel
 def set_corner(m1, d1, field, k, r, c):
-    """Corner k of the prism: a sample, and the bottom of the base below it."""
+    """Sets corner k of the prism: a sample, and the bottom of the base below it."""
     x = m1.hfield_size[4 * field] * (2.0 * c / (m1.hfield_ncol[field] - 1) - 1.0)
     y = m1.hfield_size[4 * field + 1] * (2.0 * r / (m1.hfield_nrow[field] - 1) - 1.0)
     store3(d1.shapes.prism, 3 * k, (x, y, -m1.hfield_size[4 * field + 3]))
@@ -40,7 +40,7 @@ def set_corner(m1, d1, field, k, r, c):
 
 @kernel
 def append_point(d1):
-    """What `closest` found as one more point of the manifold."""
+    """Appends the result of `closest` to the manifold."""
     k = d1.manifold.count[0]
     d1.manifold.count[0] = k + 1
     d1.manifold.dist[k] = d1.convex.dist[0]
@@ -50,7 +50,7 @@ def append_point(d1):
 
 @kernel
 def set_prism(m1, d1, field, r, c, half):
-    """The prism under one of the two triangles of a cell, which its diagonal parts."""
+    """Sets the prism under one of the two triangles of a cell, which its diagonal separates."""
     if half == 0:
         set_corner(m1, d1, field, 0, r + 1, c)
         set_corner(m1, d1, field, 1, r, c)
@@ -63,7 +63,7 @@ def set_prism(m1, d1, field, r, c, half):
 
 @kernel
 def top(m1, field, r, c, half):
-    """Height of the highest corner of that prism."""
+    """Returns the height of the highest corner of that prism."""
     if half == 0:
         other = height(m1, field, r + 1, c)
     else:
@@ -73,7 +73,7 @@ def top(m1, field, r, c, half):
 
 @kernel
 def meet_cell(m1, d1, field, r, c, lowest):
-    """The points of the two prisms of a cell, but of one whose top is all below the shape."""
+    """Adds the points of the two prisms of a cell, without a prism whose top is entirely below the shape."""
     for half in range(2):
         if top(m1, field, r, c, half) >= lowest and d1.manifold.count[0] < d1.nmanifold:
             set_prism(m1, d1, field, r, c, half)
@@ -85,7 +85,7 @@ def meet_cell(m1, d1, field, r, c, lowest):
 
 @kernel
 def rises_to(m1, field, rows, columns, lowest):
-    """Is some sample of the cells, first and behind the last of each, that high?  Where none is no prism is made."""
+    """Returns whether any sample of the cells (first and past-the-end index of each axis) reaches `lowest`."""
     for r in range(rows[0], rows[1] + 1):
         for c in range(columns[0], columns[1] + 1):
             if height(m1, field, r, c) >= lowest:
@@ -95,29 +95,29 @@ def rises_to(m1, field, rows, columns, lowest):
 
 @kernel
 def first_cell(low, half, n):
-    """The cell, of n, under a coordinate of the field's frame."""
+    """Returns the cell, of n, under a coordinate of the field's frame."""
     return whole(clip(floor((low + half) / (2.0 * half) * n), 0.0, 1.0 * n))
 
 
 @kernel
 def last_cell(high, half, n):
-    """The number behind the last cell that begins before a coordinate."""
+    """Returns the index after the last cell that begins before a coordinate."""
     return whole(clip(-floor(-(high + half) / (2.0 * half) * n), 0.0, 1.0 * n))
 
 
 @stage
 def height_field(m1, d1):
-    """Points of the height field `shapes.data` and the second shape, at most nmanifold.
+    """Computes contact points of the height field `shapes.data` and the second shape, at most nmanifold.
 
     Reads:  shapes.*, hfield_*.
-    Writes: manifold.*; shapes.*, convex.*, support.* for itself.
+    Writes: manifold.*; scratch memory: shapes.*, convex.*, support.*.
     Cost:   O(cells under the shape's bounding box).
     """
     field, limit = d1.shapes.data[0], d1.shapes.limit[0]
     sx, sy = m1.hfield_size[4 * field], m1.hfield_size[4 * field + 1]
     d1.manifold.count[0] = 0
     look_from_first(d1)
-    # the shape's bounding box in the frame of the field, wider by the limit
+    # the shape's bounding box in the frame of the field, enlarged by the limit
     o, one = zero(d1), real(d1, 1.0)
     x0, x1 = -reach(m1, d1, (-one, o, o)) - limit, reach(m1, d1, (one, o, o)) + limit
     y0, y1 = -reach(m1, d1, (o, -one, o)) - limit, reach(m1, d1, (o, one, o)) + limit

@@ -1,27 +1,27 @@
-"""A plane and the convex hull of a mesh: corners of the face at the lowest vertex that looks at the plane most.
+"""Computes contacts of a plane and the convex hull of a mesh, from the lowest vertex's face most parallel to the plane.
 
-Source: MuJoCo 4.0.1, measured on its contacts.  Of the face it gives up to four corners, in the face's order from the
-    lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it takes the lowest
-    and three that span a large area with it: the next three, moved on while the area grows.
-Note: one world at a time, because what follows the search for the lowest vertex branches.  That search alone in lanes,
-    for 8 worlds that all are near, beside the whole pair one by one, ns per world:
+Source: MuJoCo 4.0.1, measured on its contacts.  It returns up to four corners of that face, in the face's order from
+    the lowest vertex on, that are within the margin and not above the mesh's centre.  Of more than four it returns the
+    lowest and three that span a large area with it: the next three, advanced while the area grows.
+Note: this runs one world at a time, because the steps after the search for the lowest vertex branch.  Measured, for 8
+    worlds that all are near: that search in lanes against the whole pair one by one, ns per world:
         vertices               8   16   32   64  128  250  500  1000  2000
         search in lanes        2    3    5   10   20   39   75   151   308
-        a pair apart          11   15   26   23   24   25   27    31    35
-        one that touches      23   35   53   42   44   46   50    56    61
+        separated pair        11   15   26   23   24   25   27    31    35
+        touching pair         23   35   53   42   44   46   50    56    61
 """
 
 from featherlane.prelude import *
 from featherlane.collision.convex.support import CLIMB, cell_of, climb
 
-MOST = 4  # points
+MOST = 4  # points of one pair
 NO_FACE = -1
-TIE = 1e-12  # m heights that differ by less may be equal but for rounding
+TIE = 1e-12  # m heights that differ by less may be equal up to rounding
 
 
 @kernel
 def slide(m1, start, n, down, vertex):
-    """(vertex, lead): a vertex that is farthest down, by climbing, and how much farther than its neighbours."""
+    """Returns (vertex, lead): a lowest vertex, found by climbing, and by how much it is lower than its neighbours."""
     best, lead = dot3(load3(m1.hull_vert, 3 * (start + vertex)), down), 0.0 * down[0]
     for _ in range(n):
         at = start + vertex
@@ -40,11 +40,11 @@ def slide(m1, start, n, down, vertex):
 
 @kernel
 def lowest_vertex(m1, mesh, down):
-    """The first of the hull's vertices that are farthest down; of a large hull's, the one that climbing finds."""
+    """Returns the first of the hull's lowest vertices; for a large hull, the one found by climbing."""
     vertex, start, n = 0, m1.hull_vertadr[mesh], m1.hull_vertnum[mesh]
     if n > CLIMB:
         vertex, lead = slide(m1, start, n, down, m1.hull_start[m1.hull_startadr[mesh] + cell_of(down)])
-        # of vertices that are equally low MuJoCo's is taken, which starts from the first
+        # among equally low vertices MuJoCo's choice is reproduced, whose search starts from the first vertex
         if lead < TIE and m1.hull_edgenum[start] > 0:
             vertex = climb(m1, start, n, down, 0)
     else:
@@ -59,7 +59,7 @@ def lowest_vertex(m1, mesh, down):
 
 @kernel
 def facing(m1, d1, mesh, at, down):
-    """Of the faces at vertex `at`, the one whose normal is most along `down`."""
+    """Returns the face at vertex `at` whose normal is most along `down`."""
     first, face, best = m1.hull_polyadr[mesh], real(d1, -1.0), real(d1, -2.0)
     for k in range(m1.hull_mapadr[at], m1.hull_mapadr[at] + m1.hull_mapnum[at]):
         i = first + m1.hull_map[k]
@@ -70,14 +70,14 @@ def facing(m1, d1, mesh, at, down):
 
 @kernel
 def after(k, n):
-    """The corner after corner k of n."""
+    """Returns the corner after corner k of n."""
     k += 1
     return k if k < n else 0
 
 
 @kernel
 def corner(m1, start, face, lead, k):
-    """Vertex of the face's corner k, counted from the corner `lead`."""
+    """Returns the vertex of the face's corner k, counted from the corner `lead`."""
     n, i = m1.hull_polyvertnum[face], lead + k
     i = i if i < n else i - n
     return load3(m1.hull_vert, 3 * (start + m1.hull_polyvert[m1.hull_polyvertadr[face] + i]))
@@ -85,16 +85,16 @@ def corner(m1, start, face, lead, k):
 
 @kernel
 def area2(p, q, r, s):
-    """Squared area of the quadrilateral of four corners, times 4: |(r - p) x (s - q)|^2."""
+    """Returns the squared area of the quadrilateral of four corners, times 4: |(r - p) x (s - q)|^2."""
     w = cross(sub3(r, p), sub3(s, q))
     return dot3(w, w)
 
 
 @kernel
 def spread_corners(m1, start, face, lead, n):
-    """(q, r, s): three corners of the n that span a large area with corner 0, p.
+    """Returns (q, r, s): three corners of the n that span a large area with corner 0, p.
 
-    The last moves on while the area grows, and at each of its steps so do the middle one and the first.
+    The last corner advances while the area grows; at each of its steps, the middle and the first do the same.
     """
     p, q = corner(m1, start, face, lead, 0), corner(m1, start, face, lead, 1)
     r, s = corner(m1, start, face, lead, 2), corner(m1, start, face, lead, 3)
@@ -126,7 +126,7 @@ def spread_corners(m1, start, face, lead, n):
 
 @kernel
 def add_vertex(d1, v, n, down):
-    """Add the point of a vertex if it is within the limit and not above the mesh's centre."""
+    """Adds the point of a vertex if it is within the limit and not above the mesh's centre."""
     centre = load3(d1.shapes.pos, 3)
     vertex = add3(mat_mul_vec(load9(d1.shapes.mat, 9), v), centre)
     dist = dot3(sub3(vertex, load3(d1.shapes.pos, 0)), n)
@@ -140,10 +140,10 @@ def add_vertex(d1, v, n, down):
 
 @stage
 def plane_mesh(m1, d1):
-    """Up to four points of a plane and a hull, none if its lowest vertex is out of reach.
+    """Computes up to four contact points of a plane and a hull, none if its lowest vertex is out of reach.
 
     Reads:  shapes.*, hull_*.   Writes: manifold.*.
-    Cost: O(nvert) up to CLIMB vertices; above, a few steps from a vertex that is farthest in a direction near.
+    Cost: O(nvert) up to CLIMB vertices; above, a few steps from the farthest vertex of a nearby direction.
     """
     mesh = d1.shapes.data[1]
     start, n = m1.hull_vertadr[mesh], (d1.shapes.mat[2], d1.shapes.mat[5], d1.shapes.mat[8])

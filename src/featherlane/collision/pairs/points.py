@@ -1,7 +1,7 @@
-"""Points of pairs in closed form, all worlds at once: shapes out of the tile, points into its slots.
+"""Computes contact points of pairs with a closed form, in all worlds at once, from the tile's geoms into its slots.
 
-`near` says in which worlds the pair is near; `limit`, margin and gap together, is the distance up to which a point
-counts.
+`near` is the mask of worlds where the pair is near; `limit` is margin plus gap, the maximum distance of a contact
+point.
 """
 
 from featherlane.prelude import *
@@ -24,13 +24,13 @@ from featherlane.collision.slot import append
 
 @kernel
 def z_axis(d, g):
-    """Third column of the geom's orientation: a plane's normal, a capsule's axis."""
+    """Returns the third column of the geom's orientation: a plane's normal, a capsule's axis."""
     return d.geom_xmat[9 * g + 2], d.geom_xmat[9 * g + 5], d.geom_xmat[9 * g + 8]
 
 
 @kernel
 def plane_sphere_points(m, d, g, h, near, limit):
-    """Up to one point."""
+    """Computes up to one point."""
     n = z_axis(d, g)
     touch, dist, pos = plane_sphere(load3(d.geom_xpos, 3 * g), n, load3(d.geom_xpos, 3 * h), m.geom_size[3 * h], limit)
     append(d, 0, near & touch, dist, pos, frame_of(n))
@@ -38,7 +38,7 @@ def plane_sphere_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_capsule_points(m, d, g, h, near, limit):
-    """Up to two points: the caps at the positive and at the negative end of the axis, along which the frame lies."""
+    """Computes up to two points: the caps at the positive and the negative end of the axis, the first tangent."""
     o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
     c, a = load3(d.geom_xpos, 3 * h), z_axis(d, h)
     r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
@@ -50,7 +50,7 @@ def plane_capsule_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_box_points(m, d, g, h, near, limit):
-    """Up to four points: corners in the order of their numbers."""
+    """Computes up to four points: corners by ascending index."""
     n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
     R, size = load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
     height, axis = dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), half_axis_heights(R, size, n)
@@ -59,7 +59,7 @@ def plane_box_points(m, d, g, h, near, limit):
     for i in range(4):
         corner = corners[i]
 
-        # bits of the number -> signs of the axes
+        # bits of the index -> signs of the axes
         z = corner >= 4.0
         rest = where(z, corner - 4.0, corner)
         y = rest >= 2.0
@@ -74,7 +74,7 @@ def plane_box_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_ellipsoid_points(m, d, g, h, near, limit):
-    """Up to one point."""
+    """Computes up to one point."""
     o, n = load3(d.geom_xpos, 3 * g), z_axis(d, g)
     c, R, size = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h), load3(m.geom_size, 3 * h)
     touch, dist, pos = plane_ellipsoid(o, n, c, R, size, limit)
@@ -83,7 +83,7 @@ def plane_ellipsoid_points(m, d, g, h, near, limit):
 
 @kernel
 def plane_cylinder_points(m, d, g, h, near, limit):
-    """Up to four points, none if the first does not touch."""
+    """Computes up to four points, none if the first does not touch."""
     n, c = z_axis(d, g), load3(d.geom_xpos, 3 * h)
     r, half = m.geom_size[3 * h], m.geom_size[3 * h + 1]
     height, frame = plain_dot3(sub3(c, load3(d.geom_xpos, 3 * g)), n), frame_of(n)
@@ -96,7 +96,7 @@ def plane_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_points(m, d, g, h, near, limit):
-    """Up to one point of a sphere with a sphere or a capsule."""
+    """Computes up to one point of a sphere with a sphere or a capsule."""
     c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
     c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
     if m.geom_type[h] == SPHERE:
@@ -108,7 +108,7 @@ def sphere_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_cylinder_points(m, d, g, h, near, limit):
-    """Up to one point."""
+    """Computes up to one point."""
     c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
     c2, z2, r2, half = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h], m.geom_size[3 * h + 1]
     touch, dist, pos, n = sphere_cylinder(c1, z1, r1, c2, z2, r2, half, limit)
@@ -117,7 +117,7 @@ def sphere_cylinder_points(m, d, g, h, near, limit):
 
 @kernel
 def sphere_box_points(m, d, g, h, near, limit):
-    """Up to one point."""
+    """Computes up to one point."""
     c, R = load3(d.geom_xpos, 3 * h), load9(d.geom_xmat, 9 * h)
     centre = seen_from(R, sub3(load3(d.geom_xpos, 3 * g), c))
     touch, dist, pos, n = sphere_box(centre, m.geom_size[3 * g], load3(m.geom_size, 3 * h), limit)
@@ -126,7 +126,7 @@ def sphere_box_points(m, d, g, h, near, limit):
 
 @kernel
 def capsule_capsule_points(m, d, g, h, near, limit):
-    """One point of crossing capsules, up to two of parallel ones."""
+    """Computes one point of crossing capsules, up to two of parallel ones."""
     c1, z1, r1 = load3(d.geom_xpos, 3 * g), z_axis(d, g), m.geom_size[3 * g]
     c2, z2, r2 = load3(d.geom_xpos, 3 * h), z_axis(d, h), m.geom_size[3 * h]
     a1, a2 = scale3(m.geom_size[3 * g + 1], z1), scale3(m.geom_size[3 * h + 1], z2)

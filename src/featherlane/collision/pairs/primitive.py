@@ -1,8 +1,8 @@
-"""Pairs of shapes in closed form: how far apart they are, where they touch, and along which normal.
+"""Computes contacts of pairs of shapes with a closed form: distance, contact point and normal.
 
 A contact point lies halfway between the two surfaces; its normal points from the first shape to the second; its
-distance is negative where they overlap.  `margin` is the distance up to which a point counts; a point that does not
-count in a world may hold anything there.  A shape is given by its centre, the z axis of its frame (a plane's normal, a
+distance is negative where they overlap.  `margin` is the maximum distance of a contact point; in worlds without a
+contact the point is undefined.  A shape is given by its centre, the z axis of its frame (a plane's normal, a
 capsule's axis) and sizes.
 Source: MuJoCo 4.0.1, whose results these reproduce in degenerate poses too; each function names its counterpart.
 """
@@ -14,7 +14,7 @@ PARALLEL = 1e-8  # squared sine of the angle below which the axes of two capsule
 
 @kernel
 def plane_sphere(p, n, c, r, margin):
-    """(touch, distance, point) of the plane through p and a sphere.
+    """Returns (touch, distance, point) of the plane through p and a sphere.
 
     Source: mjc_PlaneSphere.
     """
@@ -25,22 +25,22 @@ def plane_sphere(p, n, c, r, margin):
 
 @kernel
 def half_axis_heights(R, size, n):
-    """Parts of a box's half axes along the normal: n . (R diag(size))."""
+    """Returns the components of a box's half axes along the normal: n . (R diag(size))."""
     return tuple(size[c] * dot3((R[c], R[c + 3], R[c + 6]), n) for c in range(3))
 
 
 @kernel
 def corner_height(sx, sy, sz, h):
-    """Height of a corner over the box's centre."""
+    """Returns the height of a corner over the box's centre."""
     return sx * h[0] + sy * h[1] + sz * h[2]
 
 
 @kernel
 def plane_box(height, h, margin, none):
-    """The numbers 0..7 of the first four corners that touch, -1 where there are fewer; bit k is the sign of axis k.
+    """Returns the indices 0..7 of the first four touching corners, -1 if there are fewer; bit k is the sign of axis k.
 
-    A corner counts if it is within the margin and not above the box's centre.  `height` is the centre's, `h` the half
-    axes'; `none` is -1 as a value.
+    A corner touches if it is within the margin and not above the box's centre.  `height` is the centre's height, `h`
+    the heights of the half axes; `none` is -1 as a value.
     Source: mjc_PlaneBox.
     """
     first, second, third, fourth = none, none, none, none
@@ -58,7 +58,7 @@ def plane_box(height, h, margin, none):
 
 @kernel
 def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
-    """(touch, distance, point, normal) of two spheres; concentric ones have the normal z1 x z2, or x if that is zero.
+    """Returns (touch, distance, point, normal) of two spheres; the normal of concentric ones is z1 x z2, or x if zero.
 
     Source: mjc_SphereSphere.
     """
@@ -75,7 +75,7 @@ def sphere_sphere(c1, z1, r1, c2, z2, r2, margin):
 
 @kernel
 def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
-    """(touch, distance, point, normal) of a sphere and a capsule: the sphere about the nearest point of its segment.
+    """Returns (touch, distance, point, normal) of a sphere and a capsule, from the nearest point of its segment.
 
     Source: mjc_SphereCapsule.
     """
@@ -85,9 +85,9 @@ def sphere_capsule(c1, z1, r1, c2, z2, r2, half, margin):
 
 @kernel
 def nearest_general(ma, mb, mc, u, v, x1, x2):
-    """Nearest points of two segments from those of their lines: coordinates in -1..1 from end to end.
+    """Computes the nearest points of two segments from those of their lines: coordinates in -1..1 from end to end.
 
-    The first is clipped and the second follows, then the other way round.
+    The first is clipped and the second recomputed, then vice versa.
     """
     x2 = where(x1 > 1.0, (v - mb) / mc, where(x1 < -1.0, (v + mb) / mc, x2))
     x1 = clip(x1, -1.0, 1.0)
@@ -97,10 +97,10 @@ def nearest_general(ma, mb, mc, u, v, x1, x2):
 
 @kernel
 def overlap_end(x1, within, end2, mb, mc, v):
-    """One end of the overlap of two parallel segments: x1 is the coordinate of the second's end `end2` on the first.
+    """Computes one end of the overlap of two parallel segments; x1 is the first's coordinate of the second's `end2`.
 
-    Where that end is `within` the first segment, or beyond its other end, it makes the pair; else the first's own end
-    does, with its foot on the second.
+    If that end is `within` the first segment, or beyond its other end, it defines the pair; else the first's own end
+    does, with its projection on the second.
     """
     x1 = clip(x1, -1.0, 1.0)
     return x1, where(within, end2, clip((v - mb * x1) / mc, -1.0, 1.0))
@@ -108,12 +108,12 @@ def overlap_end(x1, within, end2, mb, mc, v):
 
 @kernel
 def capsule_segments(c1, a1, c2, a2):
-    """(parallel, x1, x2, y1, y2): which points of two segments are nearest, in units of the half axes a1 and a2.
+    """Returns (parallel, x1, x2, y1, y2): the nearest points of two segments, in units of the half axes a1 and a2.
 
     Crossing segments have one pair (x1, x2) of nearest points.  Parallel ones have two, the ends of their overlap, in
-    the direction of a1: (x1, x2) and (y1, y2), which coincide where there is no overlap.
+    the direction of a1: (x1, x2) and (y1, y2), which coincide without an overlap.
     Source: mjraw_CapsuleCapsule of MuJoCo 4.0.1; the rule for parallel axes was measured on its results.
-    Note: cross products keep near-parallel axes free of cancellation, as |a1|^2 |a2|^2 - (a1 . a2)^2 would not.
+    Note: for near-parallel axes, cross products avoid the cancellation of |a1|^2 |a2|^2 - (a1 . a2)^2.
     """
     dif = sub3(c1, c2)
     ma, mb, mc = dot3(a1, a1), -dot3(a1, a2), dot3(a2, a2)

@@ -1,4 +1,4 @@
-"""A sphere and a box, all worlds at once or one: all in the box's frame, about its centre.
+"""Computes contacts of a sphere and a box, in all worlds at once or one, in the box's frame about its centre.
 
 Source: MuJoCo 4.0.1 mjraw_SphereBox.
 """
@@ -8,7 +8,7 @@ from featherlane.prelude import *
 
 @kernel
 def nearer_side(x, half):
-    """(depth, inward sign) of the nearer of the two faces across one axis, the lower of equal ones."""
+    """Returns (depth, inward sign) of the nearer of the two faces across one axis, the lower of equal ones."""
     low, high = fabs(half + x), fabs(half - x)
     upper = high < low
     return where(upper, high, low), where(upper, -1.0, 1.0)
@@ -16,7 +16,7 @@ def nearer_side(x, half):
 
 @kernel
 def nearest_face(c, size):
-    """(depth, inward normal) of the face nearest to a point in the box, the first of equal ones."""
+    """Returns (depth, inward normal) of the face nearest to a point in the box, the first of equal ones."""
     (x, i), (y, j), (z, k) = nearer_side(c[0], size[0]), nearer_side(c[1], size[1]), nearer_side(c[2], size[2])
     second = y < x
     depth = where(second, y, x)
@@ -27,9 +27,9 @@ def nearest_face(c, size):
 
 @kernel
 def sphere_box(c, r, size, margin):
-    """(touch, distance, point, normal) of a sphere with centre c and a box; the centre may lie within.
+    """Returns (touch, distance, point, normal) of a sphere with centre c and a box; the centre may be inside.
 
-    Note: with the centre within, the margin is asked about -r, not about the depth of the nearest face.
+    Note: if the centre is inside, the margin is compared with -r, not with the depth of the nearest face.
     """
     nearest = (clip(c[0], -size[0], size[0]), clip(c[1], -size[1], size[1]), clip(c[2], -size[2], size[2]))
     n, gap = normalize3(sub3(nearest, c))

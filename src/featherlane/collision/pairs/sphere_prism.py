@@ -1,7 +1,7 @@
-"""A sphere and a prism of a height field, in closed form, where the sphere's centre is in the prism or above it.
+"""Computes the contact of a sphere and a prism of a height field, if the sphere's centre is in the prism or above it.
 
-Inside, the depth of a point is that below the nearest of the five faces.  Above, the nearest point is on the triangle
-on top.  What is beside a prism, or below it, goes through the search for convex pairs.
+Inside, the depth of the centre is its depth below the nearest of the five faces.  Above, the nearest point is on
+the top triangle.  A sphere at the side of the prism, or below it, uses the search for convex pairs.
 """
 
 from featherlane.prelude import *
@@ -11,7 +11,7 @@ from featherlane.collision.convex.pair import NO_DISTANCE, tell
 
 @kernel
 def keep_nearer(d1, depth, n):
-    """Take a face, outward unit normal n, if the sphere's centre is less deep below it than below those before."""
+    """Selects a face, outward unit normal n, if the centre is less deep below it than below previous faces."""
     if depth < -d1.convex.dist[0]:
         d1.convex.dist[0] = -depth
         store3(d1.convex.normal, 0, n)
@@ -19,7 +19,7 @@ def keep_nearer(d1, depth, n):
 
 @kernel
 def holds_centre(d1, a, b, c):
-    """Is the origin inside the prism on whose top these are?  Then its depth and the normal of that face are stored."""
+    """Returns whether the origin is in the prism with this top triangle; if so, stores depth and normal of its face."""
     up = cross(sub3(b, a), sub3(c, a))
     if up[2] < 0.0:
         up, b, c = scale3(-1.0, up), c, b
@@ -43,9 +43,9 @@ def holds_centre(d1, a, b, c):
 
 @kernel
 def meets_sphere(d1):
-    """Is the second shape a sphere with its centre in the prism, or above it?  Then `convex_*` is what `closest` finds.
+    """Returns whether the second shape is a sphere centred in or above the prism; if so, sets `convex_*` as `closest`.
 
-    Above: the way from the centre down to the nearest point of the triangle leads away from all that is below that.
+    Above: the direction from the centre down to the nearest point of the triangle leads away from everything below it.
     """
     met = False
     if d1.shapes.type[1] == SPHERE:

@@ -1,1 +1,1 @@
-"""What a ray meets first, and the shapes that have a closed form."""
+"""Ray casting, and the shapes that have a closed form."""

@@ -1,9 +1,9 @@
-"""Rays: the first surface that a ray meets, in every world at once.
+"""Casts rays: finds the first surface that a ray hits, in every world at once.
 
-Shapes in closed form are met in lanes: their work is the same in all worlds, and a bounding sphere spares it where no
-world's ray comes near.  Meshes and height fields branch, and are met world by world, in float64.  Measured per ray over
-20 primitives: 340 ns one by one, 130 ns in eight lanes.
-Source: MuJoCo mj_ray: the nearest surface, of equally near ones the geom with the lower number.
+Shapes with a closed form are intersected in lanes, since their work is the same in all worlds.  A bounding-sphere test
+skips a shape if no world's ray comes near.  Meshes and height fields branch and are intersected one world at a time, in
+float64.  Measured per ray over 20 primitives: 340 ns one by one, 130 ns in eight lanes.
+Source: MuJoCo mj_ray: the nearest surface; among equally near ones the geom with the lower index.
 """
 
 from featherlane.prelude import *
@@ -13,12 +13,12 @@ from featherlane.collision.rays.ray_shape import meet_plane
 from featherlane.collision.rays.shapes import meet_shape, radius_of
 from featherlane.collision.slot import load_shape
 
-SLACK = 1.01  # bounding spheres are tested a little larger, so that rounding loses no grazing ray
+SLACK = 1.01  # scale of bounding spheres, so that rounding does not miss a grazing ray
 
 
 @kernel
 def comes_near(m, d, g, p, v):
-    """Mask: does the ray meet the geom's bounding sphere before what it has met so far, and may it meet its body?"""
+    """Returns the mask where the ray hits geom g's bounding sphere before its nearest hit and g's body is included."""
     met = d.ray.exclude[0] != m.geom_bodyid[g]
     if m.geom_type[g] not in (PLANE, SPHERE):
         r = SLACK * radius_of(m.geom_type[g], load3(m.geom_size, 3 * g), m.geom_rbound[g])
@@ -31,7 +31,7 @@ def comes_near(m, d, g, p, v):
 
 @kernel
 def meet_in_lanes(m, d, g, near, p, v):
-    """A shape in closed form."""
+    """Intersects the rays with a shape that has a closed form."""
     R, kind = load9(d.geom_xmat, 9 * g), m.geom_type[g]
     size = load3(m.geom_size, 3 * g)
     p, v = mat_t_mul_vec(R, sub3(p, load3(d.geom_xpos, 3 * g))), mat_t_mul_vec(R, v)
@@ -48,7 +48,7 @@ def meet_in_lanes(m, d, g, near, p, v):
 
 @kernel
 def meet_by_world(m, d, g, near):
-    """A mesh or a height field, in the worlds whose rays come near it."""
+    """Intersects a mesh or a height field with the rays of worlds in the mask `near`."""
     for lane in range(width(d)):
         if has(near, lane):
             load_shape(m, d, 0, g, lane)
@@ -75,11 +75,11 @@ def meet_by_world(m, d, g, near):
 
 @stage
 def cast(m, d):
-    """The first surface that each world's ray meets, of the geoms in `ray.seen`.
+    """Finds the first surface that each world's ray hits, among the geoms in `ray.seen`.
 
     Source: MuJoCo mj_ray.
     Reads:  ray.point [m], ray.direction (unit), ray.exclude, ray.cutoff, ray.ngeom, ray.seen, geom_xpos, geom_xmat.
-    Writes: ray.distance [m], ray.*, -1 where nothing is met, and ray.*, zero there; shapes.*, line.* for itself.
+    Writes: ray.distance [m], ray.*, -1 without a hit, and ray.*, zero then; scratch memory: shapes.*, line.*.
     Frame: world.   Cost: O(ngeom).
     """
     p, v = load3(d.ray.point, 0), load3(d.ray.direction, 0)

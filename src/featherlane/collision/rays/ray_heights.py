@@ -1,8 +1,8 @@
-"""Rays and height fields: the base box, the triangles of the surface, the walls below it; one world at a time.
+"""Intersects rays with height fields: base box, surface triangles, and walls below them; one world at a time.
 
 Columns of samples run along x, rows along y.  A cell is cut from (row, column) to (row + 1, column + 1).
-Source: MuJoCo mj_rayHfield, whose surfaces these are: the top of the base is one, too, for a ray that starts within.
-    Deviation: of the cells only those near the ray's way over the grid are looked at, row by row, not the whole
+Source: MuJoCo mj_rayHfield, with the same surfaces: the top of the base is one, too, for a ray that starts inside.
+    Deviation: only the cells near the ray's path over the grid are tested, row by row, not the whole
     rectangle between its ends.
 """
 
@@ -10,25 +10,25 @@ from featherlane.prelude import *
 from featherlane.collision.rays.ray_mesh import meet_triangle, ray_of_line
 from featherlane.collision.rays.ray_shape import meet_box, slab
 
-PADDING = 0.01  # of a cell: how far beside its way over the grid a ray's cells are looked for
+PADDING = 0.01  # margin around the ray's path over the grid in which cells are tested, relative to a cell
 
 
 @kernel
 def height(m1, field, r, c):
-    """Height of a sample."""
+    """Returns the height of a sample."""
     k = m1.hfield_adr[field] + r * m1.hfield_ncol[field] + c
     return m1.hfield_data[k] * m1.hfield_size[4 * field + 2]
 
 
 @kernel
 def clipped(x, n):
-    """The largest whole number not above x, within 0 .. n - 1."""
+    """Returns the largest integer not above x, clamped to 0 .. n - 1."""
     return whole(clip(floor(x), 0.0, n - 1.0))
 
 
 @kernel
 def meet_cell(m1, d1, field, r, c, cell, heights, ray):
-    """The two triangles of a cell of that size, if the ray, over the row between these heights, is between theirs."""
+    """Intersects both triangles of a cell of size `cell`, if the ray's heights over the row overlap theirs."""
     (dx, dy), (low, high) = cell, heights
     z00, z01 = height(m1, field, r, c), height(m1, field, r, c + 1)
     z10, z11 = height(m1, field, r + 1, c), height(m1, field, r + 1, c + 1)
@@ -42,13 +42,13 @@ def meet_cell(m1, d1, field, r, c, cell, heights, ray):
 
 @kernel
 def meet_surface(m1, d1, field, cell, enter, leave):
-    """The triangles near the ray between the distances `enter` and `leave`, rows in the order in which it comes by."""
+    """Intersects the triangles near the ray between distances `enter` and `leave`, row by row along its path."""
     nrow, ncol = m1.hfield_nrow[field] - 1, m1.hfield_ncol[field] - 1
     (dx, dy), ray = cell, ray_of_line(d1)
     p, v = ray.p, ray.v
     slack = PADDING * m1.hfield_size[4 * field + 2]
 
-    # place on the grid, in cells, and how it moves
+    # position on the grid, in cells, and its rate
     px, py = (p[0] + m1.hfield_size[4 * field]) / dx, (p[1] + m1.hfield_size[4 * field + 1]) / dy
     vx, vy = v[0] / dx, v[1] / dy
     y0, y1 = fma(enter, vy, py), fma(leave, vy, py)
@@ -71,7 +71,7 @@ def meet_surface(m1, d1, field, cell, enter, leave):
 
 @kernel
 def take(d1, x, n):
-    """Take over a nearer surface."""
+    """Stores a nearer surface as the hit."""
     if (x >= 0.0) & (x < d1.line.distance[0]):
         d1.line.distance[0] = x
         d1.line.hit[0] = 1
@@ -80,9 +80,9 @@ def take(d1, x, n):
 
 @kernel
 def meet_wall(m1, d1, field, p, v, side, across):
-    """One side of the box above the base, below the heights along it: its normal is `side` times x, or y if `across`.
+    """Intersects one wall above the base, below the heights along it: its normal is `side` times x, or y if `across`.
 
-    The samples along a wall are `stride` apart, from `start` on.
+    The samples along a wall are `stride` apart and begin at `start`.
     """
     ncol, nrow = m1.hfield_ncol[field], m1.hfield_nrow[field]
     base, start, stride, n = m1.hfield_size[4 * field], 0, ncol, nrow
@@ -113,10 +113,10 @@ def meet_wall(m1, d1, field, p, v, side, across):
 
 @stage
 def meet_heights(m1, d1):
-    """The nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
+    """Finds the nearest surface of the height field `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the field's frame.
-    Writes: line.*, line.* where there is one.   Cost: O(cells under the ray).
+    Writes: line.*, line.* if there is one.   Cost: O(cells under the ray).
     """
     p, v = load3(d1.line.point, 0), load3(d1.line.direction, 0)
     field = d1.shapes.data[0]

@@ -1,9 +1,9 @@
-"""Rays and meshes: the nearest of a mesh's own triangles, found down a tree of boxes, one world at a time.
+"""Intersects rays with meshes: finds the nearest triangle with a tree of boxes, one world at a time.
 
-The tree is visited nearest box first, and what lies behind the nearest triangle so far is left out.  Triangles have two
-faces; those that share an edge never let a ray pass between them, because the edge has the same bits in both.
-Measured per ray, one in ten of which meets a sphere of 320 or 5120 triangles: 0.1 and 0.2 us; without the tree 1.5 and
-20 us.  A tree over 80 triangles costs nothing, so all meshes have one.
+The tree is traversed nearest box first; boxes behind the nearest hit so far are skipped.  Triangles are two-sided.
+No ray passes between two triangles that share an edge, because the edge is bitwise identical in both.
+Measured per ray, one in ten of which hits a sphere of 320 or 5120 triangles: 0.1 and 0.2 us; without the tree 1.5 and
+20 us.  A tree over 80 triangles has no measurable cost, so all meshes have one.
 """
 
 from typing import Any, NamedTuple
@@ -13,18 +13,18 @@ from featherlane.collision.frame import frame_of
 from featherlane.collision.rays.ray_shape import FAR
 
 STEEPEST = 1e300  # 1 / 0 in a slab test: times a distance of zero it is zero
-DEPTH = 64  # boxes that wait; a node leaves one behind, and no tree of MuJoCo's compiler is deeper than 50
+DEPTH = 64  # stack size; each level leaves one box, and no tree of MuJoCo's compiler is deeper than 50
 
 
 @kernel
 def reciprocal(x):
-    """1 / x, or a large number of the same sign."""
+    """Returns 1 / x, or a large number of the same sign."""
     return copysign(STEEPEST, x) if fabs(x) < 1.0 / STEEPEST else 1.0 / x
 
 
 @kernel
 def entry(m1, d1, node, p, inverse):
-    """Where the ray enters a node's box; FAR if it does not before `line.distance`."""
+    """Returns the distance where the ray enters a node's box; FAR if not before `line.distance`."""
     k = 6 * node
     enter, leave = zero(d1), d1.line.distance[0]
     for i in range(3):
@@ -34,7 +34,7 @@ def entry(m1, d1, node, p, inverse):
 
 
 class Ray(NamedTuple):
-    """Where a ray starts, its unit direction, and two unit vectors across it."""
+    """Holds a ray's origin, its unit direction, and two unit vectors orthogonal to it."""
 
     p: Any
     v: Any
@@ -44,7 +44,7 @@ class Ray(NamedTuple):
 
 @kernel
 def ray_of_line(d1):
-    """The ray of `line`."""
+    """Returns the ray of `line`."""
     v = load3(d1.line.direction, 0)
     frame = frame_of(v)
     return Ray(load3(d1.line.point, 0), v, (frame[3], frame[4], frame[5]), (frame[6], frame[7], frame[8]))
@@ -52,16 +52,16 @@ def ray_of_line(d1):
 
 @kernel
 def meet_triangle(d1, a, b, c, ray):
-    """Take over the triangle's plane where the ray meets it nearer than `line.distance`.
+    """Stores the triangle's plane as the hit if the ray hits it nearer than `line.distance`.
 
-    Seen along the ray the corners lie about the origin where the three edge products have one sign; they are the
-    weights of the corners' depths, too.
+    Projected along the ray, the triangle contains the origin if the three edge products have the same sign.  They also
+    are the weights of the corners' depths.
     Source: Woop, Benthin and Wald, Watertight ray/triangle intersection, JCGT 2 (2013).
     """
     p, v, s, t = ray
     a, b, c = sub3(a, p), sub3(b, p), sub3(c, p)
     ax, ay, bx, by, cx, cy = dot3(s, a), dot3(t, a), dot3(s, b), dot3(t, b), dot3(s, c), dot3(t, c)
-    # no fma: of an edge walked the other way round, each product is the exact opposite
+    # no fma: for an edge traversed in the opposite direction, each product is the exact negative
     e0, e1, e2 = bx * cy - by * cx, cx * ay - cy * ax, ax * by - ay * bx
     lowest, highest = fmin(fmin(e0, e1), e2), fmax(fmax(e0, e1), e2)
     det = e0 + e1 + e2
@@ -75,11 +75,11 @@ def meet_triangle(d1, a, b, c, ray):
 
 @stage
 def meet_mesh(m1, d1):
-    """The nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
+    """Finds the nearest triangle of the mesh `shapes.data` that is nearer than `line.distance`.
 
     Reads:  line.point, line.direction (unit), in the mesh's frame.
-    Writes: line.*, line.* where there is one; line.* for itself.
-    Cost: O(log triangles) and those near the ray.
+    Writes: line.*, line.* if there is one; scratch memory: line.*.
+    Cost: O(log triangles) plus those near the ray.
     """
     ray, mesh = ray_of_line(d1), d1.shapes.data[0]
     root, corners, first = m1.meshnode_adr[mesh], m1.triangle_vertadr[mesh], m1.triangle_adr[mesh]

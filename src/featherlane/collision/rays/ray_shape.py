@@ -1,26 +1,26 @@
-"""Rays and shapes in closed form, in the frame of the shape: is it met, how far away, and with which outward normal.
+"""Intersects rays with shapes in closed form, in the shape's frame: hit or not, distance, and outward normal.
 
-A ray is a point p and a unit vector v.  Surfaces are met from inside, too, but for a plane, which has one face.  Where
-nothing is met the distance and the normal may be anything.
+A ray is a point p and a unit vector v.  Surfaces are also hit from inside, except planes, which are one-sided.
+Without a hit, the distance and the normal are undefined.
 Source: MuJoCo mju_rayGeom.  Deviation: the distance of a line from a centre is that of the foot of the perpendicular,
     p - (p . v) v, where MuJoCo takes the discriminant (p . v)^2 - |p|^2 + r^2, which loses digits far from the shape.
 """
 
 from featherlane.prelude import *
 
-FAR = 1e30  # a distance at which nothing is met
+FAR = 1e30  # distance without a hit
 
 
 @kernel
 def first_root(b, s):
-    """The smaller of -b - s and -b + s that is not negative; negative if there is none."""
+    """Returns the smaller of -b - s and -b + s that is not negative; negative if there is none."""
     near = -b - s
     return where(near >= 0.0, near, s - b)
 
 
 @kernel
 def meet_plane(p, v, size):
-    """The upper face of a plane, within its rectangle where that is finite."""
+    """Intersects the upper face of a plane, within its rectangle if that is finite."""
     down = v[2] < -MINVAL
     x = -p[2] / where(down, v[2], -1.0)
     inside_x = (size[0] <= 0.0) | (fabs(fma(x, v[0], p[0])) <= size[0])
@@ -31,7 +31,7 @@ def meet_plane(p, v, size):
 
 @kernel
 def meet_sphere(p, v, r):
-    """A sphere about the origin."""
+    """Intersects a sphere centred at the origin."""
     b = dot3(p, v)
     q = axpy3(-b, v, p)
     c = fma(r, r, -dot3(q, q))
@@ -41,7 +41,7 @@ def meet_sphere(p, v, r):
 
 @kernel
 def meet_ellipsoid(p, v, size):
-    """An ellipsoid: the unit sphere, stretched."""
+    """Intersects an ellipsoid, as a scaled unit sphere."""
     s = (1.0 / fmax(size[0], MINVAL), 1.0 / fmax(size[1], MINVAL), 1.0 / fmax(size[2], MINVAL))
     p, v = (p[0] * s[0], p[1] * s[1], p[2] * s[2]), (v[0] * s[0], v[1] * s[1], v[2] * s[2])
     a = fmax(dot3(v, v), MINVAL)
@@ -55,7 +55,7 @@ def meet_ellipsoid(p, v, size):
 
 @kernel
 def meet_tube(p, v, r, half):
-    """(met, distance) of the round side of a cylinder."""
+    """Returns (met, distance) of the round side of a cylinder."""
     a = fma(v[0], v[0], v[1] * v[1])
     slanted = a >= MINVAL
     a = where(slanted, a, 1.0)
@@ -68,7 +68,7 @@ def meet_tube(p, v, r, half):
 
 @kernel
 def meet_cap(p, v, r, half, side):
-    """Distance of the half sphere on one end of a capsule, FAR if it is not met."""
+    """Returns the distance to the half sphere on one end of a capsule, FAR without a hit."""
     c = (p[0], p[1], fma(-side, half, p[2]))
     b = dot3(c, v)
     q = axpy3(-b, v, c)
@@ -82,7 +82,7 @@ def meet_cap(p, v, r, half, side):
 
 @kernel
 def meet_capsule(p, v, r, half):
-    """Round side and two half spheres."""
+    """Intersects a capsule: round side and two half spheres."""
     met, x = meet_tube(p, v, r, half)
     x = where(met, x, FAR)
     top, bottom = meet_cap(p, v, r, half, 1.0), meet_cap(p, v, r, half, -1.0)
@@ -97,7 +97,7 @@ def meet_capsule(p, v, r, half):
 
 @kernel
 def meet_disk(p, v, r, z):
-    """Distance of the disk at height z across the axis, FAR if it is not met."""
+    """Returns the distance to the disk at height z across the axis, FAR without a hit."""
     steep = fabs(v[2]) > MINVAL
     x = (z - p[2]) / where(steep, v[2], 1.0)
     qx, qy = fma(x, v[0], p[0]), fma(x, v[1], p[1])
@@ -106,7 +106,7 @@ def meet_disk(p, v, r, z):
 
 @kernel
 def meet_cylinder(p, v, r, half):
-    """Two disks and the round side."""
+    """Intersects a cylinder: two disks and the round side."""
     bottom, top = meet_disk(p, v, r, -half), meet_disk(p, v, r, half)
     flat = where(top < bottom, 1.0, -1.0)
     x = fmin(top, bottom)
@@ -120,7 +120,7 @@ def meet_cylinder(p, v, r, half):
 
 @kernel
 def slab(p, v, lower, upper):
-    """(entry, exit) of a line and the room between two planes; (-FAR, FAR) where it stays in, (FAR, -FAR) where out."""
+    """Returns (entry, exit) of a line and a slab between two planes; (-FAR, FAR) if always in, (FAR, -FAR) if never."""
     moving = fabs(v) > MINVAL
     s = 1.0 / where(moving, v, 1.0)
     t1, t2 = (lower - p) * s, (upper - p) * s
@@ -133,7 +133,7 @@ def slab(p, v, lower, upper):
 
 @kernel
 def meet_box(p, v, lower, upper):
-    """The box between two corners: where the ray enters, or leaves if it starts inside."""
+    """Intersects the box between two corners: at the entry, or at the exit if the ray starts inside."""
     lo0, hi0 = slab(p[0], v[0], lower[0], upper[0])
     lo1, hi1 = slab(p[1], v[1], lower[1], upper[1])
     lo2, hi2 = slab(p[2], v[2], lower[2], upper[2])
@@ -141,7 +141,7 @@ def meet_box(p, v, lower, upper):
     outside = enter >= 0.0
     x = where(outside, enter, leave)
 
-    # the face's axis is the first whose plane lies there; it is entered against v and left along it
+    # the face's axis is the first whose plane lies there; the normal opposes v at the entry and follows it at the exit
     along = where(outside, -1.0, 1.0)
     on0 = where(outside, lo0, hi0) == x
     on1 = not_(on0) & (where(outside, lo1, hi1) == x)

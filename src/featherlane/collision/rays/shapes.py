@@ -1,4 +1,4 @@
-"""The shapes that have a closed form: what each is asked by itself, for rays, sensors and a medium."""
+"""Defines the shapes with a closed form: the functions of each shape for rays, sensors and fluid forces."""
 
 import math
 
@@ -20,44 +20,44 @@ UNIT_BALL = 4 / 3 * math.pi  # its volume
 # ---- sphere: radius --------------------------------------------------------------------------------------------------
 @kernel
 def sphere_radius(size, bound):
-    """Its radius."""
+    """Returns its radius."""
     return size[0]
 
 
 @kernel
 def ray_meets_sphere(p, v, size):
-    """A sphere about the origin."""
+    """Intersects a ray with a sphere about the origin."""
     return meet_sphere(p, v, size[0])
 
 
 @kernel
 def inside_sphere(size, p):
-    """Nearer to the centre than the radius."""
+    """Returns whether p is nearer to the centre than the radius."""
     return dot3(p, p) < size[0] * size[0]
 
 
 @kernel
 def sphere_axes(size):
-    """Three radii."""
+    """Returns three radii."""
     return size[0], size[0], size[0]
 
 
 # ---- capsule: radius, half the length of its middle ------------------------------------------------------------------
 @kernel
 def capsule_radius(size, bound):
-    """From the centre to the end of a cap."""
+    """Returns the distance from the centre to the end of a cap."""
     return size[0] + size[1]
 
 
 @kernel
 def ray_meets_capsule(p, v, size):
-    """A capsule along z."""
+    """Intersects a ray with a capsule along z."""
     return meet_capsule(p, v, size[0], size[1])
 
 
 @kernel
 def inside_capsule(size, p):
-    """Nearer to the segment than the radius."""
+    """Returns whether p is nearer to the segment than the radius."""
     x, y, z = p
     rest = z - clip(z, -size[1], size[1])
     return fma(x, x, fma(y, y, rest * rest)) < size[0] * size[0]
@@ -65,78 +65,78 @@ def inside_capsule(size, p):
 
 @kernel
 def capsule_axes(size):
-    """The radius twice, and half the length."""
+    """Returns the radius twice, and half the length."""
     return size[0], size[0], size[0] + size[1]
 
 
 # ---- ellipsoid: semi-axes --------------------------------------------------------------------------------------------
 @kernel
 def ellipsoid_radius(size, bound):
-    """The longest semi-axis."""
+    """Returns the longest semi-axis."""
     return fmax(fmax(size[0], size[1]), size[2])
 
 
 @kernel
 def inside_ellipsoid(size, p):
-    """Inside the unit sphere, once its axes are."""
+    """Returns whether p, divided by the semi-axes, is inside the unit sphere."""
     x, y, z = p[0] / size[0], p[1] / size[1], p[2] / size[2]
     return fma(x, x, fma(y, y, z * z)) < 1.0
 
 
 @kernel
 def own_axes(size):
-    """The sizes."""
+    """Returns the sizes."""
     return size[0], size[1], size[2]
 
 
 # ---- cylinder: radius, half length -----------------------------------------------------------------------------------
 @kernel
 def cylinder_radius(size, bound):
-    """From the centre to a rim."""
+    """Returns the distance from the centre to a rim."""
     return sqrt(fma(size[0], size[0], size[1] * size[1]))
 
 
 @kernel
 def ray_meets_cylinder(p, v, size):
-    """A cylinder along z."""
+    """Intersects a ray with a cylinder along z."""
     return meet_cylinder(p, v, size[0], size[1])
 
 
 @kernel
 def inside_cylinder(size, p):
-    """Between the caps, and nearer to the axis than the radius."""
+    """Returns whether p is between the caps and nearer to the axis than the radius."""
     return (fabs(p[2]) < size[1]) & (fma(p[0], p[0], p[1] * p[1]) < size[0] * size[0])
 
 
 @kernel
 def cylinder_axes(size):
-    """The radius twice, and half the length."""
+    """Returns the radius twice, and half the length."""
     return size[0], size[0], size[1]
 
 
 # ---- box: half edges -------------------------------------------------------------------------------------------------
 @kernel
 def box_radius(size, bound):
-    """From the centre to a corner."""
+    """Returns the distance from the centre to a corner."""
     return norm3(size)
 
 
 @kernel
 def ray_meets_box(p, v, size):
-    """A box about the origin."""
+    """Intersects a ray with a box about the origin."""
     return meet_box(p, v, (-size[0], -size[1], -size[2]), size)
 
 
 @kernel
 def inside_box(size, p):
-    """Between all pairs of faces."""
+    """Returns whether p is between all pairs of faces."""
     return (fabs(p[0]) < size[0]) & (fabs(p[1]) < size[1]) & (fabs(p[2]) < size[2])
 
 
-# ---- signed distance field: what a box of its sizes is ---------------------------------------------------------------
+# ---- signed distance field: treated as a box of its sizes ---------------------------------------------------------
 @kernel
 def field_radius(size, bound):
-    """Sizes say nothing of it."""
+    """Returns `bound`, because the sizes do not determine it."""
     return bound
 
 

@@ -1,1 +1,1 @@
-"""Actuators: from a control to forces of the dofs."""
+"""Actuators: compute the generalized forces of controls."""

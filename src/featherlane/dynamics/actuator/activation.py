@@ -1,13 +1,13 @@
-"""Activations: their rates, and what they are after a step.
+"""Computes the rates of activations, and the activations after a step.
 
 none         no activation
 integrator   w' = u
 filter       w' = (u - w) / tau
-filterexact  the same, over a step the exact solution for a constant u
+filterexact  as filter, with the exact solution over a step for a constant u
 muscle       `muscle.py`
 dcmotor      `dcmotor.py`: up to five states
 pid          a slewed setpoint, the integral of the position error
-user         a function of the user
+user         a user callback
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation, mj_nextActivation, mj_advance.
 """
 
@@ -21,7 +21,7 @@ from featherlane.dynamics.actuator.user import user_rates
 
 @kernel
 def _pid_rates(m, d, i):
-    """Rates of a pid's states; a slewed setpoint is replaced."""
+    """Computes the rates of a pid's states; replaces a slewed setpoint."""
     g, o, states = 10 * i, m.actuator_outadr[i], m.actuator_states[i]
     if states & SLEW:
         slew(m, d, i, state_place(m, i, SLEW), m.actuator_dynprm[g + 1])
@@ -36,10 +36,10 @@ def _pid_rates(m, d, i):
 
 @stage
 def activation(m, d):
-    """act_dot of all actuators, those of disabled groups too.
+    """Computes act_dot of all actuators, including those of disabled groups.
 
-    Source: MuJoCo mj_fwdActuation.  Deviation: an activation follows its equation while its tree sleeps; MuJoCo goes on
-        with the rate at which it fell asleep, whatever the control.
+    Source: MuJoCo mj_fwdActuation.  Deviation: while its tree sleeps, an activation follows its equation; MuJoCo keeps
+        the rate from the moment of falling asleep, whatever the control.
     Reads:  actuator_input, act, actuator_length, actuator_velocity.
     Writes: act_dot (na,) [1/s]; actuator_input of slewed setpoints.
     """
@@ -67,7 +67,7 @@ def activation(m, d):
 
 @kernel
 def next_activation(m, d, i, a, rate):
-    """Activation a of actuator i after a step with that rate, clamped to its range."""
+    """Returns activation a of actuator i after a step with that rate, clamped to its range."""
     h, kind, x = timestep(m), m.actuator_dyntype[i], d.act[a]
     if kind == DYN_DCMOTOR:
         return next_motor_state(m, d, i, a, rate)
@@ -82,7 +82,7 @@ def next_activation(m, d, i, a, rate):
 
 @kernel
 def early_activation(m, d, i, a):
-    """Activation a as the force sees it: the present one, or with `actearly` that after the step."""
+    """Returns activation a as used by the force: the current one, or with `actearly` that after the step."""
     x = d.act[a]
     if m.actuator_actearly[i]:
         x = next_activation(m, d, i, a, d.act_dot[a])
@@ -91,7 +91,7 @@ def early_activation(m, d, i, a):
 
 @kernel
 def advance_activations(m, d, rates):
-    """act <- after a step with these rates, 0 for disabled groups; setpoints of angles <- the nearest, or the shortest.
+    """act <- values after a step with these rates, 0 for disabled groups; angle setpoints <- the nearest equivalents.
 
     Source: MuJoCo mj_advance.
     """

@@ -1,4 +1,4 @@
-"""Forces of actuators and their effect on the dofs: the pass, and the limits that bound them."""
+"""Computes the forces of actuators, their limits, and the resulting forces of the DoFs."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.activation import activation
@@ -11,13 +11,13 @@ from featherlane.dynamics.actuator.transmission import add_output_force, output_
 
 @kernel
 def is_on_limited_tendon(m, i):
-    """Does the actuator pull on a tendon on which the sum of forces is clamped?"""
+    """Returns whether the actuator pulls on a tendon with a limited sum of forces."""
     return m.actuator_trntype[i] == TRN_TENDON and m.tendon_actfrclimited[m.actuator_trnid[2 * i]] != 0
 
 
 @kernel
 def _bound_tendon_forces(m, d):
-    """Forces on a limited tendon shrink in proportion until their sum is in its range."""
+    """Scales the forces on a limited tendon until their sum is in its range."""
     for t in range(m.ntendon):
         d.tendon_actuatorfrc[t] = zero(d)
     for i in range(m.nactuator):
@@ -36,7 +36,7 @@ def _bound_tendon_forces(m, d):
 
 @kernel
 def _bound_forces(m, d):
-    """Each force within the actuator's range; of a disabled one, too."""
+    """Clamps each force to the actuator's range, including disabled ones."""
     for i in range(m.nactuator):
         if m.actuator_forcelimited[i]:
             if m.actuator_gaintype[i] == GAIN_SO3:
@@ -49,7 +49,7 @@ def _bound_forces(m, d):
 
 @kernel
 def _add_mechanical_forces(m, d):
-    """What the shafts of motors lose and gain beside the limited force."""
+    """Adds cogging and friction of motors, which are not part of the limited force."""
     for i in range(m.nactuator):
         if m.actuator_biastype[i] == BIAS_DCMOTOR and not is_disabled(m, i):
             o = m.actuator_outadr[i]
@@ -58,7 +58,7 @@ def _add_mechanical_forces(m, d):
 
 @kernel
 def _forces(m, d):
-    """actuator_force of all actuators."""
+    """Computes actuator_force of all actuators."""
     for i in range(m.nactuator):
         if not is_disabled(m, i):
             if m.actuator_simple[i]:
@@ -76,7 +76,7 @@ def _forces(m, d):
 
 @kernel
 def _joint_limits(m, d):
-    """Gravity compensation that counts as actuation, then the range of each joint's sum."""
+    """Adds gravity compensation that counts as actuation, then clamps each joint's sum to its range."""
     compensated = m.ngravcomp > 0 and not (m.opt_disableflags & DISABLE_GRAVITY)
     for i in range(m.nv):
         j = m.dof_jntid[i]
@@ -88,7 +88,7 @@ def _joint_limits(m, d):
 
 @kernel
 def output_velocities(m, d):
-    """Rates of the actuators' lengths; 0 where actuation is disabled."""
+    """Computes the rates of the actuators' lengths; 0 if actuation is disabled."""
     if m.opt_disableflags & DISABLE_ACTUATION:
         for o in range(m.nout):
             d.actuator_velocity[o] = zero(d)
@@ -99,19 +99,19 @@ def output_velocities(m, d):
 
 @stage
 def actuation(m, d):
-    """Actuator velocities, rates of activations, forces, and the forces on the dofs.
+    """Computes actuator velocities, rates of activations, actuator forces, and the forces on the DoFs.
 
-    force = gain(l, l') u + bias(l, l'), u a control or an activation; the sum on a tendon clamped to its actfrcrange,
-    each force to forcerange;  qfrc_actuator = moment^T force (+ gravity compensation where it counts as actuation),
-    clamped to the joint's actfrcrange.  Where a control is NaN or beyond 1e10 all controls of that world count as 0 and
-    badctrl is 1.
+    force = gain(l, l') u + bias(l, l'), where u is a control or an activation.  The sum on a tendon is clamped to its
+    actfrcrange, each force to forcerange;  qfrc_actuator = moment^T force (+ gravity compensation if it counts as
+    actuation), clamped to the joint's actfrcrange.  If a control is NaN or beyond 1e10, all controls of that world
+    count as 0 and badctrl is 1.
     Source: MuJoCo mj_fwdActuation.
     Reads:  ctrl, act, history, time, qvel, actuator_length, actuator_moment, qfrc_gravcomp.
     Writes: actuator_velocity (nout,) [m/s, rad/s], actuator_force (nout,) [N, N m], act_dot (na,) [1/s], qfrc_actuator
-            (nv,) [N, N m], badctrl (1,), warning (bad control), tendon_actuatorfrc (ntendon,); actuator_input (nu,) and
-            user_term for itself.
-    Note:   without any actuator, or with actuation disabled, gravity compensation through actuators is lost, too, and
-        act_dot stays what it was.
+            (nv,) [N, N m], badctrl (1,), warning (bad control), tendon_actuatorfrc (ntendon,); scratch memory:
+            actuator_input (nu,) and user_term.
+    Note:   without actuators, or with actuation disabled, gravity compensation through actuators is 0, too, and
+        act_dot is unchanged.
     """
     d.badctrl[0] = zero(d)
     for i in range(m.nv):

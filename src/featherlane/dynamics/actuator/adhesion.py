@@ -1,9 +1,9 @@
-"""Forces along the normals of contacts that are no constraint: actuators that act through the contacts of a body, and
-the pull of contacts that stick.
+"""Computes forces along contact normals that are not constraint forces: of actuators that act through the contacts of
+a body, and of adhesive contacts.
 
-Such an actuator's force is shared by all contacts of its body, those in the gap included, and pulls along their
-normals.  A contact that sticks pulls with a force of its own, which its row holds (constraint/row.py).  Both depend on
-the contacts, so a model that has one finds them before its forces (simulation/step/forward.py).
+The force of such an actuator is shared by all contacts of its body, including those in the gap, and pulls along their
+normals.  An adhesive contact pulls with a separate force, which its row stores (constraint/row.py).  Both depend on
+the contacts, so a model with either one computes contacts before forces (simulation/step/forward.py).
 Source: MuJoCo, transmission body; documentation of the actuator `adhesion`; chapter Computation, "Adhesion".
 """
 
@@ -13,13 +13,13 @@ from featherlane.dynamics.body.com import point_wrench
 
 @kernel
 def joins_moving(m, b1, b2):
-    """Are the two bodies no rigid whole, and does one of them move?"""
+    """Returns whether the two bodies are not rigidly connected and at least one of them can move."""
     return m.body_weldid[b1] != m.body_weldid[b2] and (m.body_lastdof[b1] >= 0 or m.body_lastdof[b2] >= 0)
 
 
 @kernel
 def _add_normal(m, d, x, a, b, k, force, mask):
-    """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a dof."""
+    """x[a + i] += J^T of a force at the contact of slot k on body b, in worlds of the mask; i is a DoF."""
     i = m.body_lastdof[b]
     if i >= 0:
         wrench = point_wrench(d, force, zeros(d, 3), load3(d.con_pos, 3 * k), m.body_rootid[b])
@@ -30,7 +30,7 @@ def _add_normal(m, d, x, a, b, k, force, mask):
 
 @kernel
 def add_pull(m, d, x, a, k, strength, mask):
-    """x[a ..] += the pull of a contact: the first body is drawn along the normal, the second against it."""
+    """x[a ..] += the pull of a contact: on the first body along the normal, on the second against it."""
     pull = scale3(strength, load3(d.con_frame, 9 * k))
     _add_normal(m, d, x, a, d.con_carrier[2 * k], k, pull, mask)
     _add_normal(m, d, x, a, d.con_carrier[2 * k + 1], k, scale3(-1.0, pull), mask)
@@ -38,7 +38,7 @@ def add_pull(m, d, x, a, k, strength, mask):
 
 @kernel
 def _body_transmission(m, d, i):
-    """Moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all dofs."""
+    """Computes the moment of an actuator on a body: the mean pull of the body's contacts.  Its row has all DoFs."""
     o, b, active = m.actuator_outadr[i], m.actuator_trnid[2 * i], d.active[0] > 0.0
     a = m.moment_rowadr[o]
     d.actuator_length[o] = zero(d)
@@ -58,10 +58,10 @@ def _body_transmission(m, d, i):
 
 @stage
 def contact_transmission(m, d):
-    """Lengths and moments of the actuators that act through contacts, in the worlds that take part.
+    """Computes lengths and moments of the actuators that act through contacts, in the active worlds.
 
-    The length is 0, the moment minus the mean of the normals' Jacobians over the contacts of the body.  Contacts in
-    the gap count, contacts between bodies that are one rigid whole or cannot move do not.
+    The length is 0, the moment is minus the mean of the normals' Jacobians over the contacts of the body.  Contacts in
+    the gap count; contacts between rigidly connected or immovable bodies do not.
     Source: MuJoCo mj_transmission.
     Reads:  con_* of `collision`, active.   Writes: actuator_length, actuator_moment.   Cost: O(contacts * depth).
     """
@@ -72,7 +72,7 @@ def contact_transmission(m, d):
 
 @stage
 def adhesive_pull(m, d):
-    """The passive force of adhesive contacts, in the worlds that take part: each draws its two bodies together.
+    """Computes the passive force of adhesive contacts in the active worlds: each contact pulls its two bodies together.
 
     Contacts in the gap pull, too.
     Source: MuJoCo 4, chapter Computation, "Adhesion".
@@ -90,7 +90,7 @@ def adhesive_pull(m, d):
 
 @kernel
 def normal_force(m, d, k):
-    """Force along the normal of contact k, negative where it pulls: that of its rows less its adhesion."""
+    """Returns the normal force of contact k, negative if it pulls: the force of its rows minus its adhesion."""
     f = d.con_force[6 * k]
     if m.flg_adhesion:
         f = f - d.con_adhesion[k]

@@ -1,21 +1,21 @@
-"""The controls that act: as they were a delay ago, within their ranges, and all 0 in a world where one is bad."""
+"""Computes the effective controls: delayed, clamped to their ranges, and all 0 in a world with an invalid control."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.history import bracket, interpolate
 
-MAXVAL = 1e10  # a control beyond this is no number to trust
+MAXVAL = 1e10  # limit of valid controls
 
 
 @kernel
 def is_disabled(m, i):
-    """Is the actuator's group switched off?  Groups beyond 30 cannot be."""
+    """Returns whether the actuator's group is disabled; groups beyond 30 cannot be disabled."""
     g = m.actuator_group[i]
     return g >= 0 and g <= 30 and ((m.opt_disableactuator >> g) & 1) == 1
 
 
 @kernel
 def _delay_controls(m, d, i):
-    """actuator_input <- the controls of an actuator with a history, as they were a delay ago."""
+    """actuator_input <- the controls of an actuator with a history, delayed by its delay."""
     a, n, first, dim = m.actuator_historyadr[i], m.actuator_history[2 * i], m.actuator_ctrladr[i], m.actuator_ctrlnum[i]
     delay = m.actuator_delay[i]
     t = d.time[0] - delay
@@ -27,7 +27,7 @@ def _delay_controls(m, d, i):
 
 @kernel
 def _take_delayed(m, d):
-    """actuator_input <- the controls, those of actuators with a history as they were a delay ago."""
+    """actuator_input <- the controls; those of actuators with a history are delayed."""
     for u in range(m.nu):
         d.actuator_input[u] = d.ctrl[u]
     for i in range(m.nactuator):
@@ -37,7 +37,7 @@ def _take_delayed(m, d):
 
 @kernel
 def _clamped(m, x, u):
-    """Control u of value x within its range; a NaN stays one."""
+    """Returns the value x of control u, clamped to its range; NaN stays NaN."""
     if m.actuator_ctrllimited[u] and not (m.opt_disableflags & DISABLE_CLAMPCTRL):
         x = where(x == x, clip(x, m.actuator_ctrlrange[2 * u], m.actuator_ctrlrange[2 * u + 1]), x)
     return x
@@ -45,9 +45,9 @@ def _clamped(m, x, u):
 
 @kernel
 def read_controls(m, d):
-    """actuator_input <- the controls that act; badctrl <- 1 where one is NaN or beyond MAXVAL, and all count as 0.
+    """actuator_input <- the effective controls; badctrl <- 1 and all controls <- 0 if one is NaN or beyond MAXVAL.
 
-    Source: MuJoCo mj_fwdActuation, mj_readCtrl.  Deviation: the stages of one step count once.
+    Source: MuJoCo mj_fwdActuation, mj_readCtrl.  Deviation: the stages of one step count as one warning.
     Reads:  ctrl, history, time.   Writes: actuator_input (nu,), badctrl (1,), warning (bad control).
     """
     delayed = m.nhistory > 0
@@ -68,7 +68,7 @@ def read_controls(m, d):
 
 @kernel
 def inputs(m, d, i):
-    """(position, velocity, feedforward, voltage): the controls of actuator i as its ctrlspec has them, 0 if absent."""
+    """Returns (position, velocity, feedforward, voltage): the controls of actuator i by its ctrlspec, 0 if absent."""
     spec, u = m.actuator_ctrlspec[i], m.actuator_ctrladr[i]
     v = u + (spec & 1)
     f = v + ((spec >> 1) & 1)

@@ -1,13 +1,13 @@
-"""Direct-current motors: a controller that gives a voltage, the circuit, heat, friction of bristles, cogging.
+"""Models DC motors: voltage controller, electric circuit, temperature, LuGre friction and cogging.
 
     i' = ((V - K w) / R - i) / te,    force = K i    (without inductance i = (V - K w) / R)
 
-The resistance grows with the temperature; friction is LuGre's, with a bristle that bends by z; cogging is a sine of the
-angle.  Which of these a motor has is fixed when the model is loaded (actuator_states).  Parameters: gainprm R, K,
+The resistance grows with the temperature; friction is the LuGre model with bristle deflection z; cogging is a sine of
+the angle.  The model's parameters select these parts at load time (actuator_states).  Parameters: gainprm R, K,
 alpha, T0, kp, ki, kd, Vmax;  dynprm te, di/dt max, RT, C, Ta, sigma0, sigma1, slew, Imax;  biasprm cogging amplitude,
 poles, phase, F_C, F_S, v_S.
 Source: MuJoCo 4, "DC motor actuators", technical note; Canudas de Wit et al. 1995 for the friction.
-    Deviation: a te below MINVAL is taken for that in i', too, so the current follows at once; MuJoCo takes te there.
+    Deviation: a te below MINVAL is replaced by MINVAL in i', too, so the current follows at once; MuJoCo uses te there.
 """
 
 from featherlane.prelude import *
@@ -17,7 +17,7 @@ from featherlane.dynamics.actuator.setpoint import slew
 
 @kernel
 def state_place(m, i, bit):
-    """Address in act of the optional state that a bit of actuator_states names."""
+    """Returns the address in act of the optional state for a bit of actuator_states."""
     below = m.actuator_states[i] & (bit - 1)
     number = (below & 1) + ((below >> 1) & 1) + ((below >> 2) & 1) + ((below >> 3) & 1)
     return m.actuator_actadr[i] + number
@@ -25,13 +25,13 @@ def state_place(m, i, bit):
 
 @kernel
 def is_controlled(m, i):
-    """Does a controller give the voltage?"""
+    """Returns whether a controller computes the voltage."""
     return (m.actuator_ctrlspec[i] & (INPUT_POS | INPUT_VEL | INPUT_FF)) != 0
 
 
 @kernel
 def resistance(m, d, i):
-    """R at the motor's temperature [ohm]."""
+    """Returns R at the motor's temperature [ohm]."""
     g = 10 * i
     R = m.actuator_gainprm[g]
     if m.actuator_states[i] & TEMPERATURE:
@@ -42,7 +42,7 @@ def resistance(m, d, i):
 
 @kernel
 def _controller(m, d, i):
-    """Voltage for the commanded torque: R / K torque, and K w, which the motion takes off again."""
+    """Returns the voltage for the commanded torque: R / K torque, plus K w, which compensates the back-EMF."""
     g, o = 10 * i, m.actuator_outadr[i]
     position, velocity, torque, _ = inputs(m, d, i)
     w, K = d.actuator_velocity[o], m.actuator_gainprm[g + 1]
@@ -55,7 +55,7 @@ def _controller(m, d, i):
 
 @kernel
 def voltage(m, d, i):
-    """Voltage at the motor: what its controller gives, within its bounds, and what is commanded [V]."""
+    """Returns the motor's voltage: that of its controller, within its bounds, or the commanded one [V]."""
     _, _, _, given = inputs(m, d, i)
     if is_controlled(m, i):
         V, most = _controller(m, d, i), m.actuator_gainprm[10 * i + 7]
@@ -65,7 +65,7 @@ def voltage(m, d, i):
 
 @kernel
 def held_integral(z, error, most):
-    """The error, or 0 where it would carry the integral z farther beyond +-most (0: no bound)."""
+    """Returns the error, or 0 if it would move the integral z farther beyond +-most (0: no bound)."""
     bounded = most > 0.0
     error = where(bounded & (z >= most), fmin(error, 0.0), error)
     return where(bounded & (z <= -most), fmax(error, 0.0), error)
@@ -73,7 +73,7 @@ def held_integral(z, error, most):
 
 @kernel
 def _bristle_decay(m, d, i):
-    """a in z' = a z + w."""
+    """Returns a in z' = a z + w."""
     g = 10 * i
     w = d.actuator_velocity[m.actuator_outadr[i]]
     s = w / fmax(m.actuator_biasprm[g + 5], MINVAL)
@@ -83,7 +83,7 @@ def _bristle_decay(m, d, i):
 
 @kernel
 def _current(m, d, i, R, V):
-    """Current in the coils [A]."""
+    """Returns the current in the coils [A]."""
     if m.actuator_states[i] & CURRENT:
         return d.act[state_place(m, i, CURRENT)]
     return (V - m.actuator_gainprm[10 * i + 1] * d.actuator_velocity[m.actuator_outadr[i]]) / fmax(R, MINVAL)
@@ -91,7 +91,7 @@ def _current(m, d, i, R, V):
 
 @kernel
 def _current_rate(m, d, i, R, V):
-    """i', before its bound."""
+    """Returns i', before its bound."""
     g, w = 10 * i, d.actuator_velocity[m.actuator_outadr[i]]
     K, current = m.actuator_gainprm[g + 1], d.act[state_place(m, i, CURRENT)]
     return (V / R - K / R * w - current) / fmax(m.actuator_dynprm[g], MINVAL)
@@ -99,7 +99,7 @@ def _current_rate(m, d, i, R, V):
 
 @kernel
 def motor_rates(m, d, i):
-    """act_dot of all states that the motor has; a slewed control is replaced."""
+    """Computes act_dot of all states of the motor; replaces a slewed control."""
     g, states = 10 * i, m.actuator_states[i]
     o = m.actuator_outadr[i]
     w = d.actuator_velocity[o]
@@ -124,13 +124,13 @@ def motor_rates(m, d, i):
 
 @kernel
 def lag(h, tau):
-    """1 - exp(-h / tau): how far a filter of that time constant comes in one step."""
+    """Returns 1 - exp(-h / tau): the response of a filter of that time constant after one step."""
     return 1.0 - exp(-h / fmax(tau, MINVAL))
 
 
 @kernel
 def next_motor_state(m, d, i, a, rate):
-    """Activation a of motor i after a step: exact for current and bristle, the integral within its bounds."""
+    """Returns activation a of motor i after a step: exact for current and bristle, the integral within its bounds."""
     g, h, x = 10 * i, timestep(m), d.act[a]
     y = fma(rate, h, x)
     states = m.actuator_states[i]
@@ -151,7 +151,7 @@ def next_motor_state(m, d, i, a, rate):
 
 @kernel
 def motor_gain(m, d, i):
-    """Force by current K, or by voltage K / R."""
+    """Returns the force per current K, or per voltage K / R."""
     K = m.actuator_gainprm[10 * i + 1]
     if not (m.actuator_states[i] & CURRENT):
         K = K / fmax(resistance(m, d, i), MINVAL)
@@ -160,7 +160,7 @@ def motor_gain(m, d, i):
 
 @kernel
 def motor_bias(m, d, i, gain):
-    """Force of the voltage that the motion induces, where the current follows it at once."""
+    """Returns the force of the back-EMF, for motors without inductance."""
     force = zero(d)
     if not (m.actuator_states[i] & CURRENT):
         force = -(gain * m.actuator_gainprm[10 * i + 1] * d.actuator_velocity[m.actuator_outadr[i]])
@@ -169,7 +169,7 @@ def motor_bias(m, d, i, gain):
 
 @kernel
 def _cogging(m, d, i):
-    """(force of the poles, its slope in length)."""
+    """Returns (cogging force, its derivative with respect to length)."""
     g = 10 * i
     poles = m.actuator_biasprm[g + 1]
     sine, cosine = sincos(fma(poles, d.actuator_length[m.actuator_outadr[i]], m.actuator_biasprm[g + 2]))
@@ -178,7 +178,7 @@ def _cogging(m, d, i):
 
 @kernel
 def mechanical_force(m, d, i):
-    """Cogging and friction, which no limit of the force bounds."""
+    """Returns cogging and friction forces, which the force limits do not bound."""
     g = 10 * i
     force, _ = _cogging(m, d, i)
     if m.actuator_states[i] & BRISTLE:
@@ -189,7 +189,7 @@ def mechanical_force(m, d, i):
 
 @kernel
 def _answer(m, d, i, R):
-    """d force / d voltage: K / R, and of it what the current can follow in a step, if its rate is not at its bound."""
+    """Returns d force / d voltage: K / R, times the current's response in a step, 0 if its rate is at its bound."""
     g = 10 * i
     answer = m.actuator_gainprm[g + 1] / R
     if m.actuator_states[i] & CURRENT:
@@ -202,10 +202,10 @@ def _answer(m, d, i, R):
 
 @kernel
 def motor_slopes(m, d, i):
-    """Slopes of the force in length and velocity: controller, induced voltage, cogging, damping of the bristles.
+    """Returns the slopes of the force in length and velocity: controller, back-EMF, cogging, damping of the bristles.
 
-    Source: MuJoCo mjd_actuator_vel; found by experiment with 4.0.1: the slopes in length, that the resistance is that
-        at the motor's temperature, and that a controller or a current's rate at its bound has no slope.
+    Source: MuJoCo mjd_actuator_vel.  Found by experiment with 4.0.1: the slopes in length, the use of the resistance at
+        the motor's temperature, and that a controller or a current's rate at its bound has no slope.
     """
     g = 10 * i
     K, R = m.actuator_gainprm[g + 1], fmax(resistance(m, d, i), MINVAL)

@@ -1,7 +1,7 @@
-"""Forces of actuators with one output: gain times what drives it, plus bias.
+"""Computes forces of actuators with one output: gain times the driving value, plus bias.
 
-gain    fixed, affine in length and velocity, muscle, dcmotor, a function of the user
-bias    none, affine, muscle, dcmotor, a function of the user
+gain    fixed, affine in length and velocity, muscle, dcmotor, user callback
+bias    none, affine, muscle, dcmotor, user callback
 pid     kp (q_ref - l) + kd (v_ref - l') + f + ki z, kp and kd in the affine bias
 Source: MuJoCo, chapter Computation, actuation model; mj_fwdActuation.
 """
@@ -17,13 +17,13 @@ from featherlane.dynamics.actuator.user import user_bias, user_gain
 
 @kernel
 def _affine(prm, a, length, rate):
-    """prm[0] + prm[1] length + prm[2] rate."""
+    """Returns prm[0] + prm[1] length + prm[2] rate."""
     return fma(prm[a + 2], rate, fma(prm[a + 1], length, prm[a]))
 
 
 @kernel
 def driver(m, d, i):
-    """What the gain multiplies: the control, the voltage at a motor without inductance, or the last activation."""
+    """Returns the gain's factor: the control, the voltage of a motor without inductance, or the last activation."""
     at_once = m.actuator_gaintype[i] == GAIN_DCMOTOR and not (m.actuator_states[i] & CURRENT)
     x = zero(d)
     if at_once:
@@ -37,7 +37,7 @@ def driver(m, d, i):
 
 @kernel
 def _gain(m, d, i, length, rate):
-    """The gain of actuator i."""
+    """Returns the gain of actuator i."""
     kind, o = m.actuator_gaintype[i], m.actuator_outadr[i]
     gain = m.actuator_gainprm[10 * i]
     if kind == GAIN_AFFINE:
@@ -53,14 +53,14 @@ def _gain(m, d, i, length, rate):
 
 @kernel
 def present_gain(m, d, i):
-    """The gain of actuator i, which has one output, at its length and velocity."""
+    """Returns the gain of actuator i, which has one output, at its length and velocity."""
     o = m.actuator_outadr[i]
     return _gain(m, d, i, d.actuator_length[o], d.actuator_velocity[o])
 
 
 @kernel
 def _setpoint_force(m, d, i):
-    """What the setpoints and the integral of a pid give: the affine bias takes off what length and velocity give."""
+    """Returns the force of setpoints and integral of a pid; the affine bias subtracts the length and velocity terms."""
     g = 10 * i
     position, velocity, force, _ = inputs(m, d, i)
     position = nearest_setpoint(m, d, i, position, d.actuator_length[m.actuator_outadr[i]])
@@ -73,7 +73,7 @@ def _setpoint_force(m, d, i):
 
 @kernel
 def force(m, d, i):
-    """The force of actuator i, which has one output, before any limit."""
+    """Returns the force of actuator i, which has one output, before any limit."""
     kind, bias, o = m.actuator_gaintype[i], m.actuator_biastype[i], m.actuator_outadr[i]
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
     gain = zero(d)
@@ -95,7 +95,7 @@ def force(m, d, i):
 
 @kernel
 def simple_force(m, d, i):
-    """The same with the same bits for an actuator that `actuator_simple` marks, which asks for no other kinds."""
+    """Returns the bitwise identical force for an actuator in `actuator_simple`, without tests for other types."""
     o = m.actuator_outadr[i]
     length, rate = d.actuator_length[o], d.actuator_velocity[o]
     gain = m.actuator_gainprm[10 * i]

@@ -1,41 +1,41 @@
-"""Histories: the last n samples of a control or of a sensor, and what they were at an earlier time.
+"""Stores histories: the last n samples of a control or of a sensor, for interpolation at an earlier time.
 
-A history with n samples of dim numbers stands in `history` as MuJoCo lays it:
+A history with n samples of dim values is stored in `history` in MuJoCo's layout:
 
     user (1), cursor (1), times (n), samples (n, dim)
 
-Samples stand in a circle in order of time; the cursor is the place of the newest.  The user's number is the time of
-the last tick of a sensor that has a period.  Each world has a cursor of its own.
+Samples form a ring buffer in order of time; the cursor is the index of the newest.  The user value is the time of
+the last tick of a sensor that has a period.  Each world has a separate cursor.
 Source: MuJoCo 4, "delays" of actuators and sensors; mju_historyInsert, mju_historyRead, mj_resetData.
 """
 
 from featherlane.prelude import *
 
-CURSOR, TIMES = 1, 2  # places of the cursor and of the first time
-SAME_TIME = 1e-15  # times closer than this are one [s]
+CURSOR, TIMES = 1, 2  # offsets of the cursor and of the first time
+SAME_TIME = 1e-15  # times closer than this are equal [s]
 
 
 @kernel
 def _slot(x, n):
-    """A whole number x >= 0 as a place in the circle; whatever x is, a place that exists."""
+    """Returns a whole number x >= 0 as an index of the ring buffer; valid for any x."""
     return clip(x - n * floor(x / n), 0.0, n - 1.0)
 
 
 @kernel
 def _place(d, a, n, k):
-    """Place of the sample that is number k from the oldest."""
+    """Returns the index of sample k, counted from the oldest."""
     return _slot(_slot(d.history[a + CURSOR], n) + 1.0 + k, n)
 
 
 @kernel
 def _time(d, a, n, k):
-    """Time of sample k from the oldest."""
+    """Returns the time of sample k, counted from the oldest."""
     return gather_rows(d.history, _place(d, a, n, k) + 1.0 * (a + TIMES))
 
 
 @kernel
 def _find(d, a, n, t):
-    """Number i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
+    """Returns index i of the sample with time[i - 1] < t <= time[i]: 0 before the oldest, n after the newest."""
     low, high = zero(d), real(d, n - 1.0)
     steps = n
     while steps > 1:
@@ -50,7 +50,7 @@ def _find(d, a, n, t):
 
 @kernel
 def _drop_oldest(d, a, n, dim, i, mask):
-    """Samples 1 to i - 1 move one place towards the oldest, which is lost, where the mask holds."""
+    """Moves samples 1 to i - 1 one index towards the oldest, which is discarded, in worlds of the mask."""
     start = _slot(d.history[a + CURSOR], n) + 1.0
     first, values = d.history[a + TIMES], a + TIMES + n
     for k in range(n):
@@ -67,9 +67,9 @@ def _drop_oldest(d, a, n, dim, i, mask):
 
 @kernel
 def insert(d, a, n, dim, t, x, first, mask):
-    """The dim numbers x[first], ... become the sample at time t where the mask holds; the oldest sample is lost.
+    """Inserts the dim values x[first], ... as the sample at time t in worlds of the mask; discards the oldest sample.
 
-    A sample with the same time is replaced.  One that is older than all others takes the place of the oldest.
+    A sample with the same time is replaced.  A sample older than all others replaces the oldest.
     Source: MuJoCo mju_historyInsert.
     Reads:  x.   Writes: the history of n samples at address a.   Cost: O(n dim).
     """
@@ -91,9 +91,9 @@ def insert(d, a, n, dim, t, x, first, mask):
 
 @kernel
 def bracket(d, a, n, t):
-    """(i, mask) for the value at time t: between samples i - 1 and i, or that of sample i alone where the mask holds.
+    """Returns (i, mask) for the value at time t: between samples i - 1 and i, or sample i alone where the mask is set.
 
-    Before the oldest and after the newest sample their values hold.
+    Before the oldest and after the newest sample, the value is constant.
     """
     oldest, newest = _time(d, a, n, zero(d)), _time(d, a, n, real(d, n - 1.0))
     i = clip(_find(d, a, n, t), 0.0, n - 1.0)
@@ -105,13 +105,13 @@ def bracket(d, a, n, t):
 
 @kernel
 def _value(d, a, n, dim, c, k):
-    """Number c of sample k; k is forced into the history."""
+    """Returns component c of sample k; k is clamped to the history."""
     return gather_rows(d.history, dim * _place(d, a, n, clip(k, 0.0, n - 1.0)) + 1.0 * (a + TIMES + n + c))
 
 
 @kernel
 def _slope(d, a, n, dim, c, k):
-    """Slope at sample k, from its neighbours; 0 at both ends."""
+    """Returns the slope at sample k, from its neighbours; 0 at both ends."""
     before, after = clip(k - 1.0, 0.0, n - 1.0), clip(k + 1.0, 0.0, n - 1.0)
     span = _time(d, a, n, after) - _time(d, a, n, before)
     rise = _value(d, a, n, dim, c, after) - _value(d, a, n, dim, c, before)
@@ -121,7 +121,7 @@ def _slope(d, a, n, dim, c, k):
 
 @kernel
 def interpolate(d, a, n, dim, c, t, at, order):
-    """Number c of the value at time t, with at = `bracket`: the sample before it, on a line, or on a cubic spline.
+    """Returns component c of the value at time t, with at = `bracket`: zero-order hold, linear, or cubic spline.
 
     The spline has the slopes of Catmull and Rom, (x[k + 1] - x[k - 1]) / (t[k + 1] - t[k - 1]).
     Source: MuJoCo mju_historyRead.
@@ -148,23 +148,23 @@ def interpolate(d, a, n, dim, c, t, at, order):
 
 @kernel
 def read(d, a, n, dim, c, t, order):
-    """Number c of the value at time t of the history of n samples at address a.
+    """Returns component c of the value at time t of the history of n samples at address a.
 
-    Several numbers of one history: call `bracket` once, and `interpolate` for each.
+    For several components of one history, call `bracket` once, and `interpolate` for each.
     """
     return interpolate(d, a, n, dim, c, t, bracket(d, a, n, t), order)
 
 
-# ---- the history of nothing, after a reset ---------------------------------------------------------------------------
+# ---- histories after a reset ---------------------------------------------------------------------------
 @kernel
 def _set_number(d, e, x, mask):
-    """history[e] <- x where the mask holds."""
+    """history[e] <- x in worlds of the mask."""
     d.history[e] = where(mask, x, d.history[e])
 
 
 @kernel
 def _reset(d, a, n, dim, user, mask):
-    """Zeros for the samples, the oldest first, and what the user's number is."""
+    """Sets the samples to zero, the oldest first, and the user value to `user`."""
     _set_number(d, a, user, mask)
     _set_number(d, a + CURSOR, n - 1.0, mask)
     for e in range(a + TIMES + n, a + TIMES + n + n * dim):
@@ -173,7 +173,7 @@ def _reset(d, a, n, dim, user, mask):
 
 @kernel
 def _reset_control(m, d, i, a, n, mask):
-    """Samples of the controls of actuator i, one each step before time 0."""
+    """Resets the samples of the controls of actuator i: one per step before time 0."""
     _reset(d, a, n, m.actuator_ctrlnum[i], zero(d), mask)
     for k in range(n):
         _set_number(d, a + TIMES + k, (k - n) * m.opt_timestep[0], mask)
@@ -181,7 +181,7 @@ def _reset_control(m, d, i, a, n, mask):
 
 @kernel
 def _reset_sensor(m, d, i, a, n, mask):
-    """Samples of sensor i, one each step before time 0, or one each period, at the first step that is not before it."""
+    """Resets the samples of sensor i: one per step before time 0, or one per period, at the first step from it on."""
     h, period, phase = m.opt_timestep[0], m.sensor_interval[2 * i], m.sensor_interval[2 * i + 1]
     ticks = period > 0.0
     last = where(ticks, where(phase == 0.0, -period, phase), -h)
@@ -194,7 +194,7 @@ def _reset_sensor(m, d, i, a, n, mask):
 
 @kernel
 def reset_histories(m, d, mask):
-    """Where the mask holds: histories of zeros up to time 0.
+    """Resets histories to zeros up to time 0, in worlds of the mask.
 
     Source: MuJoCo mj_resetData.
     Reads:  actuator_history, sensor_history, sensor_interval.   Writes: history.
@@ -211,7 +211,7 @@ def reset_histories(m, d, mask):
 # ---- controls --------------------------------------------------------------------------------------------------------
 @kernel
 def insert_controls(m, d):
-    """The controls of this step become the newest samples of the actuators that have a history.
+    """Inserts the controls of this step as the newest samples of the actuators that have a history.
 
     Source: MuJoCo mj_advance.
     Reads:  ctrl, time.   Writes: history.

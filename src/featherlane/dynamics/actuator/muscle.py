@@ -1,12 +1,12 @@
-"""Muscles: force by length and velocity, passive force, and activation by excitation.
+"""Computes muscles: force from length and velocity, passive force, and activation from excitation.
 
 With L0 = (lengthrange) / (range), L = range[0] + (length - lengthrange[0]) / L0 and V = velocity / (L0 vmax),
 
     force = -F (FL(L) FV(V) activation + FP(L)),    F = scale / acc0 where the parameter is negative
 
-FL is a bump of four parabolas over [lmin, lmax] with its top 1 at L = 1; FV rises by two parabolas from 0 at V = -1
-over 1 at V = 0 to fvmax; FP is a parabola from L = 1 on that goes over into a line.  Parameters in order: range (2),
-force, scale, lmin, lmax, vmax, fpmax, fvmax.
+FL consists of four parabolas over [lmin, lmax] with its maximum 1 at L = 1.  FV consists of two parabolas and rises
+from 0 at V = -1 over 1 at V = 0 to fvmax.  FP is a parabola from L = 1 on that continues as a line.  Parameters in
+order: range (2), force, scale, lmin, lmax, vmax, fpmax, fvmax.
 Source: MuJoCo, chapter Modeling, Muscles; mju_muscleGain, mju_muscleBias, mju_muscleDynamics.
 """
 
@@ -15,27 +15,27 @@ from featherlane.prelude import *
 
 @kernel
 def _strength(m, o, prm, a):
-    """F."""
+    """Returns F."""
     force = prm[a + 2]
     return where(force < 0.0, prm[a + 3] / fmax(m.actuator_acc0[o], MINVAL), force)
 
 
 @kernel
 def _optimum(m, o, prm, a):
-    """L0."""
+    """Returns L0."""
     stretch = m.actuator_lengthrange[2 * o + 1] - m.actuator_lengthrange[2 * o]
     return fmax(stretch / fmax(prm[a + 1] - prm[a], MINVAL), MINVAL)
 
 
 @kernel
 def _normalized(m, d, o, prm, a, unit):
-    """L."""
+    """Returns L."""
     return prm[a] + (d.actuator_length[o] - m.actuator_lengthrange[2 * o]) / unit
 
 
 @kernel
 def _length_curve(x, low, high):
-    """(FL, its slope) at the normalised length x."""
+    """Returns (FL, its slope) at the normalised length x."""
     a, b = 0.5 * (low + 1.0), 0.5 * (1.0 + high)
     rising, short, long = x <= 1.0, x <= a, x > b
     width = fmax(where(rising, where(short, a - low, 1.0 - a), where(long, high - b, b - 1.0)), MINVAL)
@@ -48,7 +48,7 @@ def _length_curve(x, low, high):
 
 @kernel
 def _velocity_curve(v, most):
-    """(FV, its slope) at the normalised velocity v."""
+    """Returns (FV, its slope) at the normalised velocity v."""
     y = most - 1.0
     unit = fmax(y, MINVAL)
     up, over = v + 1.0, y - v
@@ -61,7 +61,7 @@ def _velocity_curve(v, most):
 
 @kernel
 def muscle_gain(m, d, o, prm, a):
-    """-F FL FV of output o, its parameters from prm[a] on."""
+    """Returns -F FL FV of output o, with its parameters from prm[a] on."""
     unit = _optimum(m, o, prm, a)
     curve, _ = _length_curve(_normalized(m, d, o, prm, a, unit), prm[a + 4], prm[a + 5])
     speed, _ = _velocity_curve(d.actuator_velocity[o] / fmax(unit * prm[a + 6], MINVAL), prm[a + 8])
@@ -70,7 +70,7 @@ def muscle_gain(m, d, o, prm, a):
 
 @kernel
 def muscle_gain_slopes(m, d, o, prm, a):
-    """Slopes of `muscle_gain` in length and in velocity."""
+    """Returns the slopes of `muscle_gain` in length and velocity."""
     unit = _optimum(m, o, prm, a)
     fast = fmax(unit * prm[a + 6], MINVAL)
     curve, by_length = _length_curve(_normalized(m, d, o, prm, a, unit), prm[a + 4], prm[a + 5])
@@ -81,7 +81,7 @@ def muscle_gain_slopes(m, d, o, prm, a):
 
 @kernel
 def _passive_curve(x, high):
-    """(FP / fpmax, its slope) at the normalised length x."""
+    """Returns (FP / fpmax, its slope) at the normalised length x."""
     b = 0.5 * (1.0 + high)
     unit = fmax(b - 1.0, MINVAL)
     s, t = (x - 1.0) / unit, (x - b) / unit
@@ -92,14 +92,14 @@ def _passive_curve(x, high):
 
 @kernel
 def muscle_bias(m, d, o, prm, a):
-    """-F FP of output o."""
+    """Returns -F FP of output o."""
     curve, _ = _passive_curve(_normalized(m, d, o, prm, a, _optimum(m, o, prm, a)), prm[a + 5])
     return -(_strength(m, o, prm, a) * prm[a + 7] * curve)
 
 
 @kernel
 def muscle_bias_slope(m, d, o, prm, a):
-    """Slope of `muscle_bias` in length."""
+    """Returns the slope of `muscle_bias` in length."""
     unit = _optimum(m, o, prm, a)
     _, slope = _passive_curve(_normalized(m, d, o, prm, a, unit), prm[a + 5])
     return -(_strength(m, o, prm, a) * prm[a + 7] * slope / unit)
@@ -107,16 +107,16 @@ def muscle_bias_slope(m, d, o, prm, a):
 
 @kernel
 def _smooth_step(x):
-    """0 below 0, 1 above 1, between them 6 x^5 - 15 x^4 + 10 x^3."""
+    """Returns 0 below 0, 1 above 1, and 6 x^5 - 15 x^4 + 10 x^3 in between."""
     y = clip(x, 0.0, 1.0)
     return y * y * y * fma(3.0 * y, fma(2.0, y, -5.0), 10.0)
 
 
 @kernel
 def muscle_rate(control, act, prm, a):
-    """Rate of the activation: (excitation - act) / tau, with a tau that rises and falls with the activation.
+    """Returns the rate of the activation: (excitation - act) / tau, where tau depends on the activation.
 
-    prm[a], ...: tau_act, tau_deact, width of the change from one to the other (0: at once).
+    prm[a], ...: tau_act, tau_deact, width of the transition between them (0: a jump).
     Source: Millard et al. 2013, Flexing computational muscle, eq. 1-2; MuJoCo mju_muscleDynamics.
     """
     slower = fma(1.5, clip(act, 0.0, 1.0), 0.5)

@@ -1,10 +1,10 @@
-"""Orientation servos: three outputs turn a ball, or one site against another, the shortest way to a target.
+"""Computes orientation servos: three outputs rotate a ball, or one site against another, to a target by the short way.
 
     force = kp log(q* q_target) + b - kv w,    in the axes of the moving frame
 
 The lengths of the outputs are the rotation vector of q.
-Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque at its bound to AT_BOUND counts as bound; MuJoCo compares
-    what rounding made of its length.
+Source: MuJoCo 4, actuator `orientation`.  Deviation: a torque within AT_BOUND of its bound counts as bound; MuJoCo
+    compares the rounded length.
 """
 
 from featherlane.prelude import *
@@ -15,7 +15,7 @@ AT_BOUND = 1e-6  # relative
 
 @kernel
 def _target(m, d, i):
-    """Target as a quaternion: of controls that are one, or a rotation vector; or of activations, a rotation vector."""
+    """Returns the target quaternion, from controls (quaternion or rotation vector) or activations (rotation vector)."""
     u = m.actuator_ctrladr[i]
     if m.actuator_ctrlspec[i] == CHART_QUAT:
         return quat_normalize(load4(d.actuator_input, u))
@@ -28,7 +28,7 @@ def _target(m, d, i):
 
 @kernel
 def orient(m, d, i):
-    """Forces of the three outputs of actuator i."""
+    """Computes the forces of the three outputs of actuator i."""
     o, g = m.actuator_outadr[i], 10 * i
     error = quat_sub(_target(m, d, i), rotation_vector_quat(load3(d.actuator_length, o)))
     for k in range(3):
@@ -42,14 +42,14 @@ def orient(m, d, i):
 
 @kernel
 def is_bound(m, d, i):
-    """Mask: the torque is as long as the range allows, to rounding."""
+    """Returns the mask of worlds where the torque is at its bound, up to rounding."""
     length = norm3(load3(d.actuator_force, m.actuator_outadr[i]))
     return length >= (1.0 - AT_BOUND) * m.actuator_forcerange[2 * i + 1]
 
 
 @kernel
 def bound_torque(m, d, i):
-    """The torque of three outputs no longer than the range allows, its direction kept."""
+    """Limits the torque of three outputs to its range and keeps its direction."""
     o = m.actuator_outadr[i]
     x = load3(d.actuator_force, o)
     length, most = norm3(x), m.actuator_forcerange[2 * i + 1]

@@ -1,7 +1,7 @@
-"""How an actuator's force changes with its length and its velocity, for integrators that are implicit in them.
+"""Computes derivatives of actuator forces with respect to length and velocity, for implicit integrators.
 
-Where the force is clamped, or the sum on its joint or tendon, it does not change.
-Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` takes, were found by experiment with 4.0.1.
+They are 0 if the force is clamped, or the sum on its joint or tendon.
+Source: MuJoCo mjd_actuator_vel; slopes in length, which `discrete` uses, were found by experiment with 4.0.1.
 """
 
 from featherlane.prelude import *
@@ -16,7 +16,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 @kernel
 def is_saturated(m, d, i):
-    """Mask: the actuator's force, or the sum on its joint or tendon, is clamped."""
+    """Returns the mask of worlds where the actuator's force, or the sum on its joint or tendon, is clamped."""
     j, o = m.actuator_trnid[2 * i], m.actuator_outadr[i]
     f = d.actuator_force[o]
     mask = not_(f == f)
@@ -37,7 +37,7 @@ def is_saturated(m, d, i):
 
 @kernel
 def _slopes(m, d, i):
-    """Slopes of the force of actuator i in length and velocity, clamped or not."""
+    """Returns the slopes of the force of actuator i in length and velocity, without the clamp."""
     a, o, gain, bias = 10 * i, m.actuator_outadr[i], m.actuator_gaintype[i], m.actuator_biastype[i]
     by_length, by_velocity = zero(d), zero(d)
     if bias in (BIAS_AFFINE, BIAS_SO3):
@@ -59,7 +59,7 @@ def _slopes(m, d, i):
 
 @kernel
 def _changes(m, i):
-    """May the force of actuator i change with its length or velocity?"""
+    """Returns whether the force of actuator i may depend on its length or velocity."""
     return not (m.actuator_simple[i] and m.actuator_gaintype[i] == GAIN_FIXED and m.actuator_biastype[i] == BIAS_NONE)
 
 
@@ -80,11 +80,11 @@ def actuator_rates(m, d):
 
 @kernel
 def length_rate(m, d, i):
-    """d force / d length of actuator i, 0 where it is clamped."""
+    """Returns d force / d length of actuator i, 0 if it is clamped."""
     return d.actuator_rate[2 * i]
 
 
 @kernel
 def force_rate(m, d, i):
-    """d force / d velocity of actuator i, 0 where it is clamped."""
+    """Returns d force / d velocity of actuator i, 0 if it is clamped."""
     return d.actuator_rate[2 * i + 1]

@@ -1,6 +1,6 @@
-"""Armature and damping of actuators, as seen by the dofs of their joint: times the square of the gear.
+"""Computes the reflected armature and damping of actuators at the DoFs of their joint: times the gear squared.
 
-A joint knows whether one actuator, several (-2) or none (-1) contribute.
+Each joint stores its contributing actuator, or -2 for several and -1 for none.
 Source: MuJoCo 4, attributes armature and damping of actuators.
 """
 
@@ -10,14 +10,14 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 @kernel
 def _gear_squared(m, k):
-    """Square of the actuator's first gear."""
+    """Returns the square of the actuator's first gear."""
     g = m.actuator_gear[6 * m.actuator_outadr[k]]
     return g * g
 
 
 @kernel
 def reflected_armature(m, d, i):
-    """Inertia [kg, kg m^2] that actuators add to dof i."""
+    """Returns the inertia [kg, kg m^2] that actuators add to DoF i."""
     j = m.dof_jntid[i]
     total = zero(d)
     if m.jnt_actuatorid[j] != -1:
@@ -29,7 +29,7 @@ def reflected_armature(m, d, i):
 
 @kernel
 def is_reflected(m, d, j):
-    """Mask: worlds in which an actuator has armature or damping at joint j."""
+    """Returns the mask of worlds where an actuator has armature or damping at joint j."""
     found = zero(d)
     for k in range(m.nactuator):
         if drives_joint(m, k) and m.actuator_trnid[2 * k] == j:
@@ -41,7 +41,7 @@ def is_reflected(m, d, j):
 
 @kernel
 def damping(m, d, i):
-    """(b, c, e): the damping force of dof i is -v (b + c |v| + e v^2), its own and its actuators' together."""
+    """Returns (b, c, e): the damping force of DoF i is -v (b + c |v| + e v^2), of the joint and its actuators."""
     j = m.dof_jntid[i]
     b, c, e = m.dof_damping[i], m.dof_dampingpoly[2 * i], m.dof_dampingpoly[2 * i + 1]
     if m.jnt_actuatorid[j] != -1:

@@ -1,7 +1,7 @@
-"""Setpoints of position servos: those that mean the same rotation, and those that may change only so fast.
+"""Computes setpoints of position servos: equivalent angles, and slew-rate limits.
 
-On a ball, or between two sites, a servo about one axis has setpoints that differ by a full turn and mean the same: it
-aims at the nearest.
+For a servo about one axis of a ball, or between two sites, setpoints that differ by a full turn are equivalent; the
+servo uses the nearest.
 Source: MuJoCo 4, mj_fwdActuation, mj_advance.
 """
 
@@ -11,7 +11,7 @@ from featherlane.dynamics.actuator.transmission import drives_joint
 
 @kernel
 def turns(m, i):
-    """May the actuator be a position servo of an angle?"""
+    """Returns whether the actuator may be a position servo of an angle."""
     kind = m.actuator_gaintype[i]
     servo = (
         kind == GAIN_FIXED and m.actuator_biastype[i] == BIAS_AFFINE and m.actuator_dyntype[i] <= DYN_INTEGRATOR
@@ -25,7 +25,7 @@ def turns(m, i):
 
 @kernel
 def period(m, d, i):
-    """Length of a full turn, 0 where the actuator is no position servo of an angle; only for one that `turns`."""
+    """Returns the length of a full turn, or 0 unless it is a position servo of an angle; only valid if `turns`."""
     g = 6 * m.actuator_outadr[i]
     axis, servo = load3(m.actuator_gear, g), true_mask(d)
     if m.actuator_trntype[i] == TRN_SITE:
@@ -38,7 +38,7 @@ def period(m, d, i):
 
 @kernel
 def nearest(x, length, turn):
-    """The setpoint nearest the length of those that mean the same as x; x itself where there is no turn."""
+    """Returns the setpoint nearest to the length among those equivalent to x; x itself if `turn` is 0."""
     exists = turn > 0.0
     turn = where(exists, turn, 1.0)
     return where(exists, fma(-turn, rint((x - length) / turn), x), x)
@@ -46,13 +46,13 @@ def nearest(x, length, turn):
 
 @kernel
 def nearest_setpoint(m, d, i, x, length):
-    """The setpoint of actuator i nearest the length, of those that mean the same as x."""
+    """Returns the setpoint of actuator i nearest to the length among those equivalent to x."""
     return nearest(x, length, period(m, d, i)) if turns(m, i) else x
 
 
 @kernel
 def slew(m, d, i, a, rate):
-    """The first control of actuator i follows by at most `rate` per second where rate > 0; activation a is what it was.
+    """Limits the first control of actuator i to `rate` per second if rate > 0; activation a holds its previous value.
 
     Reads:  actuator_input, act.   Writes: act_dot[a], actuator_input.
     """
@@ -68,7 +68,7 @@ def slew(m, d, i, a, rate):
 
 @kernel
 def shorten_rotation(d, a):
-    """Activations a to a + 2, a rotation vector, <- the shorter one that means the same, where it is longer than pi."""
+    """Replaces activations a to a + 2, a rotation vector, by the equivalent shorter one if it is longer than pi."""
     x = load3(d.act, a)
     angle = norm3(x)
     shorter = (angle - 2.0 * PI * rint(angle / (2.0 * PI))) / fmax(angle, 1.0)

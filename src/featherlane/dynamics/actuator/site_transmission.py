@@ -1,12 +1,12 @@
-"""Actuators on sites: a wrench in a site's frame, the pose of one site in the frame of another, its orientation alone.
+"""Computes actuators on sites: a wrench in a site's frame, the relative pose of two sites, or a relative orientation.
 
     site               gear is a force and a torque in the site's frame, the length 0
-    site and refsite   gear is a direction of pose in the reference's frame, the length what the pose is along it; the
+    site and refsite   gear is a direction of pose in the reference's frame, the length the pose's component on it; the
                        wrench acts on the site's body, its opposite on the reference's
-    so3                three outputs: the rotation vector of a ball joint, or of a site seen from its reference
+    so3                three outputs: the rotation vector of a ball joint, or of a site relative to its reference
 
-The moment of a refsite or so3 is that of the wrench, which is the gradient of the length where the reference does not
-turn and the rotation vector points along the gear's axis.
+The moment of a refsite or so3 is that of the wrench.  It equals the gradient of the length if the reference does not
+rotate and the rotation vector is parallel to the gear's axis.
 Source: MuJoCo, transmissions site and so3.
 """
 
@@ -16,20 +16,20 @@ from featherlane.dynamics.body.wrench import add_wrench, clear_moment
 
 @kernel
 def _site_quat(m, d, s):
-    """Orientation of site s."""
+    """Returns the orientation of site s."""
     return quat_mul(load4(d.xquat, 4 * m.site_bodyid[s]), load4(m.site_quat, 4 * s))
 
 
 @kernel
 def _add_pair(m, d, o, s, r, force, torque):
-    """Row of output o += a wrench at site s and its opposite at site r, each at its own point."""
+    """Adds a wrench at site s and its opposite at site r to the row of output o, each at its site's position."""
     add_wrench(m, d, o, m.site_bodyid[s], load3(d.site_xpos, 3 * s), force, torque)
     add_wrench(m, d, o, m.site_bodyid[r], load3(d.site_xpos, 3 * r), scale3(-1.0, force), scale3(-1.0, torque))
 
 
 @kernel
 def site_transmission(m, d, i):
-    """Length and moment of an actuator on a site, with or without a reference.
+    """Computes length and moment of an actuator on a site, with or without a reference.
 
     Reads:  site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
@@ -50,9 +50,9 @@ def site_transmission(m, d, i):
 
 @kernel
 def orientation_transmission(m, d, i):
-    """Lengths and moments of the three outputs of an so3 actuator.
+    """Computes lengths and moments of the three outputs of an so3 actuator.
 
-    Of a ball the dofs themselves; of a site the torques about its axes, and their opposites on the reference.
+    For a ball these are the DoFs; for a site the torques about its axes, and their opposites on the reference.
     Reads:  qpos, site_xpos, site_xmat, xquat.   Writes: actuator_length, actuator_moment.
     """
     o, s, r = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]

@@ -1,8 +1,8 @@
-"""The slider-crank: a rod from a crank's pin to a slider that moves along the z axis of its site.
+"""Computes the slider-crank: a rod from a crank's pin to a slider that moves along the z axis of its site.
 
     l = a.v - sqrt(det),   det = (a.v)^2 + r^2 - v.v,   v from the slider's site to the pin, a the axis, r the rod
 
-is where along the axis the rod ends.  Where the rod is too short to reach the axis (det <= 0), l = a.v.
+is the rod's end along the axis.  If the rod is too short to reach the axis (det <= 0), l = a.v.
 Source: MuJoCo, transmission slidercrank.
 """
 
@@ -12,7 +12,7 @@ from featherlane.dynamics.body.wrench import add_wrench, clear_moment
 
 @kernel
 def _gradients(m, d, i, axis, v):
-    """(l, dl/dv, dl/da) of actuator i, without its gear."""
+    """Returns (l, dl/dv, dl/da) of actuator i, without its gear."""
     rod, av = m.actuator_cranklength[i], dot3(axis, v)
     det = fma(av, av, fma(rod, rod, -dot3(v, v)))
     reaches = det > 0.0
@@ -23,9 +23,9 @@ def _gradients(m, d, i, axis, v):
 
 @kernel
 def slider_crank(m, d, i):
-    """Length and moment of an actuator on a slider-crank: forces at both pins, and what turns the axis.
+    """Computes length and moment of an actuator on a slider-crank: forces at both pins, and a torque on the axis.
 
-    A turn w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
+    A rotation w of the slider's body moves the axis by w x a, hence the torque a x dl/da.
     Reads:  site_xpos, site_xmat of both sites.   Writes: actuator_length, actuator_moment.
     """
     o, crank, slider = m.actuator_outadr[i], m.actuator_trnid[2 * i], m.actuator_trnid[2 * i + 1]

@@ -1,9 +1,9 @@
-"""Transmissions: the length of each actuator's force output, and its moment, the gradient of the length by the dofs.
+"""Computes transmissions: length and moment of each actuator output; the moment is the length's gradient by the DoFs.
 
 The moments are rows of a sparse matrix whose pattern is fixed when the model is loaded (moment_rownnz, moment_rowadr,
-moment_colind).  On a joint the moment is the gear: one number for a slide or a hinge, an axis for a ball, six numbers
-for a free joint.  On a tendon it is the gear times the tendon's Jacobian.  What acts at points of bodies has files of
-its own: site_transmission.py, slider_crank.py, and adhesion.py for what acts through contacts.
+moment_colind).  On a joint the moment is the gear: one value for a slide or a hinge, an axis for a ball, six values
+for a free joint.  On a tendon it is the gear times the tendon's Jacobian.  Transmissions at points of bodies have
+separate files: site_transmission.py, slider_crank.py, and adhesion.py for contacts.
 """
 
 from featherlane.prelude import *
@@ -13,13 +13,13 @@ from featherlane.dynamics.actuator.slider_crank import slider_crank
 
 @kernel
 def drives_joint(m, i):
-    """Does actuator i act on a joint?"""
+    """Returns whether actuator i acts on a joint."""
     return m.actuator_trntype[i] == TRN_JOINT or m.actuator_trntype[i] == TRN_JOINTINPARENT
 
 
 @kernel
 def _rotation_moment(m, d, i, a, g):
-    """Moment on three rotational dofs: gear g, in the body's axes; the joint's quaternion stands at qpos[a]."""
+    """Computes the moment on three rotational DoFs: gear g, in body axes; the joint's quaternion is at qpos[a]."""
     axis = load3(m.actuator_gear, g)
     if m.actuator_trntype[i] == TRN_JOINTINPARENT:
         axis = rotate(quat_conj(quat_normalize(load4(d.qpos, a))), axis)
@@ -28,7 +28,7 @@ def _rotation_moment(m, d, i, a, g):
 
 @kernel
 def _joint_transmission(m, d, i):
-    """Length and moment of an actuator on a joint."""
+    """Computes length and moment of an actuator on a joint."""
     o, j = m.actuator_outadr[i], m.actuator_trnid[2 * i]
     e, a, kind, g = m.moment_rowadr[o], m.jnt_qposadr[j], m.jnt_type[j], 6 * o
     if is_scalar(kind):
@@ -46,7 +46,7 @@ def _joint_transmission(m, d, i):
 
 @kernel
 def _tendon_transmission(m, d, i):
-    """Length and moment of an actuator on a tendon, whose row of ten_J has the same dofs."""
+    """Computes length and moment of an actuator on a tendon, whose row of ten_J has the same DoFs."""
     o, t = m.actuator_outadr[i], m.actuator_trnid[2 * i]
     e, a, gear = m.moment_rowadr[o], m.ten_J_rowadr[t], m.actuator_gear[6 * o]
     d.actuator_length[o] = d.ten_length[t] * gear
@@ -56,10 +56,10 @@ def _tendon_transmission(m, d, i):
 
 @stage
 def transmission(m, d):
-    """Lengths and moments of the actuators, but for those that act through contacts.
+    """Computes lengths and moments of the actuators, except those that act through contacts.
 
-    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length its part of the rotation vector.
-    Free joint: gear is a force and a moment, the length 0.  Tendon: gear times its length.  Site, slider-crank and
+    Slide and hinge: gear times the coordinate.  Ball: gear is an axis, the length is the rotation vector's component on
+    it.  Free joint: gear is a force and a moment, the length 0.  Tendon: gear times its length.  Site, slider-crank and
     orientation: see their files.
     Source: MuJoCo mj_transmission.
     Reads:  qpos, ten_length, ten_J, site_xpos, site_xmat, xquat, cdof, subtree_com.
@@ -81,7 +81,7 @@ def transmission(m, d):
 
 @kernel
 def output_velocity(m, d, o):
-    """Rate of the length of output o: moment times qvel."""
+    """Returns the rate of the length of output o: moment times qvel."""
     rate = zero(d)
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
         rate = fma(d.actuator_moment[e], d.qvel[m.moment_colind[e]], rate)

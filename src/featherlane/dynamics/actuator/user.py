@@ -1,8 +1,8 @@
-"""Actuators of the user: calls of the functions that are registered for activation, gain and bias.
+"""Calls user callbacks of actuators: activation, gain and bias.
 
-Their addresses stand in the tile's record, so the stages here are the same whoever registers what.  A function stands
-alone: it reads records, and writes its result where these kernels look for it.
-Source: MuJoCo mjcb_act_dyn, mjcb_act_gain, mjcb_act_bias; without a function the rate is 0, the gain 1, the bias 0.
+Their addresses are stored in the tile's record, so the stages here are independent of the registered callbacks.  A
+callback is self-contained: it reads records, and writes its result to a fixed field.
+Source: MuJoCo mjcb_act_dyn, mjcb_act_gain, mjcb_act_bias; without a callback the rate is 0, the gain 1, the bias 0.
 """
 
 from featherlane.prelude import *
@@ -20,7 +20,7 @@ def user_rates(m, d, i):
 
 @kernel
 def _term(m, d, i, which, default):
-    """What the function of that kind gives for actuator i."""
+    """Returns the result of the callback of that kind for actuator i, else the default."""
     function = d.user_actuator[3 * i + which]
     d.user_term[0] = real(d, default)
     if function != 0:
@@ -30,11 +30,11 @@ def _term(m, d, i, which, default):
 
 @kernel
 def user_gain(m, d, i):
-    """The gain of actuator i."""
+    """Returns the gain of actuator i."""
     return _term(m, d, i, GAIN, 1.0)
 
 
 @kernel
 def user_bias(m, d, i):
-    """The bias of actuator i."""
+    """Returns the bias of actuator i."""
     return _term(m, d, i, BIAS, 0.0)

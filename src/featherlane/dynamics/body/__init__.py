@@ -1,1 +1,1 @@
-"""Bodies: where they are, how they move, and what forces on them are to the dofs."""
+"""Bodies: poses, velocities, and the mapping of forces on bodies to the DoFs."""

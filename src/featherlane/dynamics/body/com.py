@@ -1,7 +1,7 @@
-"""Everything about the centre of mass of each kinematic tree: where it is, inertias and motion axes seen from it.
+"""Computes the centre of mass of each kinematic tree, and inertias and motion axes relative to it.
 
-All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Passes over the tree then add
-vectors of parent and child as they are, without a transform.
+All spatial vectors of a tree refer to one point, its centre of mass, in world axes.  Recursions over the tree then add
+vectors of parent and child without transforms.
 """
 
 from featherlane.prelude import *
@@ -10,7 +10,7 @@ from featherlane.dynamics.body.joint import motion_axes
 
 @kernel
 def _subtree_com(m, d):
-    """Centre of mass of each subtree; a subtree without mass takes its body's."""
+    """Computes the centre of mass of each subtree; a subtree without mass uses its body's."""
     for i in range(m.nbody):
         store3(d.subtree_com, 3 * i, scale3(m.body_mass[i], load3(d.xipos, 3 * i)))
     for i in range(m.nbody - 1, 0, -1):
@@ -30,7 +30,7 @@ def _subtree_com(m, d):
 
 @stage
 def com_pos(m, d):
-    """Centres of mass of all subtrees, body inertias and motion axes.
+    """Computes the centres of mass of all subtrees, body inertias and motion axes.
 
     Source: MuJoCo mj_comPos; Featherstone eq. 2.63 for the inertias.
     Reads:  xipos, xquat, xmat, xanchor, xaxis.
@@ -55,7 +55,7 @@ def com_pos(m, d):
 
 @kernel
 def _pass_dof(d, v, at, velocity):
-    """Velocity beyond dof v, and the rate of its axis, which is carried along at velocity `at`."""
+    """Computes the velocity after DoF v, and the rate of its axis, which moves with velocity `at`."""
     S = load6(d.cdof, 6 * v)
     store6(d.cdof_dot, 6 * v, cross_motion(at, S))
     return axpy6(d.qvel[v], S, velocity)
@@ -63,7 +63,7 @@ def _pass_dof(d, v, at, velocity):
 
 @stage
 def com_vel(m, d):
-    """Body velocities and the rates of the motion axes.
+    """Computes body velocities and the rates of the motion axes.
 
     v_i = v_lambda(i) + S_i qvel_i;  dS/dt = v x S with the velocity before the joint.  The three axes of a ball share
     the velocity before it; the translations of a free joint keep world axes, so their rate is zero.
@@ -92,7 +92,7 @@ def com_vel(m, d):
 
 @kernel
 def point_wrench(d, force, moment, point, root):
-    """A force at a point and a moment, as a spatial force at the com of the tree with that root body."""
+    """Returns a force at a point and a moment as a spatial force at the com of the tree with that root body."""
     r = sub3(point, load3(d.subtree_com, 3 * root))
     return (
         fma(r[1], force[2], fma(-r[2], force[1], moment[0])),
@@ -106,7 +106,7 @@ def point_wrench(d, force, moment, point, root):
 
 @kernel
 def last_dof(m, i):
-    """The last dof that moves body i, -1: none."""
+    """Returns the last DoF that moves body i, or -1."""
     while i > 0 and m.body_dofnum[i] == 0:
         i = m.body_parentid[i]
     last = -1

@@ -1,8 +1,8 @@
-"""Jacobians of points and bodies of each world.
+"""Computes Jacobians of points and bodies of each world.
 
-J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  The dofs
-that move a body are its own and its ancestors', the chain of dof_parentid; all motion axes of a tree refer to its
-centre of mass, so the velocity of a point follows by the lever arm.
+J qvel is the velocity of a point and the angular velocity of its body, in world axes; both parts are (3, nv).  The
+DoFs that move a body are its own and its ancestors', the chain of dof_parentid.  All motion axes of a tree refer to
+its centre of mass, so the velocity of a point follows from the lever arm.
 Source: Featherstone, Rigid Body Dynamics Algorithms, eq. 2.24; MuJoCo mj_jac.
 """
 
@@ -23,7 +23,7 @@ JACOBIAN = Layout(
 
 @kernel
 def _point(m, d, jr, kind, i):
-    """The point and the body that carries it; of any kind that is not listed, the given point of body i."""
+    """Returns the point and its body; for an unlisted kind, the given point of body i."""
     body, p = i, load3(jr.jac_point, 0)
     if kind == OBJ_XBODY:
         p = load3(d.xpos, 3 * i)
@@ -38,7 +38,7 @@ def _point(m, d, jr, kind, i):
 
 @kernel
 def _velocity(m, d, dof, p):
-    """Velocity that a dof gives to a point of a body that it moves, and angular velocity."""
+    """Returns the linear and angular velocity of a point of a body per unit velocity of a DoF that moves it."""
     w = load3(d.cdof, 6 * dof)
     lever = sub3(p, load3(d.subtree_com, 3 * m.body_rootid[m.dof_bodyid[dof]]))
     return add3(load3(d.cdof, 6 * dof + 3), cross(w, lever)), w
@@ -52,7 +52,7 @@ def _clear(d, jr):
 
 @stage(jr=JACOBIAN)
 def jacobian(m, d, jr, kind, i):
-    """Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
+    """Computes the Jacobians of the origin of a body, geom or site, of a body's centre of mass, or of a given point.
 
     Reads:  cdof, subtree_com, xpos, xipos, geom_xpos, site_xpos, jac_point.
     Writes: jac (6, jac_nv) [m, 1].   Frame: world.   Cost: O(nv).
@@ -74,7 +74,7 @@ def jacobian(m, d, jr, kind, i):
 
 @kernel
 def _descends(m, i, body):
-    """Is body i this body, or below it?"""
+    """Returns whether body i is `body` or one of its descendants."""
     while i > body:
         i = m.body_parentid[i]
     return i == body
@@ -82,9 +82,9 @@ def _descends(m, i, body):
 
 @stage(jr=JACOBIAN)
 def subtree_jacobian(m, d, jr, body):
-    """Jacobian of the centre of mass of a body and all below it; zeros where they have no mass.
+    """Computes the Jacobian of the centre of mass of a body's subtree; zeros for a subtree without mass.
 
-    A dof of a body k in the subtree moves the centre of mass of all below k, with its share of the mass.
+    A DoF of body k in the subtree moves the centre of mass of the subtree of k, weighted by its share of the mass.
     Reads:  cdof, subtree_com.
     Writes: jac (6, jac_nv) [m, 1], in its first three rows; jac_mass (jac_nbody,) [kg].
     Frame: world.   Cost: O(nv depth).

@@ -1,8 +1,8 @@
-"""How a joint moves its body, by its type: the body's frame, the axes S of the motion, and the step of its coordinates.
+"""Computes the motion of a body by joint type: body frame, motion axes S, and integration of joint coordinates.
 
-All other passes follow from S, and from what `model/joint.py` says of the dofs: the axis of a slide or hinge is carried
-along at the velocity of the body before it, as the axes of a ball are, which share that velocity; the translations of a
-free joint keep the world's axes.
+All other stages use S and the DoF properties in `model/joint.py`.  The axis of a slide or hinge moves with the
+velocity of the body before it.  The axes of a ball move with the velocity before it, too; the translations of a free
+joint keep world axes.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 4.4; MuJoCo mj_kinematics, mj_comPos, mj_integratePos.
 """
 
@@ -11,11 +11,11 @@ from featherlane.prelude import *
 
 @kernel
 def move_joint(m, d, j, pos, quat):
-    """Body frame after the motion of joint j (no free joint); stores the joint's anchor and axis."""
+    """Computes the body frame after the motion of joint j (not free); stores the joint's anchor and axis."""
     a, kind = m.jnt_qposadr[j], m.jnt_type[j]
     offset, local = load3(m.jnt_pos, 3 * j), load3(m.jnt_axis, 3 * j)
     axis = rotate(quat, local)
-    # an anchor in the body's origin, as most are, saves two rotations: same bits, 0.1 us in a tile of humanoids
+    # an anchor at the body's origin (the usual case) skips two rotations: bitwise identical, 0.1 us per humanoid tile
     eccentric = any_((offset[0] != 0.0) | (offset[1] != 0.0) | (offset[2] != 0.0))
     anchor = pos
     if eccentric:
@@ -27,7 +27,7 @@ def move_joint(m, d, j, pos, quat):
             quat = quat_mul(quat, quat_normalize(load4(d.qpos, a)))
         else:
             quat = quat_mul(quat, axis_angle_quat(local, d.qpos[a] - m.qpos0[a]))
-        # the anchor stays where it is
+        # the anchor stays at its position
         if eccentric:
             pos = sub3(anchor, rotate(quat, offset))
     store3(d.xanchor, 3 * j, anchor)
@@ -37,14 +37,14 @@ def move_joint(m, d, j, pos, quat):
 
 @kernel
 def _rotation_axis(d, v, axis, offset):
-    """Motion of a rotation about an axis whose anchor is `offset` away from the com."""
+    """Returns the motion vector of a rotation about an axis whose anchor is at `offset` from the com."""
     u = cross(axis, offset)
     store6(d.cdof, 6 * v, (axis[0], axis[1], axis[2], u[0], u[1], u[2]))
 
 
 @kernel
 def motion_axes(m, d, i, j, com):
-    """Columns S of joint j of body i; a ball turns about the body's own axes."""
+    """Computes the columns S of joint j of body i; a ball rotates about the body's axes."""
     one = real(d, 1.0)
     v, kind = m.jnt_dofadr[j], m.jnt_type[j]
     axis = load3(d.xaxis, 3 * j)
@@ -69,8 +69,8 @@ def motion_axes(m, d, i, j, com):
 def advance_joint(m, j, qpos, velocity, start, h, rotation):
     """qpos <- start (+) h velocity of joint j; quaternions by the exponential, or INFINITESIMAL by its first two terms.
 
-    The linear update turns about the same axis, by 2 atan(h |w| / 2) in place of h |w|; it is the same whether q is
-    multiplied by the velocity in world axes on the left or in local axes on the right.
+    The linear update rotates about the same axis, by 2 atan(h |w| / 2) instead of h |w|; it is the same for
+    multiplication by the world velocity on the left or by the local velocity on the right.
     """
     a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
     if kind == FREE:

@@ -1,4 +1,4 @@
-"""Forward kinematics: frames of bodies, joints, geoms and sites from qpos."""
+"""Computes forward kinematics: frames of bodies, joints, geoms and sites from qpos."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.joint import move_joint
@@ -6,7 +6,7 @@ from featherlane.dynamics.body.joint import move_joint
 
 @kernel
 def _body_offset(m, d, i):
-    """Position and orientation of body i before its joints move, world axes."""
+    """Returns position and orientation of body i before its joints move, in world axes."""
     p, c = m.body_parentid[i], m.body_mocapid[i]
     if c >= 0:
         pos, quat = load3(d.mocap_pos, 3 * c), quat_normalize(load4(d.mocap_quat, 4 * c))
@@ -20,7 +20,7 @@ def _body_offset(m, d, i):
 
 @stage
 def kinematics(m, d):
-    """Frames of all bodies and joints.
+    """Computes the frames of all bodies and joints.
 
     A body starts at its offset from the parent and is moved by its joints in order; a body whose only joint is free
     takes its frame from qpos alone.  Quaternions in qpos need not have unit length; qpos is not changed.
@@ -55,7 +55,7 @@ def kinematics(m, d):
 
 @kernel
 def geom_pose(m, d, g):
-    """Position and orientation of geom g from its body's."""
+    """Returns position and orientation of geom g, from its body's frame."""
     b = m.geom_bodyid[g]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
     return add3(load3(d.xpos, 3 * b), pos), quat_to_mat(quat_mul(load4(d.xquat, 4 * b), load4(m.geom_quat, 4 * g)))
@@ -63,7 +63,7 @@ def geom_pose(m, d, g):
 
 @kernel
 def _geom_frame(m, d, g):
-    """Frame of geom g."""
+    """Computes the frame of geom g."""
     pos, R = geom_pose(m, d, g)
     store3(d.geom_xpos, 3 * g, pos)
     store9(d.geom_xmat, 9 * g, R)
@@ -71,7 +71,7 @@ def _geom_frame(m, d, g):
 
 @kernel
 def _site_frame(m, d, s, turned):
-    """Position of site s from its body's frame, and its orientation where it is wanted."""
+    """Computes the position of site s from its body's frame, and its orientation if `turned`."""
     b = m.site_bodyid[s]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.site_pos, 3 * s))
     store3(d.site_xpos, 3 * s, add3(load3(d.xpos, 3 * b), pos))
@@ -81,7 +81,7 @@ def _site_frame(m, d, s, turned):
 
 @stage
 def frames(m, d):
-    """Frames of all geoms and sites from those of their bodies; `forward` includes it.
+    """Computes the frames of all geoms and sites from those of their bodies; `forward` includes it.
 
     Source: MuJoCo mj_kinematics.
     Reads:  xpos, xquat, xmat.
@@ -95,7 +95,7 @@ def frames(m, d):
 
 @kernel
 def _geom_axis(m, d, g):
-    """Position and z axis of geom g."""
+    """Computes the position and z axis of geom g."""
     b = m.geom_bodyid[g]
     pos = mat_mul_vec(load9(d.xmat, 9 * b), load3(m.geom_pos, 3 * g))
     store3(d.geom_xpos, 3 * g, add3(load3(d.xpos, 3 * b), pos))
@@ -105,19 +105,19 @@ def _geom_axis(m, d, g):
 
 @kernel
 def _reads_axes_alone(m):
-    """Does a step read nothing but the z axis of any geom?
+    """Returns whether a step reads only the z axes of geoms.
 
-    Contacts among planes, spheres and capsules do.  Other shapes are parted from them by bounding boxes, which have
-    three axes, and so are bodies and crowds; the velocity of a surface is given in the frame of its geom.
+    This holds for contacts among planes, spheres and capsules.  Other shapes, bodies and crowds are tested by bounding
+    boxes, which have three axes; the surface velocity is given in the frame of its geom.
     """
     return m.all_round and m.ngroup + m.ncrowd + m.flg_surfacevel == 0
 
 
 @stage
 def collision_frames(m, d):
-    """Frames of the geoms that occur in candidate pairs: what a step needs, with the bits of `frames`.
+    """Computes the frames of geoms in candidate pairs, as needed in a step, bitwise identical to `frames`.
 
-    Where no more is read, of their orientation the z axis alone.  Nothing is read where contacts are off.
+    If only z axes are read, only the z axis is computed; if contacts are off, nothing.
     Reads:  xpos, xquat, xmat, collide_geom.   Writes: geom_xpos, geom_xmat of these geoms.   Frame: world.
     """
     if not (m.opt_disableflags & (DISABLE_CONSTRAINT | DISABLE_CONTACT)):
@@ -131,7 +131,7 @@ def collision_frames(m, d):
 
 @stage
 def path_frames(m, d):
-    """Frames of the sites and geoms that tendons and transmissions read, with the bits of `frames`.
+    """Computes the frames of the sites and geoms that tendons and transmissions read, bitwise identical to `frames`.
 
     Reads:  xpos, xquat, xmat, step_site, step_geom.   Writes: site_xpos, site_xmat, geom_xpos, geom_xmat of these.
     """

@@ -1,7 +1,7 @@
-"""Links: where their two bodies stand to each other, and the axis and points along which forces act.
+"""Computes links: the relative pose of their two bodies, and the axis and points where forces act.
 
-The position of a hinge is the angle by which the first body has turned against the second about the axis, from -pi to
-pi; that of a slider how far it has moved along it.  Both grow with the velocity of the first body less the second's.
+The position of a hinge is the rotation angle of the first body relative to the second about the axis, from -pi to
+pi; that of a slider is the displacement along it.  Both grow with the velocity of the first body less the second's.
 Source: ODE manual, sec. "Joint types and joint functions"; the axis of a slider is that of its first body.
 """
 
@@ -12,20 +12,20 @@ from featherlane.model.link import LINK_FIXED, LINK_HINGE, LINK_SLIDER
 # ---- geometry -------------------------------------------------------------------------------------------------------
 @kernel
 def link_axis(m, d, k, side):
-    """Axis of link k as body 0 or 1 of it carries it, world axes."""
+    """Returns the axis of link k as carried by its body 0 or 1, in world axes."""
     return mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k + side]), load3(m.link_axis, 6 * k + 3 * side))
 
 
 @kernel
 def link_anchor(m, d, k, side):
-    """Anchor of link k as body 0 or 1 of it carries it, world axes."""
+    """Returns the anchor of link k as carried by its body 0 or 1, in world axes."""
     b = m.link_body[2 * k + side]
     return add3(load3(d.xpos, 3 * b), mat_mul_vec(load9(d.xmat, 9 * b), load3(m.link_anchor, 6 * k + 3 * side)))
 
 
 @kernel
 def offset(m, d, k):
-    """Place of the first body's com from the second's at rest, as the body turns it in whose frame it is kept."""
+    """Returns the rest offset from the second body's com to the first's, rotated with the body that stores it."""
     side = 1 if m.link_type[k] == LINK_SLIDER else 0
     r = load3(m.link_offset, 3 * k)
     if m.link_body[2 * k + 1] > 0:
@@ -35,7 +35,7 @@ def offset(m, d, k):
 
 @kernel
 def apart(m, d, k):
-    """Centre of mass of the first body from that of the second, from the origin where that is the world."""
+    """Returns the first body's centre of mass relative to the second's, or to the origin if that is the world."""
     r, b = load3(d.xipos, 3 * m.link_body[2 * k]), m.link_body[2 * k + 1]
     if b > 0:
         r = sub3(r, load3(d.xipos, 3 * b))
@@ -44,9 +44,9 @@ def apart(m, d, k):
 
 @kernel
 def link_point(m, d, k, side):
-    """The point of body 0 or 1 at which the forces of link k act.
+    """Returns the point of body 0 or 1 where the forces of link k act.
 
-    A slider's act half way between the centres of mass, so that those on the two bodies make no couple.
+    A slider's forces act halfway between the centres of mass, so that the forces on the two bodies cause no couple.
     """
     b = m.link_body[2 * k + side]
     point, kind = load3(d.xipos, 3 * b), m.link_type[k]
@@ -64,7 +64,7 @@ def link_point(m, d, k, side):
 
 @kernel
 def turn_since_rest(m, d, k):
-    """q_1* q_2 q_rest*: how the second body has turned, in the frame of the first."""
+    """Returns q_1* q_2 q_rest*: the rotation of the second body since rest, in the frame of the first."""
     a, b = load4(d.xquat, 4 * m.link_body[2 * k]), load4(d.xquat, 4 * m.link_body[2 * k + 1])
     return quat_mul(quat_mul(quat_conj(a), b), quat_conj(load4(m.link_quat, 4 * k)))
 
@@ -72,7 +72,7 @@ def turn_since_rest(m, d, k):
 # ---- errors ---------------------------------------------------------------------------------------------------------
 @kernel
 def misplaced(m, d, k):
-    """How far the first body has to move against the second for the points to meet [m]."""
+    """Returns the displacement of the first body relative to the second that makes the points meet [m]."""
     if m.link_type[k] == LINK_SLIDER or m.link_type[k] == LINK_FIXED:
         r = sub3(offset(m, d, k), apart(m, d, k))
     else:
@@ -82,12 +82,12 @@ def misplaced(m, d, k):
 
 @kernel
 def misaligned(m, d, k):
-    """How far the first body has to turn against the second, to the first order [rad]."""
+    """Returns the first-order rotation of the first body relative to the second that aligns them [rad]."""
     if m.link_type[k] == LINK_HINGE:
         r = cross(link_axis(m, d, k, 0), link_axis(m, d, k, 1))
     else:
         q = turn_since_rest(m, d, k)
-        # the shorter way round
+        # the shorter rotation
         s = where(q[0] < 0.0, -2.0, 2.0)
         r = scale3(s, mat_mul_vec(load9(d.xmat, 9 * m.link_body[2 * k]), (q[1], q[2], q[3])))
     return r
@@ -96,7 +96,7 @@ def misaligned(m, d, k):
 # ---- positions ------------------------------------------------------------------------------------------------------
 @kernel
 def _hinge_angle(m, d, k):
-    """Angle of a hinge [rad]; a turn off the axis counts along, so errors enter to the second order."""
+    """Returns the angle of a hinge [rad]; off-axis rotation is included, so errors enter at second order."""
     q = turn_since_rest(m, d, k)
     v = (q[1], q[2], q[3])
     angle = 2.0 * atan2(norm3(v), where(dot3(v, load3(m.link_axis, 6 * k)) >= 0.0, q[0], -q[0]))
@@ -105,7 +105,7 @@ def _hinge_angle(m, d, k):
 
 @stage
 def link_positions(m, d):
-    """Angles of hinges, positions of sliders; 0 of other links.
+    """Computes the angles of hinges and positions of sliders; 0 for other links.
 
     Reads:  xmat, xquat, xipos.   Writes: link_position (nlink,) [m, rad].
     """

@@ -1,8 +1,8 @@
-"""Motors that stand at a stop: there the stop has the row, and the motor is a force like any other.
+"""Computes motors at a stop: there the stop has the row, and the motor is an applied force.
 
-Elsewhere a motor is a row of the LCP that seeks its velocity with a bounded force (solver/lcp/rows/motor.py).  A motor
-whose velocity is 0 pushes into the stop; one that drives away from it does so with a part of its force, `fudge`, for
-it would jump off.  Between two stops at one place there is no motor.
+Elsewhere a motor is a row of the LCP that tracks its velocity with a bounded force (solver/lcp/rows/motor.py).  A motor
+of velocity 0 pushes into the stop.  One that drives away from it applies only the fraction `fudge` of its force, since
+it would jump otherwise.  If both stops coincide, the motor is inactive.
 Source: ODE manual, sec. "Stops and motor parameters" (dParamFudgeFactor).
 """
 
@@ -14,7 +14,7 @@ from featherlane.model.link import LINK_HINGE
 
 @kernel
 def joint_at_stop(m, d, j):
-    """(mask below the lower limit, mask above the upper one) of slide or hinge j; as its limits have rows."""
+    """Returns (mask below the lower limit, mask above the upper one) of slide or hinge j, as for limit rows."""
     x, limited = d.qpos[m.jnt_qposadr[j]], zero(d)
     if m.jnt_limited[j] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = real(d, 1.0)
@@ -23,7 +23,7 @@ def joint_at_stop(m, d, j):
 
 @kernel
 def link_at_stop(m, d, k):
-    """(mask at the lower stop, mask at the upper one) of link k."""
+    """Returns (mask at the lower stop, mask at the upper one) of link k."""
     x, limited = d.link_position[k], zero(d)
     if m.link_limited[k] != 0 and m.opt_disableflags & DISABLE_LIMIT == 0:
         limited = real(d, 1.0)
@@ -33,7 +33,7 @@ def link_at_stop(m, d, k):
 
 @kernel
 def _push(velocity, force, fudge, low, high):
-    """Force of a motor where it stands at a stop, 0 elsewhere."""
+    """Returns the force of a motor at a stop, 0 elsewhere."""
     s = where(velocity > 0.0, 1.0, where(velocity < 0.0, -1.0, where(high, 1.0, -1.0)))
     away = (low & (velocity > 0.0)) | (high & (velocity < 0.0))
     return where((low | high) & (force > 0.0), s * force * where(away, fudge, 1.0), 0.0)
@@ -55,7 +55,7 @@ def _push_along(m, d, k, side, s, result):
 
 @kernel
 def _push_link(m, d, k, result):
-    """result += the force of the motor of link k at its stop."""
+    """result += the force of link k's motor at its stop."""
     low, high = link_at_stop(m, d, k)
     apart = m.link_range[2 * k] < m.link_range[2 * k + 1]
     f = _push(m.link_motor_vel[k], m.link_motor_force[k], m.link_motor_fudge[k], low & apart, high & apart)
@@ -66,7 +66,7 @@ def _push_link(m, d, k, result):
 
 @kernel
 def push_at_stops(m, d, result):
-    """result += the forces of all motors that stand at a stop, of joints and of links.
+    """result += the forces of all motors at a stop, of joints and of links.
 
     Reads:  qpos, link_position, cdof, subtree_com, frames of bodies.   Writes: result (nv,) [N, N m].
     """

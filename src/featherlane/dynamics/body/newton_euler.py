@@ -1,11 +1,11 @@
-"""Recursive Newton-Euler: generalized forces of given motion, accelerations outwards, forces back."""
+"""Computes recursive Newton-Euler: generalized forces of a given motion; accelerations outwards, forces inwards."""
 
 from featherlane.prelude import *
 
 
 @kernel
 def world_acceleration(m, d):
-    """-g as acceleration of the world: a fixed frame accelerated upwards feels like gravity."""
+    """Returns -g as the acceleration of the world: a frame accelerated upwards is equivalent to gravity."""
     if m.opt_disableflags & DISABLE_GRAVITY:
         a = zeros(d, 6)
     else:
@@ -15,7 +15,7 @@ def world_acceleration(m, d):
 
 @kernel
 def _body_force(d, i, acc):
-    """Force that moves body i: I a + v x* I v; stores both."""
+    """Computes the force that moves body i, I a + v x* I v; stores both."""
     I, vel = load10(d.cinert, 10 * i), load6(d.cvel, 6 * i)
     store6(d.cacc, 6 * i, acc)
     store6(d.cfrc, 6 * i, add6(inert_mul(I, acc), cross_force(vel, inert_mul(I, vel))))
@@ -23,7 +23,7 @@ def _body_force(d, i, acc):
 
 @kernel
 def _backward(m, d, result):
-    """Forces of children are added to their parents'; a dof feels the part along its axis."""
+    """Adds forces of children to their parents; the force of a DoF is the component along its axis."""
     for i in range(m.nbody - 1, 0, -1):
         f, p = load6(d.cfrc, 6 * i), m.body_parentid[i]
         if p > 0:
@@ -35,7 +35,7 @@ def _backward(m, d, result):
 
 @stage
 def rne(m, d):
-    """Coriolis, centrifugal and gravity forces C(q, v): inverse dynamics without acceleration.
+    """Computes Coriolis, centrifugal and gravity forces C(q, v): inverse dynamics without acceleration.
 
     a_i = a_lambda(i) + dS_i/dt qvel_i;  f_i = I_i a_i + v_i x* I_i v_i + sum over children f_j;  C_i = S_i^T f_i.
     Source: Featherstone sec. 5.3, table 5.1; MuJoCo mj_rne with flg_acc = 0.
@@ -54,12 +54,12 @@ def rne(m, d):
 
 @stage
 def rne_acc(m, d):
-    """qvec <- forces that give the acceleration qacc: M qacc + C(q, v) without the armature's part.
+    """qvec <- forces that produce the acceleration qacc: M qacc + C(q, v) without the armature's part.
 
     Source: Featherstone sec. 5.3, table 5.1; MuJoCo mj_rne with flg_acc = 1.
     Reads:  qvel, qacc, cdof, cdof_dot, cinert, cvel, opt_gravity.   Writes: qvec (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.                             Cost: O(nv).
-    Note:   external forces are not subtracted; armature is no body, add dof_armature qacc for it.
+    Note:   external forces are not subtracted; armature is not included, add dof_armature qacc for it.
     """
     store6(d.cacc, 0, world_acceleration(m, d))
     for i in range(1, m.nbody):
@@ -74,14 +74,14 @@ def rne_acc(m, d):
 
 @kernel
 def _pass_axis(d, v, at, vel, acc):
-    """Velocity and acceleration beyond dof v; its axis is carried along at velocity `at`."""
+    """Computes velocity and acceleration after DoF v; its axis moves with velocity `at`."""
     S, q = load6(d.cdof, 6 * v), d.qvel[v]
     return axpy6(q, S, vel), axpy6(q, cross_motion(at, S), acc)
 
 
 @kernel
 def pass_joints(m, d, i, vel, acc):
-    """Velocity and acceleration at qacc = 0 of body i, from its parent's: v += S qvel, a += dS/dt qvel."""
+    """Computes velocity and acceleration at qacc = 0 of body i, from its parent's: v += S qvel, a += dS/dt qvel."""
     first = m.body_jntadr[i]
     for j in range(first, first + m.body_jntnum[i]):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
@@ -98,7 +98,7 @@ def pass_joints(m, d, i, vel, acc):
 
 @stage
 def bias(m, d):
-    """What a step reads of `com_vel` and `rne`, with their bits, in one pass: the rates of the axes are not stored.
+    """Computes the outputs of `com_vel` and `rne` that a step reads, bitwise identical, without storing axis rates.
 
     Reads:  qvel, cdof, cinert, opt_gravity.   Writes: cvel (nbody, 6), qfrc_bias (nv,) [N, N m]; cacc and cfrc.
     Frame: world axes at the tree's com.       Cost: O(nv); 0.84 of the time of the two.

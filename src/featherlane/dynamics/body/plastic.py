@@ -1,9 +1,9 @@
-"""Springs that yield: a deflection beyond the yield threshold moves the spring's reference after it.
+"""Computes plastic springs: a deflection beyond the yield threshold moves the spring's reference.
 
-The reference lies in the state `plastic`: from `jnt_plasticadr` on a coordinate of a slide or hinge, or the quaternion
-of a ball; from `tendon_plasticadr` on the two lengths between which a tendon is at rest.  Forces and energy follow from
-it as from `qpos_spring` and `tendon_lengthspring`; at the end of a step it is brought back within reach of the new
-position (return mapping), so that what is left of the deflection is the threshold y:
+The state `plastic` stores the reference: from `jnt_plasticadr` on a coordinate of a slide or hinge, or the quaternion
+of a ball; from `tendon_plasticadr` on the two rest lengths of a tendon.  It replaces `qpos_spring` and
+`tendon_lengthspring` in forces and energy.  At the end of a step the reference is moved towards the new
+position (return mapping), so that the remaining deflection is the threshold y:
 
     x = q - q_ref;   |x| > y:  q_ref += (1 - y / |x|) x
     ball:                      q_ref <- q_ref exp((1 - y / |x|) x),  x the rotation vector from q_ref to q
@@ -11,8 +11,8 @@ position (return mapping), so that what is left of the deflection is the thresho
                                while the upper one is stretched
 
 The new length of a tendon is the old one and J times the motion of the step.
-Source: MuJoCo 4, attribute springyield; that it happens once a step, at the new position and with springs enabled
-alone, that a threshold below 0 counts as 0, and how long a tendon is, was found by experiment with 4.0.1.
+Source: MuJoCo 4, attribute springyield.  Found by experiment with 4.0.1: one update per step at the new position, only
+with springs enabled; a threshold below 0 counts as 0; the tendon length above.
 """
 
 from featherlane.prelude import *
@@ -20,7 +20,7 @@ from featherlane.prelude import *
 
 @kernel
 def spring_reference(m, d, j):
-    """Where the spring of slide or hinge j is at rest."""
+    """Returns the rest position of the spring of slide or hinge j."""
     if m.nplastic > 0 and m.jnt_plasticadr[j] >= 0:
         x = d.plastic[m.jnt_plasticadr[j]]
     else:
@@ -30,7 +30,7 @@ def spring_reference(m, d, j):
 
 @kernel
 def ball_reference(m, d, j):
-    """Orientation at which the spring of ball j is at rest."""
+    """Returns the rest orientation of the spring of ball j."""
     p = m.jnt_plasticadr[j]
     if p >= 0:
         q = load4(d.plastic, p)
@@ -41,14 +41,14 @@ def ball_reference(m, d, j):
 
 @kernel
 def _yield_slide(m, d, a, p, limit):
-    """Reference of a slide or hinge at p, whose coordinate stands at a."""
+    """Updates the reference of a slide or hinge at address p, whose coordinate is at address a."""
     q, rest = d.qpos[a], d.plastic[p]
     d.plastic[p] = fmax(fmin(rest, q + limit), q - limit)
 
 
 @kernel
 def _yield_ball(m, d, a, p, limit):
-    """Reference of a ball at p, whose quaternion stands at a."""
+    """Updates the reference of a ball at address p, whose quaternion is at address a."""
     rest = load4(d.plastic, p)
     x = quat_sub(quat_normalize(load4(d.qpos, a)), rest)
     angle = norm3(x)
@@ -65,7 +65,7 @@ def _yield_ball(m, d, a, p, limit):
 
 @kernel
 def tendon_reference(m, d, i):
-    """(lower, upper): lengths between which the spring of tendon i is at rest."""
+    """Returns (lower, upper): rest lengths of the spring of tendon i."""
     p = m.tendon_plasticadr[i]
     if p >= 0:
         rest = load2(d.plastic, p)
@@ -76,7 +76,7 @@ def tendon_reference(m, d, i):
 
 @kernel
 def _yield_tendon(m, d, p, length, limit):
-    """References of a tendon at p, which is that long."""
+    """Updates the references of a tendon of that length, at address p."""
     low, high = load2(d.plastic, p)
     stretched = length > high + limit
     crushed = not_(stretched) & (length < low - limit)
@@ -88,7 +88,7 @@ def _yield_tendon(m, d, p, length, limit):
 
 @kernel
 def yield_springs(m, d, length, J, velocity):
-    """plastic <- references within reach of the new position.
+    """plastic <- references within the threshold of the new position.
 
     Args:
         length: (ntendon,) lengths of the tendons at the start of the step [m].

@@ -1,20 +1,20 @@
-"""How the bias force C(q, v) changes with the velocities, by composite bodies: O(nv * depth), no finite differences.
+"""Computes dC(q, v)/dv of the bias force with composite bodies: O(nv * depth), without finite differences.
 
-With the motion axis S_j, the velocity v_i of body i, its inertia I_i and its momentum h_i = I_i v_i, a unit rate of
-dof j changes what recursive Newton-Euler computes for the bodies beyond it by
+With the motion axis S_j, the velocity v_i of body i, its inertia I_i and its momentum h_i = I_i v_i, the derivatives
+of recursive Newton-Euler for the bodies after DoF j with respect to its rate are
 
     dv_i = S_j
     da_i = w_j - v_i x S_j                     w_j = (v before joint j + v after it) x S_j
     df_i = I_i w_j + B_i S_j                   B_i x = v_i x* I_i x - I_i (v_i x x) + x x* h_i
 
-w_j collects the rate of S_j itself and the turning of all axes beyond it.  Inertias and B_i are about one point of the
-tree and add to those of composite bodies, I^c and B^c; so for dof k of body b and each dof j from the root down to k
+w_j contains the rate of S_j and the rotation of all axes after it.  Inertias and B_i refer to one point of the
+tree and add up to those of composite bodies, I^c and B^c.  So for DoF k of body b and each DoF j from the root to k
 
     D_jk = S_j . (I^c_b w_k + B^c_b S_k)       D_kj = (I^c_b S_k) . w_j + (B^c_b^T S_k) . S_j
 
-B depends on turning only.  With x = (omega, u), the momentum (l, p) and Jdot the rate of the rotational inertia,
-B x = (Jdot omega + omega x l, 2 omega x p): nine numbers in a symmetric matrix and two vectors, of which the composite
-body has the sums.
+B depends on rotation only.  With x = (omega, u), the momentum (l, p) and Jdot the rate of the rotational inertia,
+B x = (Jdot omega + omega x l, 2 omega x p): nine values in a symmetric matrix and two vectors, which are summed for
+the composite body.
 Source: Singh, Russo, Wensing, Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra
 (IEEE RA-L 7, 2022), for the composite form; here about a fixed point in world axes and with B's zero half left out.
 """
@@ -31,7 +31,7 @@ def clear_derivative(m, d):
 
 @kernel
 def rate_of_rotational_inertia(I, v):
-    """Rate of the rotational inertia of a body that is carried along with v: xx yy zz xy xz yz.
+    """Returns the rate of the rotational inertia of a body that moves with v: xx yy zz xy xz yz.
 
     omega x J + (omega x J)^T + 2 (u . c) - u c^T - c u^T, with c the mass times the centre of mass.
     """
@@ -52,7 +52,7 @@ def rate_of_rotational_inertia(I, v):
 
 @kernel
 def _symmetric_times(B, a, x):
-    """Jdot x for the symmetric matrix at a."""
+    """Returns Jdot x for the symmetric matrix at a."""
     return (
         fma(B[a], x[0], fma(B[a + 3], x[1], B[a + 4] * x[2])),
         fma(B[a + 3], x[0], fma(B[a + 1], x[1], B[a + 5] * x[2])),
@@ -62,7 +62,7 @@ def _symmetric_times(B, a, x):
 
 @kernel
 def composite_drag_of(B, a, omega):
-    """B x = (Jdot omega + omega x l, 2 omega x p) of a motion that turns with omega."""
+    """Returns B x = (Jdot omega + omega x l, 2 omega x p) of a motion with angular velocity omega."""
     moment = add3(_symmetric_times(B, a, omega), cross(omega, load3(B, a + 6)))
     force = scale3(2.0, cross(omega, load3(B, a + 9)))
     return moment[0], moment[1], moment[2], force[0], force[1], force[2]
@@ -70,7 +70,7 @@ def composite_drag_of(B, a, omega):
 
 @kernel
 def axis_drag(B, a, S):
-    """The three numbers of B^T S that are not zero: Jdot omega + l x omega + 2 p x u."""
+    """Returns the three nonzero values of B^T S: Jdot omega + l x omega + 2 p x u."""
     omega, u = (S[0], S[1], S[2]), (S[3], S[4], S[5])
     turned = add3(_symmetric_times(B, a, omega), cross(load3(B, a + 6), omega))
     return axpy3(2.0, cross(load3(B, a + 9), u), turned)
@@ -108,7 +108,7 @@ def _rates_of_body(m, d, i):
 
 @kernel
 def _add_dof(m, d, k, I, i, s):
-    """Row and column of dof k of body i, up to the diagonal, times s."""
+    """Adds row and column of DoF k of body i, up to the diagonal, times s."""
     S, w = load6(d.cdof, 6 * k), load6(d.cdof_rate, 6 * k)
     f = add6(inert_mul(I, w), composite_drag_of(d.crb_rate, 12 * i, (S[0], S[1], S[2])))
     g, t = inert_mul(I, S), axis_drag(d.crb_rate, 12 * i, S)
@@ -145,14 +145,14 @@ def add_rne_vel(m, d, s):
 
 @stage
 def rne_vel(m, d):
-    """How Coriolis and centrifugal forces change with the velocities: qDeriv <- d C(q, v) / d qvel.
+    """Computes the velocity derivative of Coriolis and centrifugal forces: qDeriv <- d C(q, v) / d qvel.
 
-    D_jk and D_kj as at the head of dynamics/body/rne_derivative.py, for each dof j on the way from the root to dof k.
+    D_jk and D_kj are defined in dynamics/body/rne_derivative.py, for each DoF j on the path from the root to DoF k.
     qDeriv is sparse, by rows (`model.D_rowadr`, `D_rownnz`, `D_colind`): row i holds the ancestors of dof i, itself and
     its descendants.
     Source: Singh, Russo, Wensing, IEEE RA-L 7, 2022; MuJoCo mjd_rne_vel (which carries the Jacobian of every body,
         O(nv^2)).
-    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; crb_rate, cdof_rate for itself.
+    Reads:  qvel, cvel, cdof, cinert, crb.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; as scratch crb_rate, cdof_rate.
     Frame:  world axes at the tree's com.    Cost: O(nv * depth).
     """
     clear_derivative(m, d)

@@ -1,7 +1,7 @@
-"""Moments of forces that act at points of bodies: what a force and a torque there are to the dofs of an actuator's row.
+"""Computes actuator moments of forces and torques at points of bodies.
 
-The row of an output holds the dofs that it can move, ascending (model/moments.py).  Those that move a body and stand
-in the row are the last ones on its way to the root: what two bodies share cancels, and is left out of the row.
+The row of an output holds the DoFs that it can move, ascending (model/moments.py).  The DoFs of a body in the
+row are the last ones on its path to the root: common DoFs of two bodies cancel and are not in the row.
 """
 
 from featherlane.prelude import *
@@ -10,14 +10,14 @@ from featherlane.dynamics.body.com import point_wrench
 
 @kernel
 def clear_moment(m, d, o):
-    """Zeros in the row of output o."""
+    """Sets the row of output o to zero."""
     for e in range(m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]):
         d.actuator_moment[e] = zero(d)
 
 
 @kernel
 def add_wrench(m, d, o, b, point, force, torque):
-    """Row of output o += J^T of a force at a point of body b and a torque on it, world axes.
+    """Adds J^T of a force at a point of body b and a torque on it to the row of output o, in world axes.
 
     Reads:  cdof, subtree_com.   Writes: actuator_moment.   Cost: O(depth).
     """

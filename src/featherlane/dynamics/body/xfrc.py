@@ -1,4 +1,4 @@
-"""Forces that the user applies to bodies, seen from the dofs."""
+"""Maps user-applied forces on bodies to the DoFs."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.com import last_dof, point_wrench
@@ -6,7 +6,7 @@ from featherlane.dynamics.body.com import last_dof, point_wrench
 
 @kernel
 def add_xfrc(m, d, result):
-    """result += J^T xfrc_applied, at the centres of mass of the bodies; bodies that nobody pushes cost a look."""
+    """result += J^T xfrc_applied, at the centres of mass of the bodies; bodies without a force are skipped."""
     for i in range(1, m.nbody):
         x = load6(d.xfrc_applied, 6 * i)
         pushed = (fabs(x[0]) + fabs(x[1]) + fabs(x[2]) + (fabs(x[3]) + fabs(x[4]) + fabs(x[5]))) != 0.0

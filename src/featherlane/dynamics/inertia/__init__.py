@@ -1,1 +1,1 @@
-"""From forces to accelerations: the joint-space inertia matrix, and articulated bodies without it."""
+"""Forward dynamics: the joint-space inertia matrix, and articulated-body recursions without it."""

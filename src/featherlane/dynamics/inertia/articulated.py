@@ -1,10 +1,10 @@
-"""Featherstone's articulated-body algorithm: accelerations in O(n), without the inertia matrix.
+"""Computes accelerations in O(n) with Featherstone's articulated-body algorithm, without the inertia matrix.
 
-`aba` goes from forces to accelerations, bias included.  A step has the bias force anyway, so it takes
-`articulated_solve`, the same recursion at rest: (M + diagonal) x = f, which serves implicit damping, too.  Each model
-takes this way or the factor of M, by `uses_articulated`.
+`aba` computes accelerations from forces, including the bias.  A step already has the bias force, so it uses
+`articulated_solve`, the same recursion at rest: (M + diagonal) x = f, which also supports implicit damping.  Each model
+uses this method or the factor of M, as selected by `uses_articulated`.
 
-A body with several dofs is taken as a chain of bodies without mass, one dof each: every division is by a scalar.  All
+A body with several DoFs is treated as a chain of massless bodies, one DoF each, so every division is by a scalar.  All
 quantities of a tree refer to its centre of mass in world axes, so that parent and child add without transforms.
 """
 
@@ -23,7 +23,7 @@ SIZE = 21
 
 @kernel
 def packed(r, c):
-    """Place of entry (r, c), r >= c, in the packed triangle."""
+    """Returns the index of entry (r, c), r >= c, in the packed triangle."""
     return r * (r + 1) // 2 + c
 
 
@@ -42,19 +42,19 @@ def store_rigid(d, i):
 
 @kernel
 def multiply(A, a, x):
-    """A x for the packed matrix at a."""
+    """Returns A x for the packed matrix at a."""
     return tuple(_row(A, a, x, r) for r in range(6))
 
 
 @kernel
 def _entry(A, a, r, c):
-    """Entry (r, c) of the packed matrix at a."""
+    """Returns entry (r, c) of the packed matrix at a."""
     return A[a + (packed(r, c) if r >= c else packed(c, r))]
 
 
 @kernel
 def _row(A, a, x, r):
-    """Row r of the packed matrix at a, times x."""
+    """Returns row r of the packed matrix at a, times x."""
     left = fma(_entry(A, a, r, 0), x[0], fma(_entry(A, a, r, 1), x[1], _entry(A, a, r, 2) * x[2]))
     right = fma(_entry(A, a, r, 3), x[3], fma(_entry(A, a, r, 4), x[4], _entry(A, a, r, 5) * x[5]))
     return left + right
@@ -62,10 +62,10 @@ def _row(A, a, x, r):
 
 @kernel
 def uses_articulated(m):
-    """Is this the model's way from forces to accelerations?  By the option, or by what was counted at loading.
+    """Returns whether the model uses the articulated-body method, by option or by operation counts at load time.
 
-    The integrator `discrete` and the contact model `lcp` solve in another metric than M, for which there is no
-    recursion over bodies, and neither is there one for the armature of tendons.
+    The integrator `discrete` and the LCP contact model solve in a metric other than M, for which there is no
+    recursion over bodies.  There is none for the armature of tendons either.
     """
     chosen = m.opt_forward_dynamics == ABA or (m.opt_forward_dynamics == AUTO and m.articulated_pays == 1)
     return chosen and not has_metric(m) and m.opt_contact_model == CONVEX and m.ntendon == 0
@@ -73,19 +73,19 @@ def uses_articulated(m):
 
 @kernel
 def needs_factor(m, d):
-    """Is the factor of M computed in each step, in its own place?"""
+    """Returns whether the factor of M is computed in each step, and stored in qLD."""
     return d.want_all or m.opt_enableflags & ENABLE_DIAGEXACT != 0
 
 
 @kernel
 def needs_inertia(m, d):
-    """Is M computed in each step, with rows or without?"""
+    """Returns whether M is computed in each step, with or without constraint rows."""
     return needs_factor(m, d) or reads_inertia(m) or not uses_articulated(m)
 
 
 @kernel
 def subtract_outer(d, a, k, U, inverse):
-    """IA -= U U^T / D for the articulated inertia at a; keeps U / D of dof k for the way outwards."""
+    """IA -= U U^T / D for the articulated inertia at a; keeps U / D of DoF k for the outward pass."""
     store6(d.aba_axis, 6 * k, U)
     for r in range(6):
         s = d.aba_axis[6 * k + r] * inverse
@@ -97,7 +97,7 @@ def subtract_outer(d, a, k, U, inverse):
 
 @kernel
 def _take_out(d, a, k, S, extra):
-    """Take the dof k with axis S out of the articulated inertia at a; returns (U, 1 / D).
+    """Eliminates DoF k with axis S from the articulated inertia at a; returns (U, 1 / D).
 
     U = IA S;  D = S^T U + extra;  IA -= U U^T / D.
     """
@@ -109,7 +109,7 @@ def _take_out(d, a, k, S, extra):
 
 @kernel
 def add_to_parent(d, i, p):
-    """Articulated inertia and bias force of body i added to its parent's."""
+    """Adds articulated inertia and bias force of body i to its parent's."""
     for e in range(SIZE):
         d.aba_inertia[SIZE * p + e] = d.aba_inertia[SIZE * p + e] + d.aba_inertia[SIZE * i + e]
     store6(d.cfrc, 6 * p, add6(load6(d.cfrc, 6 * p), load6(d.cfrc, 6 * i)))
@@ -171,7 +171,7 @@ def articulated_multiply(m, d, x, y):
 
 @kernel
 def inertia_times(m, d, x, y):
-    """y <- M x, the model's way."""
+    """y <- M x, by the method of the model."""
     if uses_articulated(m):
         articulated_multiply(m, d, x, y)
     else:
@@ -180,7 +180,7 @@ def inertia_times(m, d, x, y):
 
 @kernel
 def _pass_dof(m, d, i, k):
-    """Take dof k of body i out of its articulated inertia and bias force.
+    """Eliminates DoF k of body i from its articulated inertia and bias force.
 
     u = tau - S^T pA;  pA += IA c + U u / D.
     """
@@ -194,7 +194,7 @@ def _pass_dof(m, d, i, k):
 
 @stage
 def aba(m, d):
-    """qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
+    """Computes qacc_smooth from forces, by the articulated-body algorithm: M^-1 (tau - C) without M.
 
     Outwards: v_i (here: com_vel).  Inwards: IA_i, pA_i.  Outwards: a' = a_lambda + c;  qacc = u - (U / D)^T a';
     a = a' + S qacc.
@@ -202,7 +202,7 @@ def aba(m, d):
     Reads:  qvel, qfrc_passive, qfrc_applied, qfrc_actuator, xfrc_applied, cdof, cdof_dot, cinert, cvel, opt_gravity.
     Writes: qacc_smooth (nv,) [m/s^2, rad/s^2]; qvec, cacc, cfrc, aba_inertia, aba_axis.
     Frame: world axes at the tree's com.   Cost: O(nv).
-    Note:   a simple body's M is the constant dof_M0 elsewhere; here it is computed, equal up to rounding.
+    Note:   for a simple body other methods use the constant dof_M0; here M is computed, equal up to rounding.
     """
     for k in range(m.nv):
         d.qvec[k] = (d.qfrc_passive[k] + d.qfrc_applied[k]) + d.qfrc_actuator[k]

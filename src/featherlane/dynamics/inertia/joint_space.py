@@ -1,4 +1,4 @@
-"""The joint-space inertia matrix M: composite rigid bodies, L^T D L, solve and multiply.
+"""Computes the joint-space inertia matrix M: composite rigid bodies, L^T D L, solve and multiply.
 
 M is stored by rows of its lower triangle: row i holds the ancestors of dof i, ascending, itself last.  So the row of an
 ancestor is a prefix of the row of its descendant, and factorisation and solve touch no entry outside the pattern.
@@ -21,16 +21,16 @@ from featherlane.dynamics.tendon.force import add_tendon_armature
 
 @kernel
 def is_of_free(m, i):
-    """Is dof i that of a free joint?"""
+    """Returns whether DoF i belongs to a free joint."""
     return is_free(m.jnt_type[m.dof_jntid[i]])
 
 
 @kernel
 def _row(m, d, i, f, a, last):
-    """Row i of M from the force f that moves the composite body with unit acceleration of dof i."""
+    """Computes row i of M from the force f that moves the composite body with unit acceleration of DoF i."""
     start = a
     if last - a >= 3 and is_of_free(m, m.M_colind[a]):
-        # axes of translation are the world's: no product
+        # translation axes are world axes: no product
         store3(d.M, a, (f[3], f[4], f[5]))
         start = a + 3
     for k in range(start, last):
@@ -39,7 +39,7 @@ def _row(m, d, i, f, a, last):
 
 @kernel
 def _row_pair(m, d, i, f, g, a, b, above):
-    """Rows i and i - 1, its parent: each S_j is read once for both (a quarter less time than row by row)."""
+    """Computes rows i and i - 1, its parent: each S_j is read once for both, which takes a quarter less time."""
     start = 0
     if above >= 3 and is_of_free(m, m.M_colind[b]):
         store3(d.M, a, (f[3], f[4], f[5]))
@@ -53,13 +53,13 @@ def _row_pair(m, d, i, f, g, a, b, above):
 
 @kernel
 def _armature(m, d, i):
-    """Inertia on the diagonal."""
+    """Returns the armature on the diagonal."""
     return m.dof_armature[i] + reflected_armature(m, d, i)
 
 
 @kernel
 def _rows_of_body(m, d, b, I):
-    """M's rows of the dofs of body b, whose composite inertia is I."""
+    """Computes M's rows of the DoFs of body b, whose composite inertia is I."""
     first = m.body_dofadr[b]
     i = first + m.body_dofnum[b] - 1
     while i >= first:
@@ -72,7 +72,7 @@ def _rows_of_body(m, d, b, I):
             f = inert_mul(I, S)
             d.M[a + above] = dot6(S, f) + _armature(m, d, i)
             if i > first:
-                # the dof before is the parent
+                # the previous DoF is the parent
                 c = m.M_rowadr[i - 1]
                 T = load6(d.cdof, 6 * i - 6)
                 g = inert_mul(I, T)
@@ -87,9 +87,9 @@ def _rows_of_body(m, d, b, I):
 
 @stage
 def crb(m, d):
-    """Composite-rigid-body inertias and the joint-space inertia matrix.
+    """Computes composite-rigid-body inertias and the joint-space inertia matrix.
 
-    I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor dof j of i.  Where a body is
+    I^c_i = I_i + sum over children I^c_j;  M_ij = S_j^T I^c_i S_i for each ancestor DoF j of i.  If a body is
     simple its rows are the constants dof_M0.  Armature of tendons is added on M's pattern: M += J^T a J.  M is the
     lower triangle by rows on the tree's pattern (`model.M_rowadr`, `M_rownnz`, `M_colind`); `full_m` shows it dense.
     Source: Featherstone sec. 6.2, eq. 6.13-6.14; MuJoCo mj_makeM.
@@ -113,7 +113,7 @@ def crb(m, d):
 
 @kernel
 def inertia_rows(m):
-    """M's pattern: the rows below a row follow it at once."""
+    """Returns M's pattern, where descendants directly follow each row."""
     return TreeRows(m.nv, m.M_rowadr, m.M_rownnz, m.M_colind, m.M_below, m.M_below, m.M_below)
 
 
@@ -132,14 +132,14 @@ def solve(m, LD, inverse, x):
 
 @kernel
 def solve_columns(m, LD, inverse, X):
-    """`solve` for a panel of columns."""
+    """Applies `solve` to a panel of columns."""
     reduce_panel(inertia_rows(m), listed=0, L=LD, X=X)
     expand_panel(inertia_rows(m), LD, inverse, X)
 
 
 @kernel
 def factor_and_solve(m, source, LD, inverse, x, own):
-    """Both in one sweep, with the same bits; own: 0 takes the diagonal from `inverse`."""
+    """Factors and solves in one sweep, bitwise identical to both; own: 0 takes the diagonal from `inverse`."""
     factor_columns(inertia_rows(m), listed=0, system=System(source, LD, inverse, x), own=own, reduce=1)
     expand_columns(inertia_rows(m), LD, inverse, x)
 
@@ -152,16 +152,16 @@ def multiply(m, M, x, y):
 
 @kernel
 def multiply_columns(m, M, X, Y):
-    """`multiply` for a panel of columns."""
+    """Applies `multiply` to a panel of columns."""
     multiply_panel(inertia_rows(m), M, X, Y)
 
 
 @stage
 def factor_m(m, d):
-    """M = L^T D L on the pattern of the tree, without fill.
+    """Factors M = L^T D L on the pattern of the tree, without fill.
 
     Source: Featherstone sec. 6.5, table 6.3; MuJoCo mj_factorM.
-    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D; qvec for itself.
+    Reads:  M (nC,).   Writes: qLD (nC,): L below the diagonal, D on it; qLDiagInv (nv,) = 1 / D; scratch memory: qvec.
     Cost:   O(nv * depth^2).
     """
     factor(m, d.M, d.qLD, d.qLDiagInv, d.qvec)

@@ -1,9 +1,9 @@
-"""The metric of the constraint solve: the joint-space inertia M, or that of an integrator whose time step the solve is.
+"""Provides the metric A of the constraint solve: the joint-space inertia M, or the metric of the integrator `discrete`.
 
     1/2 (a - a0)^T A (a - a0) + s(J a - aref),      A a0 = f0
 
-Rows and solvers ask here for A, its factor and the force f0, and so do not know which they have: M, its factor and
-qfrc_smooth; or Mhat, the factor in qH and qHDiagInv, and qfrc_step of the integrator `discrete`
+Rows and solvers obtain A, its factor and the force f0 here, so they are independent of the metric.  It is M, its factor
+and qfrc_smooth; or Mhat, with the factor in qH and qHDiagInv, and qfrc_step, for the integrator `discrete`
 (integrator/discrete.py).
 """
 
@@ -15,13 +15,13 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def metric(m, d):
-    """A, on M's pattern."""
+    """Returns A, on M's pattern."""
     return d.Mhat if has_metric(m) else d.M
 
 
 @kernel
 def metric_factor(m, d):
-    """(L and D, 1 / D) of A = L^T D L."""
+    """Returns (L and D, 1 / D) of A = L^T D L."""
     LD = d.qH if has_metric(m) else d.qLD
     inverse = d.qHDiagInv if has_metric(m) else d.qLDiagInv
     return LD, inverse
@@ -29,13 +29,13 @@ def metric_factor(m, d):
 
 @kernel
 def metric_force(m, d):
-    """f0: the force without constraints."""
+    """Returns f0: the force without constraints."""
     return d.qfrc_step if has_metric(m) else d.qfrc_smooth
 
 
 @kernel
 def metric_times(m, d, x, y):
-    """y <- A x, the model's way."""
+    """y <- A x, by the method of the model."""
     if uses_articulated(m):
         articulated_multiply(m, d, x, y)
     else:
@@ -44,9 +44,9 @@ def metric_times(m, d, x, y):
 
 @kernel
 def inverse_metric_times(m, d, x):
-    """x <- A^-1 x by recursion, or by the factor that the acceleration without constraints left.
+    """x <- A^-1 x by recursion, or by the factor computed for the unconstrained acceleration.
 
-    The model chooses the way: what is asked of a step shows in no bit.
+    The model alone selects the method, so results are bitwise identical for any requested outputs.
     """
     if uses_articulated(m):
         for i in range(m.nv):
@@ -60,7 +60,7 @@ def inverse_metric_times(m, d, x):
 
 @kernel
 def metric_diagonal(m, d, i):
-    """A_ii; where M is not computed, the mean of the model's."""
+    """Returns A_ii; if M is not computed, the model's mean value."""
     if uses_articulated(m):
         x = m.stat_meaninertia[0]
     else:

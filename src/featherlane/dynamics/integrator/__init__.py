@@ -1,1 +1,1 @@
-"""From accelerations to the next state, and the derivatives that implicit integrators need."""
+"""Integrators: compute the next state from accelerations, with the derivatives for implicit integration."""

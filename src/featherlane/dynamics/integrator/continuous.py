@@ -1,7 +1,7 @@
-"""The acceleration of the moment from that of a step.
+"""Converts the acceleration of a discrete step to the continuous-time acceleration.
 
-An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, with D the rates of the forces that it
-treats implicitly.  Where qacc* is known, from two velocities say, qacc = M^-1 (M - h D) qacc*.
+An implicit integrator changes the velocity by h qacc*, (M - h D) qacc* = M qacc, where D contains derivatives of the
+forces that it treats implicitly.  If qacc* is known, e.g. from two velocities, qacc = M^-1 (M - h D) qacc*.
 Source: MuJoCo, chapter Computation, integrators; its flag `invdiscrete`.
 """
 
@@ -28,7 +28,7 @@ def times_diagonal(m, d, x, y):
 
 @kernel
 def times_fast(m, d, x, y):
-    """y <- (M - h D) x as `implicitfast` has it."""
+    """y <- (M - h D) x of the integrator `implicitfast`."""
     if not (m.opt_disableflags & DISABLE_ACTUATION):
         actuator_rates(m, d)
     if not (uses_articulated(m) and m.implicit_diagonal):
@@ -48,7 +48,7 @@ def times_fast(m, d, x, y):
 
 @kernel
 def times_implicit(m, d, x, y):
-    """y <- (M - h D) x as `implicit` has it."""
+    """y <- (M - h D) x of the integrator `implicit`."""
     h = timestep(m)
     smooth_vel(m, d)
     inertia_times(m, d, x, y)
@@ -69,21 +69,21 @@ def _undo_inertia(m, d):
 
 @kernel
 def moment_of_implicit(m, d):
-    """The acceleration of the moment from that of a step of `implicit`."""
+    """Computes the continuous-time acceleration from that of a step of `implicit`."""
     times_implicit(m, d, d.qacc_step, d.qvec)
     _undo_inertia(m, d)
 
 
 @kernel
 def moment_of_implicitfast(m, d):
-    """The acceleration of the moment from that of a step of `implicitfast`."""
+    """Computes the continuous-time acceleration from that of a step of `implicitfast`."""
     times_fast(m, d, d.qacc_step, d.qvec)
     _undo_inertia(m, d)
 
 
 @kernel
 def times_euler(m, d, x, y):
-    """y <- (M + h B) x as `euler` has it; mask: some dof is damped."""
+    """y <- (M + h B) x of the integrator `euler`; returns the mask of worlds with a damped DoF."""
     damped = damped_diagonal(m, d, articulated=1)
     times_diagonal(m, d, x, y)
     return damped
@@ -91,7 +91,7 @@ def times_euler(m, d, x, y):
 
 @kernel
 def moment_of_euler(m, d):
-    """The acceleration of the moment from that of a step of `euler`, in worlds with dampers."""
+    """Computes the continuous-time acceleration from that of a step of `euler`, in worlds with dampers."""
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
         damped = times_euler(m, d, d.qacc_step, d.qvec)
         solve_inertia(m, d, d.qvec)
@@ -101,12 +101,12 @@ def moment_of_euler(m, d):
 
 @stage
 def continuous_acceleration(m, d):
-    """qacc <- M^-1 (M - h D) qacc, with the D of the integrator; qacc_step <- qacc as it was.
+    """qacc <- M^-1 (M - h D) qacc, with the D of the integrator; qacc_step <- the input qacc.
 
     Source: MuJoCo mj_inverse under `invdiscrete`.
     Reads:  qacc, qvel, M, and what the integrator's D depends on.
-    Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qH, qHDiagInv, qDeriv; for itself qvec, qproduct, block, aba_*,
-            cacc, cfrc.
+    Writes: qacc, qacc_step (nv,) [m/s^2, rad/s^2]; qH, qHDiagInv, qDeriv; scratch memory: qvec, qproduct, block,
+            aba_*, cacc, cfrc.
     Cost:   O(nv * depth^2).
     """
     for i in range(m.nv):

@@ -1,4 +1,4 @@
-"""Derivatives of smooth forces by velocity, as far as implicit integration needs them."""
+"""Computes velocity derivatives of smooth forces for implicit integration."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.control import is_disabled
@@ -9,21 +9,21 @@ from featherlane.dynamics.sparse.outer import add_outer, add_square
 
 @kernel
 def polynomial_rate(b, c, e, v):
-    """d/dv of v (b + c |v| + e v^2)."""
+    """Returns d/dv of v (b + c |v| + e v^2)."""
     s = fabs(v)
     return fma(s, fma(3.0 * e, s, 2.0 * c), b)
 
 
 @kernel
 def damping_rate(m, d, i):
-    """-d(damping force) / d qvel of dof i: b + 2 c |v| + 3 e v^2."""
+    """Returns -d(damping force) / d qvel of DoF i: b + 2 c |v| + 3 e v^2."""
     b, c, e = damping(m, d, i)
     return polynomial_rate(b, c, e, d.qvel[i])
 
 
 @kernel
 def add_moments(m, d, i, s, A):
-    """A += s moment^T moment of actuator i, where M's pattern has the entry."""
+    """A += s moment^T moment of actuator i, on M's pattern."""
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):
         first, number = m.moment_rowadr[o], m.moment_rownnz[o]
         if number == 1:
@@ -34,7 +34,7 @@ def add_moments(m, d, i, s, A):
 
 @kernel
 def add_actuator_rates(m, d):
-    """qH -= h moment^T (d force / d velocity) moment, where M's pattern has the entry."""
+    """qH -= h moment^T (d force / d velocity) moment, on M's pattern."""
     h = timestep(m)
     for i in range(m.nactuator):
         if not is_disabled(m, i):
@@ -43,7 +43,7 @@ def add_actuator_rates(m, d):
 
 @kernel
 def add_diagonal_actuator_rates(m, d):
-    """The same for the diagonal in qHDiagInv, where actuators act on slides and hinges only."""
+    """As `add_actuator_rates` for the diagonal in qHDiagInv, if actuators act on slides and hinges only."""
     h = timestep(m)
     for i in range(m.nactuator):
         if not is_disabled(m, i):

@@ -1,15 +1,15 @@
-"""The integrator `discrete`: the metric in which the constraint solve is the time step itself.
+"""Implements the integrator `discrete`: the constraint solve in its metric is the time step itself.
 
-Smooth forces are taken at the end of the step, to first order, as far as that keeps the metric positive definite:
+Smooth forces are evaluated at the end of the step, to first order, as far as the metric stays positive definite:
 
     Mhat a = f(q, v) - h K v + J^T f_c,    Mhat = M + h D + h^2 K,    v' = v + h a
 
-D: rates of dampers and actuators by velocity, K: rates of joint springs and actuators by length, each term clamped to
-the sign that dissipates.  A spring of a ball or a free joint counts with its rate along the deflection in every
-direction.  Actuators whose force is clamped have no rates, and under the solver PGS none has, and no tendon.  Of a
-medium D has the symmetric rates of drag and viscous resistance.
-The matrix Mhat has M's pattern: joints and most actuators on them.  What tendons and other actuators add to the metric
-the solver meets as rows (constraint/metric_rows.py): qacc_smooth is without it.
+D: velocity derivatives of dampers and actuators, K: length derivatives of joint springs and actuators, each term
+clamped to the sign that dissipates.  A spring of a ball or a free joint has its rate along the deflection in every
+direction.  Actuators with a clamped force have no rates.  With the solver PGS no actuator and no tendon has any.  For
+a fluid, D has the symmetric rates of drag and viscous resistance.
+The matrix Mhat has M's pattern: joints and most actuators on them.  The terms of tendons and other actuators are rows
+of the solver (constraint/metric_rows.py): qacc_smooth does not include them.
 Source: MuJoCo 4, chapter Computation, "Discrete-time"; which terms count, and how, was found by experiment with 4.0.1.
 """
 
@@ -29,13 +29,13 @@ from featherlane.model.solver import takes_couplings
 
 @kernel
 def _spring_rate(k, x):
-    """d/dx of x (k + c x + e x^2), at least 0."""
+    """Returns d/dx of x (k + c x + e x^2), at least 0."""
     return where(is_sprung(k), fmax(fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0]), 0.0), 0.0)
 
 
 @kernel
 def _spring_rates(m, d, j):
-    """Rates of the spring of joint j: of its first three dofs, and of those after them (a free joint's rotation)."""
+    """Returns the rates of joint j's spring: of its first three DoFs, and of the others (a free joint's rotation)."""
     a, kind, k = m.jnt_qposadr[j], m.jnt_type[j], stiffness(m, j)
     first, rest = zero(d), zero(d)
     if is_scalar(kind):
@@ -51,13 +51,13 @@ def _spring_rates(m, d, j):
 
 @kernel
 def tendons_count(m):
-    """Do tendons enter the metric?"""
+    """Returns whether tendons are part of the metric."""
     return m.ntendon > 0 and takes_couplings(m)
 
 
 @kernel
 def couples(m, i):
-    """May the part of actuator i in the metric leave M's pattern?  On a joint, where M is the diagonal of its dofs."""
+    """Returns whether actuator i's metric term may leave M's pattern; on a joint, if M is diagonal in its DoFs."""
     coupled = m.actuator_trntype[i] > TRN_JOINTINPARENT
     if m.actuator_trntype[i] <= TRN_JOINTINPARENT:
         j = m.actuator_trnid[2 * i]
@@ -67,20 +67,20 @@ def couples(m, i):
 
 @kernel
 def actuators_count(m):
-    """Do actuators enter the metric?"""
+    """Returns whether actuators are part of the metric."""
     return takes_couplings(m) and not (m.opt_disableflags & DISABLE_ACTUATION)
 
 
 @kernel
 def actuator_metric(m, d, i):
-    """h gv + h^2 gp of actuator i: what it adds to the metric along its moment."""
+    """Returns h gv + h^2 gp of actuator i: its term of the metric along its moment."""
     h = timestep(m)
     return h * fma(h, fmax(-length_rate(m, d, i), 0.0), fmax(-force_rate(m, d, i), 0.0))
 
 
 @kernel
 def tendon_metric(m, d, i):
-    """h (rate of damping) + h^2 (rate of the spring) of tendon i: what it adds to the metric along its Jacobian."""
+    """Returns h (rate of damping) + h^2 (rate of the spring) of tendon i: its term of the metric along its Jacobian."""
     h, rate, stiffness = timestep(m), zero(d), zero(d)
     if not (m.opt_disableflags & DISABLE_DAMPER):
         rate = fmax(tendon_damping_rate(m, d, i), 0.0)
@@ -91,7 +91,7 @@ def tendon_metric(m, d, i):
 
 @kernel
 def add_stiffness(m, d, s, x):
-    """x += s h K qvel: with s = -1 what springs take from a force till the end of the step."""
+    """x += s h K qvel: for s = -1 the change of the spring forces during the step."""
     h = timestep(m)
     if not (m.opt_disableflags & DISABLE_SPRING):
         for j in range(m.njnt):
@@ -123,7 +123,7 @@ def _add_square(d, J, dof, first, n, s, x, y):
 
 @kernel
 def add_couplings(m, d, x, y):
-    """y += what tendons, and actuators that are not on joints, add to Mhat, times x."""
+    """y += T x, where T are the terms of Mhat from tendons and from actuators that are not on joints."""
     if tendons_count(m):
         for i in range(m.ntendon):
             s = tendon_metric(m, d, i)
@@ -146,7 +146,7 @@ def _add_row_diagonal(J, dof, first, n, s, x):
 
 @kernel
 def add_coupling_diagonal(m, d, x):
-    """x += diagonal of what tendons, and actuators that are not on joints, add to Mhat."""
+    """x += diagonal of the terms of Mhat from tendons and from actuators that are not on joints."""
     if tendons_count(m):
         for i in range(m.ntendon):
             s = tendon_metric(m, d, i)
@@ -162,7 +162,7 @@ def add_coupling_diagonal(m, d, x):
 
 @kernel
 def _add_actuators(m, d):
-    """Mhat += moment^T (h gv + h^2 gp) moment of actuators on joints, where M's pattern has the entry."""
+    """Mhat += moment^T (h gv + h^2 gp) moment of actuators on joints, on M's pattern."""
     for i in range(m.nactuator):
         if not couples(m, i) and not is_disabled(m, i):
             add_moments(m, d, i, actuator_metric(m, d, i), d.Mhat)
@@ -194,7 +194,7 @@ def _effective_metric(m, d):
 
 @kernel
 def discrete_smooth(m, d):
-    """qfrc_step <- qfrc_smooth - h K qvel, qacc_smooth <- Mhat^-1 qfrc_step: the step without constraints."""
+    """qfrc_step <- qfrc_smooth - h K qvel, qacc_smooth <- Mhat^-1 qfrc_step: the unconstrained step."""
     _effective_metric(m, d)
     for i in range(m.nv):
         d.qfrc_step[i] = d.qfrc_smooth[i]

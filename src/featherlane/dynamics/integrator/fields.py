@@ -33,7 +33,7 @@ FIELDS = (
     ),
     _implicitfast_scratch.real("block", "36", "1", "inertia with implicit forces of one free body"),
     _euler_detail.real("qacc_step", "nv", "m/s^2, rad/s^2", "acceleration that the integrator takes"),
-    # the fourth-order step
+    # the fourth-order Runge-Kutta step
     _rk.real("qpos", "nq", "m, rad, quaternion", "position at the start of the step"),
     _rk.real("qvel", "nv", "m/s, rad/s", "velocity at the start of the step"),
     _rk.real("act", "na", "1", "activation at the start of the step"),

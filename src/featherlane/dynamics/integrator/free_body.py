@@ -1,7 +1,7 @@
-"""Free bodies that stand alone: their gyroscopic derivatives, by a 6 x 6 system of their own.
+"""Computes gyroscopic derivatives of separate free bodies, by a 6 x 6 system per body.
 
-Integrators that leave out the rates of Coriolis forces, to keep their system symmetric, put them back where it is
-cheap: a tree whose only joint is free is a rigid body, and its six dofs are coupled with no others.
+Integrators that omit the rates of Coriolis forces to keep their system symmetric restore them here at low cost:
+a tree whose only joint is free is a rigid body, and its six DoFs are not coupled with others.
 Source: MuJoCo, chapter Computation, gyroscopic derivatives for free bodies.
 """
 
@@ -14,7 +14,7 @@ from featherlane.dynamics.passive.fluid_derivative import add_fluid_block, mediu
 
 @kernel
 def _load_block(m, d, M, v):
-    """block <- M of the six dofs from v on."""
+    """block <- M of the six DoFs from v on."""
     for k in range(36):
         d.block[k] = zero(d)
     for r in range(6):
@@ -28,7 +28,7 @@ def _load_block(m, d, M, v):
 
 @kernel
 def _fill_block(m, d, j):
-    """block <- M - h D for the six dofs of free joint j, without gyroscopic terms."""
+    """block <- M - h D for the six DoFs of free joint j, without gyroscopic terms."""
     h, v = timestep(m), m.jnt_dofadr[j]
     _load_block(m, d, d.M, v)
     if not (m.opt_disableflags & DISABLE_DAMPER):
@@ -45,7 +45,7 @@ def _fill_block(m, d, j):
 
 @kernel
 def _add_moment(m, d, o, v, s):
-    """block += s moment^T moment of output o, as far as it acts on the six dofs from v on."""
+    """block += s moment^T moment of output o, restricted to the six DoFs from v on."""
     first, last = m.moment_rowadr[o], m.moment_rowadr[o] + m.moment_rownnz[o]
     for r in range(first, last):
         row = m.moment_colind[r] - v
@@ -59,7 +59,7 @@ def _add_moment(m, d, o, v, s):
 
 @kernel
 def composite_inertia(m, d, i):
-    """Inertia of all bodies of the tree of body i, about its centre of mass: they move as one."""
+    """Returns the inertia of all bodies of the tree of body i, which move as one, about its centre of mass."""
     I = load10(d.cinert, 10 * i)
     for b in range(i + 1, i + m.tree_bodynum[m.body_treeid[i]]):
         I = inert_add(I, load10(d.cinert, 10 * b))
@@ -68,14 +68,14 @@ def composite_inertia(m, d, i):
 
 @kernel
 def stands_alone(m, i):
-    """Is body i, with what is fixed to it, a tree whose only joint is free?"""
+    """Returns whether body i, with the bodies fixed to it, is a tree whose only joint is free."""
     j = m.body_jntadr[i]
     return m.body_jntnum[i] == 1 and is_free(m.jnt_type[j]) and m.tree_dofnum[m.body_treeid[i]] == 6
 
 
 @kernel
 def gyroscopic_mode(m, i):
-    """How body i feels its gyroscopic torque: its own mode, or the option's."""
+    """Returns the gyroscopic mode of body i, or that of the option."""
     mode = m.body_gyroscopic[i]
     return mode if mode >= 0 else m.opt_gyroscopic
 
@@ -85,8 +85,8 @@ def _add_gyroscopic(m, d, i, v):
     """block += h d(bias) / d qvel of free body i.
 
     With angular velocity w, offset s of the centre of mass and inertia I about it, in world axes, the bias is the force
-    f = m w x (w x s) and the moment s x f + w x I w; turning changes w by a body axis.  Where the torque w x I w is
-    implicit by itself, or off, it has no rate here.
+    f = m w x (w x s) and the moment s x f + w x I w; a rotation changes w by a body axis.  If the torque w x I w is
+    implicit or off (gyroscopic.py), it has no rate here.
     """
     h, R, I = timestep(m), load9(d.xmat, 9 * i), composite_inertia(m, d, i)
     s = sub3(load3(d.subtree_com, 3 * i), load3(d.xpos, 3 * i))
@@ -113,7 +113,7 @@ def _add_to_column(d, a, h, x):
 
 @kernel
 def turning_momentum(I, w):
-    """The rotational inertia of I times w."""
+    """Returns the rotational inertia of I times w."""
     return (
         fma(I[0], w[0], fma(I[3], w[1], I[4] * w[2])),
         fma(I[3], w[0], fma(I[1], w[1], I[5] * w[2])),
@@ -123,13 +123,13 @@ def turning_momentum(I, w):
 
 @kernel
 def _quarter(d, r, c):
-    """The 3 x 3 matrix at row r, column c of the block."""
+    """Returns the 3 x 3 matrix at row r, column c of the block."""
     return tuple(d.block[6 * (r + i) + c + j] for i in range(3) for j in range(3))
 
 
 @kernel
 def _solve_block(d, f, g):
-    """(x, y, mask) with block (x, y) = (f, g): the linear part first, then its Schur complement."""
+    """Returns (x, y, mask) with block (x, y) = (f, g): solves the linear part first, then its Schur complement."""
     B, C = _quarter(d, 0, 3), _quarter(d, 3, 0)
     P, first = mat_inverse(_quarter(d, 0, 0))
     E, CP = _quarter(d, 3, 3), mat_mul(C, P)
@@ -142,7 +142,7 @@ def _solve_block(d, f, g):
 
 @kernel
 def _multiply_block(d, v, touched, x, y):
-    """y <- block x for the six dofs from v on, in worlds where touched is 0."""
+    """y <- block x for the six DoFs from v on, in worlds where touched is 0."""
     for r in range(6):
         s = zero(d)
         for c in range(6):
@@ -152,7 +152,7 @@ def _multiply_block(d, v, touched, x, y):
 
 @kernel
 def _store_solution(d, v, touched, f, g, x):
-    """x <- block^-1 (f, g) for the six dofs from v on, in worlds where touched is 0."""
+    """x <- block^-1 (f, g) for the six DoFs from v on, in worlds where touched is 0."""
     y, z, solved = _solve_block(d, f, g)
     solved = solved & (touched == 0.0)
     store3(x, v, _choose(solved, y, load3(x, v)))
@@ -161,13 +161,13 @@ def _store_solution(d, v, touched, f, g, x):
 
 @kernel
 def _choose(mask, a, b):
-    """a where the mask holds, else b, component by component."""
+    """Returns a in worlds of the mask, else b, component by component."""
     return where(mask, a[0], b[0]), where(mask, a[1], b[1]), where(mask, a[2], b[2])
 
 
 @kernel
 def multiply_free_bodies(m, d, x, y):
-    """y <- (M - h D) x in the rows of free bodies that stand alone, with their gyroscopic derivatives."""
+    """y <- (M - h D) x in the rows of separate free bodies, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
         if stands_alone(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
@@ -178,7 +178,7 @@ def multiply_free_bodies(m, d, x, y):
 
 @kernel
 def solve_free_bodies(m, d):
-    """qacc_step of free bodies that stand alone, with their gyroscopic derivatives."""
+    """Computes qacc_step of separate free bodies, with their gyroscopic derivatives."""
     for i in range(1, m.nbody):
         if stands_alone(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]
@@ -192,7 +192,7 @@ def solve_free_bodies(m, d):
 # ---- under the integrator `discrete` ---------------------------------------------------------------------------------
 @kernel
 def solve_untouched_bodies(m, d, M, force, x):
-    """x <- (M + h d(bias) / d qvel)^-1 force at free bodies that stand alone and are not touched; M is a metric."""
+    """x <- (M + h d(bias) / d qvel)^-1 force at separate free bodies without contact; M is a metric."""
     for i in range(1, m.nbody):
         if stands_alone(m, i):
             v = m.jnt_dofadr[m.body_jntadr[i]]

@@ -1,17 +1,17 @@
-"""Gyroscopic torque of free bodies that stand alone: explicit, implicit, or off.
+"""Computes the gyroscopic torque of separate free bodies: explicit, implicit, or off.
 
-The bias force of recursive Newton-Euler holds the torque explicitly, as MuJoCo has it: w' = w + h I^-1 (L x w) with the
-angular momentum L = I w, which gains energy at large steps.  ODE takes one linearised implicit step instead,
+The bias force of recursive Newton-Euler contains the torque explicitly, as in MuJoCo: w' = w + h I^-1 (L x w) with the
+angular momentum L = I w, which gains energy at large steps.  ODE instead takes one linearized implicit step,
 
     w' = w + dw,    (I - h [L]x) dw = h L x w,    which is the torque  I dw / h = L x w'
 
-and loses energy; dw is found as it is, not as a difference of velocities, and L x w from the moments' differences, so a
-body that is nearly isotropic keeps its digits.  All is in axes of the body: turning about w' leaves w' as it is, so
-MuJoCo's update of velocities in the body's axes and ODE's in the world's are one.
+and loses energy.  dw is computed directly, not as a difference of velocities, and L x w from the moments' differences,
+so a nearly isotropic body keeps its precision.  All is in body axes: a rotation about w' leaves w' unchanged, so
+MuJoCo's update of velocities in the body's axes and ODE's in the world's are equal.
 Source: Lacoursiere, Stabilizing gyroscopic forces in rigid multibody simulations (2006); ODE, dBodySetGyroscopicMode.
-    Deviation: ODE does so for every body, here a tree's other bodies keep what Newton-Euler gives.
-Note:   implicit integrators leave the rates of a torque out that is implicit by itself or off.  The implicit torque is
-    of the first order, and is refused with RK4.
+    Deviation: ODE does so for every body, here a tree's other bodies keep the explicit torque.
+Note:   implicit integrators omit the rates of a torque that is implicit or off.  The implicit torque is
+    of first order, and an error with RK4.
 """
 
 from featherlane.prelude import *
@@ -20,15 +20,15 @@ from featherlane.dynamics.integrator.free_body import composite_inertia, gyrosco
 
 @kernel
 def _is_single(m, i):
-    """Is nothing fixed to free body i?"""
+    """Returns whether no other body is fixed to free body i."""
     return m.tree_bodynum[m.body_treeid[i]] == 1
 
 
 @kernel
 def _moments(m, i):
-    """(c, D): the inertia of body i about its com, in the body's axes, as c 1 + D; D xx yy zz xy xz yz.
+    """Returns (c, D): the inertia of body i about its com, in body axes, as c 1 + D; D xx yy zz xy xz yz.
 
-    With the moments (c, c + a, c + b) along the columns of Q:  D = a q_1 q_1^T + b q_2 q_2^T, whose digits are its own.
+    With the moments (c, c + a, c + b) along the columns of Q:  D = a q_1 q_1^T + b q_2 q_2^T, without cancellation.
     """
     Q, c = quat_to_mat(load4(m.body_iquat, 4 * i)), m.body_inertia[3 * i]
     a, b = m.body_inertia[3 * i + 1] - c, m.body_inertia[3 * i + 2] - c
@@ -38,7 +38,7 @@ def _moments(m, i):
 
 @kernel
 def _implicit_torque(c, D, w, h):
-    """L x w' of the inertia c 1 + D."""
+    """Returns L x w' of the inertia c 1 + D."""
     Dw = turning_momentum(D, w)
     L, explicit = axpy3(c, w, Dw), cross(Dw, w)
     x, y, z = scale3(h, L)
@@ -51,7 +51,7 @@ def _implicit_torque(c, D, w, h):
 
 @kernel
 def _body_moment(m, d, i, v, f):
-    """(moment of the force f at the com about the body's origin, implicit torque), both in the body's axes."""
+    """Returns (moment of the force f at the com about the body's origin, implicit torque), both in body axes."""
     R, w, h = load9(d.xmat, 9 * i), load3(d.qvel, v + 3), timestep(m)
     if _is_single(m, i):
         c, D = _moments(m, i)
@@ -68,7 +68,7 @@ def _body_moment(m, d, i, v, f):
 
 @kernel
 def replace_gyroscopic_torque(m, d):
-    """qfrc_bias of free bodies whose gyroscopic torque is implicit or off; of others it stays.
+    """Replaces qfrc_bias of free bodies whose gyroscopic torque is implicit or off.
 
     With the com at s from the body's origin the bias is a force f at the com and the moment s x f - torque.
     Reads:  qfrc_bias, qvel, xmat, xpos, subtree_com, cinert.   Writes: qfrc_bias (nv,) [N m].
@@ -85,7 +85,7 @@ def replace_gyroscopic_torque(m, d):
 
 @kernel
 def leave_out_torque_rates(m, d, s):
-    """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit by itself, or off."""
+    """qDeriv -= s d(w x I w) / d w of free bodies whose gyroscopic torque is implicit or off."""
     for i in range(1, m.nbody):
         if gyroscopic_mode(m, i) != GYRO_EXPLICIT and stands_alone(m, i):
             v, R, I = m.jnt_dofadr[m.body_jntadr[i]] + 3, load9(d.xmat, 9 * i), composite_inertia(m, d, i)
@@ -95,6 +95,6 @@ def leave_out_torque_rates(m, d, s):
                 axis = (d.xmat[9 * i + k], d.xmat[9 * i + 3 + k], d.xmat[9 * i + 6 + k])
                 rate = mat_t_mul_vec(R, add3(cross(axis, momentum), cross(w, turning_momentum(I, axis))))
                 for r in range(3):
-                    # a chain's entries follow one another, in a row as in a column
+                    # a chain's entries are contiguous, in rows and in columns
                     e = m.D_rowadr[v + r] + m.D_diag[v + r] + k - r
                     d.qDeriv[e] = fma(-s, rate[r], d.qDeriv[e])

@@ -1,7 +1,7 @@
-"""The integrator `implicit`: all velocity derivatives of smooth forces, and a factorisation that is not symmetric.
+"""Implements the integrator `implicit`: all velocity derivatives of smooth forces, and a nonsymmetric factorization.
 
-M - h qDeriv has M's pattern in both triangles.  Eliminated from the last dof to the first, it stays in it: a row and
-a column of dof k reach its ancestors only, whose entries with each other are in the pattern.
+M - h qDeriv has M's pattern in both triangles.  Elimination from the last DoF to the first preserves the pattern: row
+and column of DoF k contain only its ancestors, whose mutual entries are in the pattern.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5 (the symmetric case); MuJoCo mj_implicit.
 """
 
@@ -12,13 +12,13 @@ from featherlane.dynamics.integrator.velocity_derivative import diagonal, smooth
 
 @kernel
 def _entry(m, i, c, j):
-    """Address of entry (i, j) of two dofs on one way to the root, j being number c on that way."""
+    """Returns the address of entry (i, j) of two DoFs on one path to the root, where j has index c on that path."""
     return m.D_rowadr[i] + c if j <= i else diagonal(m, i) + j - i
 
 
 @kernel
 def factor_lu(m, A, inverse):
-    """A = U L in place, L with ones on its diagonal; inverse = 1 / diagonal of U.
+    """Factors A = U L in place, L with a unit diagonal; inverse = 1 / diagonal of U.
 
     From the last k to the first: L_kj = A_kj / A_kk; A_ij -= U_ik L_kj for all i, j above k.
     """
@@ -61,7 +61,7 @@ def _implicit_matrix(m, d):
         d.qLU[k] = -(h * d.qDeriv[k])
     for i in range(m.nv):
         a, number = m.M_rowadr[i], m.M_rownnz[i]
-        # a simple body has its diagonal alone: the last entry stands on the diagonal in both patterns
+        # a simple body has only its diagonal: the last entry is on the diagonal in both patterns
         first = diagonal(m, i) + 1 - number
         for c in range(number):
             d.qLU[first + c] = d.qLU[first + c] + d.M[a + c]
@@ -73,7 +73,7 @@ def _implicit_matrix(m, d):
 
 @kernel
 def implicit_reads_inertia(m):
-    """M is asked for in every step."""
+    """Returns True: M is needed in every step."""
     return True
 
 
@@ -90,7 +90,7 @@ def implicit_acceleration(m, d):
 
 @kernel
 def implicit_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x by the factor that `implicit_acceleration` left."""
+    """qacc_step <- (M - h D)^-1 x, with the factor of `implicit_acceleration`."""
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     solve_lu(m, d.qLU, d.qHDiagInv, d.qacc_step)
@@ -98,10 +98,10 @@ def implicit_again(m, d, x):
 
 @stage
 def implicit(m, d):
-    """Implicit in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
+    """Integrates implicitly in the velocity with all derivatives of smooth forces: (M - h D) qacc* = M qacc.
 
-    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, Coriolis forces included, stands in qDeriv as
-    `smooth_vel` leaves it, the factors of M - h D in qLU.
+    D = d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel, including Coriolis forces, is stored in qDeriv by
+    `smooth_vel`, the factors of M - h D in qLU.
     Source: MuJoCo mj_implicit with the integrator implicit; chapter Computation, integrators.
     Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint and what `smooth_vel` reads.
     Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qDeriv, qLU (nD,), qHDiagInv, qacc_step; what

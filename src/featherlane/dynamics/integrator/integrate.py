@@ -1,6 +1,6 @@
-"""Integrators: semi-implicit Euler, implicit in the velocity, and Runge-Kutta of fourth order.
+"""Implements the integrators: semi-implicit Euler, implicit in the velocity, and fourth-order Runge-Kutta.
 
-qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) turns quaternions by the exponential of the local
+qvel' = qvel + h qacc*, then qpos' = qpos (+) h qvel', where (+) rotates quaternions by the exponential of the local
 rotation.  The integrators differ in qacc*.
 Source: MuJoCo, chapter Computation, numerical integration.
 """
@@ -35,7 +35,7 @@ def integrate_pos(m, qpos, velocity, start, h, rotation):
 
 @kernel
 def advance_state(m, d, acceleration):
-    """Histories, activations, velocity, position with the new velocity; springs that yield; time; the next start."""
+    """Advances histories, activations, velocity, position with the new velocity, plastic springs, time, warm start."""
     h = timestep(m)
     insert_controls(m, d)
     advance_activations(m, d, d.act_dot)
@@ -49,7 +49,7 @@ def advance_state(m, d, acceleration):
 
 @kernel
 def damped_diagonal(m, d, articulated):
-    """qHDiagInv <- diagonal of M + h B, or h B alone, B the rates of the damping forces; mask: some dof is damped."""
+    """qHDiagInv <- diagonal of M + h B, or of h B, with B the damping rates; returns the mask of damped worlds."""
     h, found = timestep(m), zero(d)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
@@ -66,7 +66,7 @@ def damped_diagonal(m, d, articulated):
 
 @kernel
 def euler_acceleration(m, d, free):
-    """qacc_step <- (M + h B)^-1 (qfrc_smooth + qfrc_constraint); `free` in worlds that damp nothing implicitly."""
+    """qacc_step <- (M + h B)^-1 (qfrc_smooth + qfrc_constraint); `free` in worlds without implicit damping."""
     for i in range(m.nv):
         d.qacc_step[i] = free[i]
     if not (m.opt_disableflags & (DISABLE_EULERDAMP | DISABLE_DAMPER)):
@@ -85,7 +85,7 @@ def euler_acceleration(m, d, free):
 
 @kernel
 def euler_again(m, d, x):
-    """qacc_step <- (M + h B)^-1 x by what `euler_acceleration` left of its factor, in worlds with damping."""
+    """qacc_step <- (M + h B)^-1 x, with the factor of `euler_acceleration`, in worlds with damping."""
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     if uses_articulated(m):
@@ -96,7 +96,7 @@ def euler_again(m, d, x):
 
 @kernel
 def damps_implicitly(m, d):
-    """Mask: worlds in which `euler` takes another acceleration than qacc."""
+    """Returns the mask of worlds where `euler` uses an acceleration other than qacc."""
     found = zero(d)
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
@@ -108,13 +108,13 @@ def damps_implicitly(m, d):
 
 @stage
 def euler(m, d):
-    """Semi-implicit Euler with implicit joint damping: (M + h B) qacc* = M qacc.
+    """Integrates with semi-implicit Euler and implicit joint damping: (M + h B) qacc* = M qacc.
 
-    Worlds without damping, or with eulerdamp or dampers disabled, take qacc* = qacc.
+    Worlds without damping, or with eulerdamp or dampers disabled, use qacc* = qacc.
     Source: MuJoCo mj_Euler.
     Reads:  qacc, qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint.
-    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; with damping qacc_step, qH, qHDiagInv; aba_*, cacc,
-            cfrc for itself.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; with damping qacc_step, qH, qHDiagInv; scratch
+            memory: aba_*, cacc, cfrc.
     Cost:   O(nv * depth^2) with damping.
     """
     euler_acceleration(m, d, d.qacc)
@@ -140,7 +140,7 @@ def implicit_matrix(m, d):
 
 @kernel
 def implicit_diagonal(m, d):
-    """qHDiagInv <- diagonal of -h D where D has no other entries."""
+    """qHDiagInv <- diagonal of -h D, if D has no other entries."""
     h = timestep(m)
     for i in range(m.nv):
         d.qHDiagInv[i] = zero(d)
@@ -152,7 +152,7 @@ def implicit_diagonal(m, d):
 
 @kernel
 def _solve_by_medium(m, d):
-    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a medium, by articulated bodies in others."""
+    """qacc_step <- (M - h D)^-1 qacc_step: by the factor in worlds with a fluid, by articulated bodies in others."""
     medium = in_medium(m)
     for i in range(m.nv):
         d.qvec[i] = d.qacc_step[i]
@@ -165,13 +165,13 @@ def _solve_by_medium(m, d):
 
 @kernel
 def implicitfast_reads_inertia(m):
-    """M is asked for where D is not diagonal, or a medium makes it so."""
+    """Returns whether M is needed: if D is not diagonal, or a fluid makes it so."""
     return m.implicit_diagonal == 0 or medium_counts(m)
 
 
 @kernel
 def implicitfast_acceleration(m, d):
-    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), free bodies that stand alone by their own system."""
+    """qacc_step <- (M - h D)^-1 (qfrc_smooth + qfrc_constraint), with a separate system for each separate free body."""
     for i in range(m.nv):
         d.qacc_step[i] = d.qfrc_smooth[i] + d.qfrc_constraint[i]
     if not (m.opt_disableflags & DISABLE_ACTUATION):
@@ -190,7 +190,7 @@ def implicitfast_acceleration(m, d):
 
 @kernel
 def implicitfast_again(m, d, x):
-    """qacc_step <- (M - h D)^-1 x by what `implicitfast_acceleration` left of its factor; x is in qfrc_smooth, too."""
+    """qacc_step <- (M - h D)^-1 x, with the factor of `implicitfast_acceleration`; x is also in qfrc_smooth."""
     for i in range(m.nv):
         d.qacc_step[i] = x[i]
     if not (uses_articulated(m) and m.implicit_diagonal):
@@ -205,17 +205,17 @@ def implicitfast_again(m, d, x):
 
 @stage
 def implicitfast(m, d):
-    """Implicit in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
+    """Integrates implicitly in the velocity, without the derivatives of Coriolis forces: (M - h D) qacc* = M qacc.
 
-    D: rates of damping and of actuator forces that are not saturated, on the pattern of M.  A free body that stands
-    alone gets its gyroscopic derivatives back, by a 6 x 6 solve of its own.  Where D is diagonal the model may go by
+    D: derivatives of damping and of unsaturated actuator forces, on the pattern of M.  A separate free
+    body gets its gyroscopic derivatives back, by a separate 6 x 6 solve.  If D is diagonal the model may use
     articulated bodies.
     Source: MuJoCo mj_implicit with the integrator implicitfast; chapter Computation, gyroscopic derivatives for free
             bodies.
     Reads:  qvel, qpos, act_dot, M, qfrc_smooth, qfrc_constraint, ctrl, actuator_force, qfrc_actuator, xmat, xpos,
             cinert.
-    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; crb_drag,
-            block, qvec, aba_*, cacc, cfrc for itself.
+    Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart; qacc_step, qH, qHDiagInv, actuator_rate; scratch
+            memory: crb_drag, block, qvec, aba_*, cacc, cfrc.
     Cost:   O(nv * depth^2).
     """
     implicitfast_acceleration(m, d)
@@ -224,7 +224,7 @@ def implicitfast(m, d):
 
 @stage
 def advance(m, d):
-    """Step with the acceleration qacc as it is: semi-implicit Euler without implicit damping.
+    """Steps with the given acceleration qacc: semi-implicit Euler without implicit damping.
 
     Reads:  qacc, qvel, qpos, act_dot.   Writes: qvel, qpos, time, act, history, plastic, qacc_warmstart.
     """
@@ -233,7 +233,7 @@ def advance(m, d):
 
 @kernel
 def semi_implicit(m, d):
-    """Euler's step under either contact model: that of ODE damps no joint implicitly."""
+    """Applies Euler's step for either contact model; the LCP model (as ODE) has no implicit joint damping."""
     if m.opt_contact_model == LCP:
         advance(m, d)
     else:

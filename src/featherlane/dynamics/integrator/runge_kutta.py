@@ -1,12 +1,12 @@
-"""The classical Runge-Kutta method of fourth order, on coordinates that may be rotations.
+"""Implements the classical fourth-order Runge-Kutta method, on coordinates that may be rotations.
 
-The stages evaluate forward dynamics, which a step does between these passes:
+The stages evaluate forward dynamics, which a step calls between these stages:
 
     rk4_start, (rk4_stage 1, forward), (rk4_stage 2, forward), (rk4_stage 3, forward), rk4_finish
 
-A rotation is followed as q = q0 exp(u), and the rates of the stages are those of u: fourth order holds for it, too.
+A rotation is represented as q = q0 exp(u), and the rates of the stages are those of u, which preserves fourth order.
 du/dt = dexp^-1_u(w) = w + u x w / 2 + k(|u|) u x (u x w), k(t) = (1 - t/2 cot t/2) / t^2.
-Of the u that lead to one q it is the shortest, as in MuJoCo: k is infinite where |u| is a whole turn.
+Of the u of one q the shortest is used, as in MuJoCo: k is infinite if |u| is a full turn.
 Source: Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999; coefficients of Kutta's method, 1901.
 """
 
@@ -16,13 +16,13 @@ from featherlane.dynamics.actuator.history import insert_controls
 from featherlane.dynamics.body.plastic import yield_springs
 from featherlane.dynamics.integrator.integrate import integrate_pos
 
-SMALL_ANGLE = 0.3  # below: a series, whose first neglected term is then below 1e-14
+SMALL_ANGLE = 0.3  # below this, a series with a first neglected term below 1e-14
 TURN = 6.283185307179586
 
 
 @kernel
 def _third_coefficient(t):
-    """k(t); for small t by its series."""
+    """Returns k(t); for small t by its series."""
     z = t * t
     series = fma(z, fma(z, fma(z, fma(z, 1.0 / 47900160.0, 1.0 / 1209600.0), 1.0 / 30240.0), 1.0 / 720.0), 1.0 / 12.0)
     s, c = sincos(0.5 * t)
@@ -32,7 +32,7 @@ def _third_coefficient(t):
 
 @kernel
 def rotation_rate(u, w):
-    """dexp^-1_u(w): rate of the rotation vector u, less its whole turns, while the body turns with the local angular
+    """Returns dexp^-1_u(w): the rate of the rotation vector u, less full turns, of a body with local angular
     velocity w.
     """
     t = sqrt(dot3(u, u))
@@ -45,7 +45,7 @@ def rotation_rate(u, w):
 
 @kernel
 def _add_stage(m, d, weight):
-    """Add the last stage's rates and acceleration to the weighted sums."""
+    """Adds the last stage's rates and acceleration to the weighted sums."""
     for i in range(m.nv):
         d.rk.velocity[i] = fma(weight, d.rk.rate[i], d.rk.velocity[i])
         d.rk.acceleration[i] = fma(weight, d.qacc[i], d.rk.acceleration[i])
@@ -55,7 +55,7 @@ def _add_stage(m, d, weight):
 
 @stage
 def rk4_start(m, d):
-    """Remember the state at which the first acceleration was evaluated.
+    """Stores the state at which the first acceleration was evaluated.
 
     Reads:  qpos, qvel, act, time, lengths and Jacobian of tendons.
     Writes: rk.*; zeros in rk.*.
@@ -83,7 +83,7 @@ def rk4_start(m, d):
 
 @kernel
 def _set_rates(m, d, h):
-    """rk_rate <- rate of the coordinates at the new velocity, h rk.rate away from the start."""
+    """rk_rate <- rate of the coordinates at the new velocity, at offset h rk.rate from the start."""
     for j in range(m.njnt):
         v, kind = m.jnt_dofadr[j], m.jnt_type[j]
         if is_free(kind):
@@ -97,9 +97,9 @@ def _set_rates(m, d, h):
 
 @stage
 def rk4_stage(m, d, k):
-    """Take up the acceleration of stage k - 1 and move to the state of stage k = 1, 2, 3.
+    """Adds the acceleration of stage k - 1 and sets the state of stage k = 1, 2, 3.
 
-    q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the stage before.
+    q = q0 (+) a h rate, v = v0 + a h qacc, with a = 1/2, 1/2, 1 and the rate and acceleration of the previous stage.
     Reads:  qacc, act_dot, rk.*.   Writes: qpos, qvel, act, time, rk.rate, rk.velocity, rk.acceleration, rk.act_dot.
     """
     part = 0.5 if k < 3 else 1.0
@@ -119,7 +119,7 @@ def rk4_stage(m, d, k):
 
 @kernel
 def _finish_activations(m, d):
-    """act after the step: by the weighted rates, and by length and velocity of actuators at its start."""
+    """Computes act after the step from the weighted rates, and from length and velocity of actuators at its start."""
     for a in range(m.na):
         d.act[a] = d.rk.act[a]
     if m.na > 0:
@@ -131,12 +131,12 @@ def _finish_activations(m, d):
 
 @stage
 def rk4_finish(m, d):
-    """The step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the remembered state.
+    """Completes the step: weighted sums 1/6, 1/3, 1/3, 1/6 of rates and accelerations, from the stored state.
 
     Source: MuJoCo mj_RungeKutta.
     Reads:  qacc, ctrl, rk.*.
     Writes: qpos, qvel, act, history, plastic, time, qacc_warmstart; rk.*; with activations actuator_length and
-            actuator_velocity of the step's start.
+            actuator_velocity at the step's start.
     """
     h = timestep(m)
     _add_stage(m, d, 1.0 / 6.0)

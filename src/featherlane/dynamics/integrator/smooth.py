@@ -1,4 +1,4 @@
-"""Acceleration without constraints, and energy."""
+"""Computes the acceleration without constraints, and energy."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.body.motor import push_at_stops
@@ -14,7 +14,7 @@ from featherlane.model.integrator import has_metric
 
 @kernel
 def solve_inertia(m, d, x):
-    """x <- M^-1 x, the model's way."""
+    """x <- M^-1 x, by the method of the model."""
     if uses_articulated(m):
         for i in range(m.nv):
             d.qHDiagInv[i] = zero(d)
@@ -22,20 +22,20 @@ def solve_inertia(m, d, x):
     elif d.want_all:
         solve(m, d.qLD, d.qLDiagInv, x)
     else:
-        # in the integrator's place: 15 KB less to go through in a tile of humanoids
+        # in the integrator's buffer: 15 KB less memory traffic in a tile of humanoids
         factor_and_solve(m, d.M, d.qH, d.qHDiagInv, x, own=1)
 
 
 @stage
 def smooth_acceleration(m, d):
-    """All forces but those of constraints, and the acceleration that they give.
+    """Computes all forces except constraint forces, and the resulting acceleration.
 
     qfrc_smooth = passive - bias + applied + actuator + J^T xfrc_applied;  qacc_smooth = M^-1 qfrc_smooth, by the factor
-    of M or by articulated bodies.  Under the integrator discrete qacc_smooth is the step without constraints.
+    of M or by articulated bodies.  With the integrator `discrete`, qacc_smooth is the unconstrained step.
     Source: MuJoCo mj_fwdAcceleration.
     Reads:  qfrc_passive, qfrc_bias, qfrc_applied, qfrc_actuator, xfrc_applied, qLD, qLDiagInv.
-    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; under discrete Mhat, qH, qHDiagInv,
-            qfrc_step and actuator_rate; cacc, cfrc, crb_drag, aba_inertia, aba_axis for itself.
+    Writes: qfrc_smooth (nv,) [N, N m], qacc_smooth (nv,) [m/s^2, rad/s^2]; with discrete Mhat, qH, qHDiagInv,
+            qfrc_step and actuator_rate; scratch memory: cacc, cfrc, crb_drag, aba_inertia, aba_axis.
     Cost:   O(nv * depth).
     """
     for i in range(m.nv):
@@ -53,20 +53,20 @@ def smooth_acceleration(m, d):
 
 @kernel
 def _spring_energy(k, x):
-    """Integral of x (k + c x + e x^2)."""
+    """Returns the integral of x (k + c x + e x^2)."""
     return where(is_sprung(k), (x * x) * fma(x, fma(0.25 * x, k[2], k[1] * (1.0 / 3.0)), 0.5 * k[0]), 0.0)
 
 
 @stage
 def energy(m, d):
-    """Potential energy of gravity and springs, and kinetic energy.
+    """Computes potential energy of gravity and springs, and kinetic energy.
 
-    A step computes them, too, where the flag `energy` is on or a sensor reads them: those of the state before the step.
+    A step also computes them if the flag `energy` is on or a sensor reads them, for the state before the step.
     Source: MuJoCo mj_energyPos, mj_energyVel.
     Reads:  xipos, qpos, qvel, plastic, ten_length, M.   Writes: energy (2,) [J].
-    Note:   frames and M are read as the last pass left them, qvel and joint springs as they stand now.  After `step`
-        the frames are those of the old position: the sum would mix it with the new velocity and drift by a term of the
-        order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
+    Note:   frames and M are those of the last forward pass, qvel and joint springs are the current ones.  After `step`
+        the frames are those of the old position: the sum would combine it with the new velocity and drift by a term of
+        the order of the timestep.  Call `forward_position` (or `forward`) first for the energy of the new state.
     """
     potential, kinetic = zero(d), zero(d)
     if not (m.opt_disableflags & DISABLE_GRAVITY):

@@ -1,4 +1,4 @@
-"""The integrators that there are: MuJoCo's.
+"""Registers the built-in integrators, which are those of MuJoCo.
 
 Source: MuJoCo, chapter Computation, integrators.
 """

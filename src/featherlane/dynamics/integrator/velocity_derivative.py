@@ -1,6 +1,6 @@
-"""qDeriv, how smooth forces change with the velocities: dampers, actuators, and their sum with the bias force.
+"""Computes qDeriv, the velocity derivatives of smooth forces: dampers, actuators, and their sum with the bias force.
 
-The matrix has M's pattern in both triangles: row i holds dof i's ancestors, itself and its descendants.
+The matrix has M's pattern in both triangles: row i holds DoF i's ancestors, itself and its descendants.
 Source: MuJoCo, chapter Computation, integrators (the matrix -D there).
 """
 
@@ -17,13 +17,13 @@ from featherlane.dynamics.tendon.force import add_full_tendon_damping
 
 @kernel
 def diagonal(m, i):
-    """Address of entry (i, i)."""
+    """Returns the address of entry (i, i)."""
     return m.D_rowadr[i] + m.D_diag[i]
 
 
 @kernel
 def _add_passive_vel(m, d):
-    """qDeriv += rates of the damping forces and of those of a medium."""
+    """qDeriv += derivatives of damping and fluid forces."""
     if medium_counts(m):
         add_fluid_vel(m, d)
     if not (m.opt_disableflags & DISABLE_DAMPER):
@@ -48,12 +48,12 @@ def _add_actuator_vel(m, d):
 
 @stage
 def passive_vel(m, d):
-    """How damping changes with the velocities: qDeriv <- d qfrc_passive / d qvel.
+    """Computes the velocity derivatives of damping: qDeriv <- d qfrc_passive / d qvel.
 
-    -(b + 2 c |v| + 3 e v^2), of tendons J^T and J times it, and a medium's.
+    -(b + 2 c |v| + 3 e v^2), for tendons with J^T and J around it, plus those of a fluid.
     Source: MuJoCo mjd_passive_vel.
-    Reads:  qvel, ten_J, ten_velocity; in a medium cvel, cdof and the frames of bodies.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a medium crb_drag for itself.
+    Reads:  qvel, ten_J, ten_velocity; in a fluid cvel, cdof and the frames of bodies.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; in a fluid, as scratch memory crb_drag.
     Cost:   O(nD).
     """
     clear_derivative(m, d)
@@ -62,10 +62,10 @@ def passive_vel(m, d):
 
 @stage
 def actuator_vel(m, d):
-    """How actuators change with the velocities: qDeriv <- d qfrc_actuator / d qvel.
+    """Computes the velocity derivatives of actuators: qDeriv <- d qfrc_actuator / d qvel.
 
-    moment^T (gain's rate * control + bias's rate) moment.  An actuator whose force, or the sum on whose joint, is
-    clamped contributes nothing.
+    moment^T (gain's rate * control + bias's rate) moment.  An actuator whose force is clamped, or the sum on its joint,
+    contributes nothing.
     Source: MuJoCo mjd_actuator_vel.
     Reads:  actuator_moment, and what `actuation` wrote.   Writes: qDeriv (nD,) [N s/m, N m s/rad]; actuator_rate.
     """
@@ -75,13 +75,13 @@ def actuator_vel(m, d):
 
 @stage
 def smooth_vel(m, d):
-    """How all smooth forces change with the velocities, as the integrator implicit takes it.
+    """Computes the velocity derivatives of all smooth forces, for the integrator `implicit`.
 
-    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.  A gyroscopic torque that is implicit by itself
-    counts as given.
+    qDeriv <- d (qfrc_actuator + qfrc_passive - qfrc_bias) / d qvel.  An implicit gyroscopic torque (gyroscopic.py)
+    counts as constant.
     Source: MuJoCo mjd_smooth_vel with flg_bias = 1.
     Reads:  what `rne_vel`, `passive_vel` and `actuator_vel` read.
-    Writes: qDeriv (nD,) [N s/m, N m s/rad]; for itself crb_rate, cdof_rate, crb_drag, actuator_rate.
+    Writes: qDeriv (nD,) [N s/m, N m s/rad]; scratch memory: crb_rate, cdof_rate, crb_drag, actuator_rate.
     Cost:   O(nv * depth).
     """
     clear_derivative(m, d)

@@ -1,1 +1,1 @@
-"""Forces that nobody commands: springs, dampers, gravity compensation, a medium."""
+"""Passive forces: springs, dampers, gravity compensation, fluid forces."""

@@ -1,17 +1,17 @@
-"""Forces of a medium on the bodies that move in it: drag, lift and added mass, without a state of the medium.
+"""Computes fluid forces on moving bodies: drag, lift and added mass, without a state of the fluid.
 
-A body without geoms of its own choice is the box that has its mass and its moments of inertia: each axis has viscous
-resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and the box of their body is left out:
+A body without fluid coefficients on its geoms is a box of the same mass and moments of inertia: each axis has viscous
+resistance and quadratic drag.  Geoms with coefficients are ellipsoids, and replace the box of their body:
 
-    added mass   (P x u + L x w, P x w),  P = rho m_A u,  L = rho I_A w: the medium goes along, its inertia left out
+    added mass   (P x u + L x w, P x w),  P = rho m_A u,  L = rho I_A w: added fluid momentum, without added inertia
     Magnus       rho C_M V w x u
     Kutta        rho C_K A cos(alpha) (n x u) x u
     drag         -(6 pi beta r + rho |u| (C_blunt A + C_slender (A_max - A))) u
     torque       -(8 pi beta r^3 + rho |m * w|) w
 
-with the velocities w, u of the shape relative to the medium in its own axes, the area A that it shows to the flow, the
-normal n there and the moments m of angular drag.
-Shapes are taken by the ratios of their axes and flows by their directions, so that no number is small where a body is.
+with the velocities w, u of the shape relative to the fluid in the shape's axes, the projected area A, the normal n at
+the projection and the moments m of angular drag.
+Shapes are represented by axis ratios and flows by directions, which avoids underflow for small bodies.
 Source: MuJoCo, chapter Computation, fluid forces.  A spatial vector holds rotation first.
 """
 
@@ -20,26 +20,26 @@ from featherlane.dynamics.body.com import point_wrench
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.model.geom import semi_axes_of
 
-TINY = 1e-30  # of ratios: float32 holds it, and only plates thinner than 1e-7 of their width come near
+TINY = 1e-30  # limit of ratios in float32; only plates thinner than 1e-7 of their width come near
 
 
-# ---- where a medium acts ---------------------------------------------------------------------------------------------
+# ---- worlds with a fluid ---------------------------------------------------------------------------------------------
 @kernel
 def in_medium(m):
-    """Mask: the world has a medium."""
+    """Returns the mask of worlds with a fluid."""
     return (m.opt_density[0] > 0.0) | (m.opt_viscosity[0] > 0.0)
 
 
 @kernel
 def medium_acts(m):
-    """Do passive forces act at all?"""
+    """Returns whether passive forces are enabled."""
     both = DISABLE_SPRING | DISABLE_DAMPER
     return m.opt_disableflags & both != both
 
 
 @kernel
 def has_ellipsoids(m, d, i):
-    """Mask: geoms of body i stand for it in the medium."""
+    """Returns the mask of worlds where geoms represent body i in the fluid."""
     found = zero(d)
     for g in range(m.body_geomadr[i], m.body_geomadr[i] + m.body_geomnum[i]):
         found = where(m.geom_fluid[NFLUID * g] > 0.0, 1.0, found)
@@ -48,7 +48,7 @@ def has_ellipsoids(m, d, i):
 
 @kernel
 def medium_velocity(m, d, i, pos, R):
-    """(w, u): velocity of a point of body i relative to the medium, in the axes of R."""
+    """Returns (w, u): the velocity of a point of body i relative to the fluid, in the axes of R."""
     v = load6(d.cvel, 6 * i)
     w, r = (v[0], v[1], v[2]), sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i]))
     u = sub3(add3((v[3], v[4], v[5]), cross(w, r)), load3(m.opt_wind, 0))
@@ -58,13 +58,13 @@ def medium_velocity(m, d, i, pos, R):
 # ---- the box of a body's inertia -------------------------------------------------------------------------------------
 @kernel
 def body_axes(m, d, i):
-    """Principal axes of inertia of body i."""
+    """Returns the principal axes of inertia of body i."""
     return quat_to_mat(quat_mul(load4(d.xquat, 4 * i), load4(m.body_iquat, 4 * i)))
 
 
 @kernel
 def inertia_box(m, i):
-    """Sides of the box with the mass and the moments of inertia of body i, and whether it has mass."""
+    """Returns the sides of the box with the mass and the moments of inertia of body i, and whether it has mass."""
     x, y, z = load3(m.body_inertia, 3 * i)
     mass = m.body_mass[i]
     s = 6.0 / fmax(mass, MINVAL)
@@ -74,7 +74,7 @@ def inertia_box(m, i):
 
 @kernel
 def box_resistance(m, box):
-    """(angular, linear) viscous resistance: that of the sphere with the mean side as diameter."""
+    """Returns (angular, linear) viscous resistance of the sphere with the mean side as diameter."""
     diameter = (box[0] + box[1] + box[2]) * (1.0 / 3.0)
     s = PI * m.opt_viscosity[0] * diameter
     return s * (diameter * diameter), 3.0 * s
@@ -82,7 +82,7 @@ def box_resistance(m, box):
 
 @kernel
 def box_drag(m, box):
-    """Quadratic drag along the three axes: (angular, linear)."""
+    """Returns the quadratic drag along the three axes: (angular, linear)."""
     rho, x, y, z = m.opt_density[0], box[0], box[1], box[2]
     x4, y4, z4 = (x * x) * (x * x), (y * y) * (y * y), (z * z) * (z * z)
     s, h = rho * (1.0 / 64.0), 0.5 * rho
@@ -91,13 +91,13 @@ def box_drag(m, box):
 
 @kernel
 def _resist(a, c, v):
-    """-(a + c_i |v_i|) v_i."""
+    """Returns -(a + c_i |v_i|) v_i."""
     return tuple(-(v[i] * fma(c[i], fabs(v[i]), a)) for i in range(3))
 
 
 @kernel
 def _box_wrench(m, d, i, mask):
-    """Wrench on the box of body i, at the com of its tree, in worlds of the mask."""
+    """Computes the wrench on the box of body i, at the com of its tree, in worlds of the mask."""
     pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
@@ -108,7 +108,7 @@ def _box_wrench(m, d, i, mask):
 
 @kernel
 def _to_com(m, d, i, pos, R, moment, force, mask):
-    """Moment and force at a point in the axes of R, as a wrench at the com of the tree; zeros beyond the mask."""
+    """Returns a moment and force at a point, in the axes of R, as a wrench at the tree's com; zeros off the mask."""
     f = point_wrench(d, mat_mul_vec(R, force), mat_mul_vec(R, moment), pos, m.body_rootid[i])
     return tuple(where(mask, f[c], 0.0) for c in range(6))
 
@@ -116,13 +116,13 @@ def _to_com(m, d, i, pos, R, moment, force, mask):
 # ---- the ellipsoid of a geom -----------------------------------------------------------------------------------------
 @kernel
 def semi_axes(m, g):
-    """Semi-axes of the ellipsoid for geom g."""
+    """Returns the semi-axes of the ellipsoid for geom g."""
     return semi_axes_of(m.geom_type[g], load3(m.geom_size, 3 * g))
 
 
 @kernel
 def faces(r):
-    """(q, s): squares of r_y r_z and so on, as parts of the largest, s; they weigh the axes in a projection."""
+    """Returns (q, s): squares of r_y r_z etc. relative to the largest, s; they weigh the axes in a projection."""
     x, y, z = r[1] * r[2], r[2] * r[0], r[0] * r[1]
     largest = fmax(fmax(x, y), z)
     s = 1.0 / fmax(largest, TINY)
@@ -132,13 +132,13 @@ def faces(r):
 
 @kernel
 def times3(a, b):
-    """Products of components."""
+    """Returns the products of components."""
     return a[0] * b[0], a[1] * b[1], a[2] * b[2]
 
 
 @kernel
 def sorted_axes(r):
-    """(middle, largest) semi-axis."""
+    """Returns the (middle, largest) semi-axis."""
     largest = fmax(fmax(r[0], r[1]), r[2])
     smallest = fmin(fmin(r[0], r[1]), r[2])
     return r[0] + r[1] + r[2] - largest - smallest, largest
@@ -146,7 +146,7 @@ def sorted_axes(r):
 
 @kernel
 def _moment(x, y, z):
-    """8/15 pi x max(y, z)^4."""
+    """Returns 8/15 pi x max(y, z)^4."""
     s = fmax(y, z)
     s = s * s
     return (8.0 / 15.0 * PI) * x * (s * s)
@@ -154,7 +154,7 @@ def _moment(x, y, z):
 
 @kernel
 def angular_coefficients(m, g, r):
-    """(m, s): moments of angular drag about the three axes as parts of the largest, s."""
+    """Returns (m, s): moments of angular drag about the three axes relative to the largest, s."""
     slender, angular = m.geom_fluid[NFLUID * g + 2], m.geom_fluid[NFLUID * g + 3]
     middle, largest = sorted_axes(r)
     most = _moment(middle, largest, largest)
@@ -169,7 +169,7 @@ def angular_coefficients(m, g, r):
 
 @kernel
 def stokes(m, r):
-    """(angular, linear) viscous resistance of the sphere with the mean semi-axis as radius."""
+    """Returns (angular, linear) viscous resistance of the sphere with the mean semi-axis as radius."""
     diameter = (r[0] + r[1] + r[2]) * (2.0 / 3.0)
     s = PI * m.opt_viscosity[0] * diameter
     return s * (diameter * diameter), 3.0 * s
@@ -177,20 +177,20 @@ def stokes(m, r):
 
 @kernel
 def volume(r):
-    """Volume of the ellipsoid."""
+    """Returns the volume of the ellipsoid."""
     return (4.0 / 3.0 * PI) * (r[0] * r[1] * r[2])
 
 
 @kernel
 def added_momentum(m, g, w, u):
-    """(L, P): angular and linear momentum of the medium that goes along."""
+    """Returns (L, P): angular and linear momentum of the added mass."""
     rho, a = m.opt_density[0], NFLUID * g
     return (scale3(rho, times3(load3(m.geom_fluid, a + 9), w)), scale3(rho, times3(load3(m.geom_fluid, a + 6), u)))
 
 
 @kernel
 def area_drag(m, g, r, area):
-    """Area that counts for drag: blunt where the flow sees it, slender for the rest of the largest section."""
+    """Returns the effective drag area: blunt for the projected area, slender for the rest of the largest section."""
     blunt, slender = m.geom_fluid[NFLUID * g + 1], m.geom_fluid[NFLUID * g + 2]
     middle, largest = sorted_axes(r)
     return fma(area, blunt, slender * (PI * largest * middle - area))
@@ -198,7 +198,7 @@ def area_drag(m, g, r, area):
 
 @kernel
 def _ellipsoid_force(m, g, w, u):
-    """(moment, force) on the ellipsoid of geom g in its own axes."""
+    """Returns (moment, force) on the ellipsoid of geom g in the geom's axes."""
     rho, a, r = m.opt_density[0], NFLUID * g, semi_axes(m, g)
 
     # the projection along the velocity: its area, and the normal of the surface there
@@ -224,7 +224,7 @@ def _ellipsoid_force(m, g, w, u):
 
 @kernel
 def _geom_wrench(m, d, i, g, mask):
-    """Wrench on the ellipsoid of geom g of body i, at the com of its tree, in worlds of the mask."""
+    """Computes the wrench on the ellipsoid of geom g of body i, at the com of its tree, in worlds of the mask."""
     pos, R = geom_pose(m, d, g)
     w, u = medium_velocity(m, d, i, pos, R)
     moment, force = _ellipsoid_force(m, g, w, u)
@@ -236,7 +236,7 @@ def _geom_wrench(m, d, i, g, mask):
 # ---- all bodies ------------------------------------------------------------------------------------------------------
 @kernel
 def _body_wrench(m, d, i):
-    """Wrench of the medium on body i, at the com of its tree."""
+    """Computes the fluid's wrench on body i, at the com of its tree."""
     ellipsoids = has_ellipsoids(m, d, i)
     f = zeros(d, 6)
     if any_(not_(ellipsoids)):
@@ -250,9 +250,9 @@ def _body_wrench(m, d, i):
 
 @kernel
 def fluid_force(m, d):
-    """qfrc_fluid <- forces of the medium on all bodies, in worlds that have one.
+    """qfrc_fluid <- fluid forces on all bodies, in worlds with a fluid.
 
-    Wrenches of bodies are added up towards the root; a dof feels the part along its axis.
+    Wrenches of bodies are summed towards the root; the force of a DoF is the component along its axis.
     Source: MuJoCo mj_inertiaBoxFluidModel, mj_ellipsoidFluidModel.
     Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com, cdof.   Writes: qfrc_fluid (nv,) [N, N m]; cfrc_fluid.
     Frame:  world axes at the tree's com.                        Cost: O(nbody + ngeom + nv).

@@ -1,14 +1,14 @@
-"""How the forces of a medium change with the velocities, by composite bodies as for the inertia matrix.
+"""Computes velocity derivatives of fluid forces with composite bodies, as for the inertia matrix.
 
-A body's wrench changes with its velocity by a 6 x 6 matrix, here about the centre of mass of its tree in world axes.
-The bodies beyond a joint move together, so their matrices add: with their sum B^c_b for body b, dof k of b and every
-dof j from the root down to k
+The derivative of a body's wrench is a 6 x 6 matrix, here about the centre of mass of its tree in world axes.
+The bodies after a joint move together, so their matrices add up.  With their sum B^c_b for body b, DoF k of b and every
+DoF j from the root to k
 
     D_jk = S_j . B^c_b S_k        D_kj = S_k . B^c_b S_j
 
-`implicit` and free bodies that stand alone take B, `implicitfast` its symmetric part.  `discrete` takes the symmetric
-part of drag and resistance alone: lift and added mass do no work that a metric could hold.
-Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); what `discrete` takes was found
+`implicit` and separate free bodies use B, `implicitfast` its symmetric part.  `discrete` uses only the symmetric
+part of drag and resistance, because a metric cannot represent lift and added mass.
+Source: MuJoCo mjd_inertiaBoxFluid, mjd_ellipsoidFluid (Jacobians of every body there); the part in `discrete` was found
 by experiment with 4.0.1: efm_fluid.
 """
 
@@ -38,50 +38,50 @@ from featherlane.dynamics.passive.fluid import (
 # ---- three by three --------------------------------------------------------------------------------------------------
 @kernel
 def _add9(A, B):
-    """A + B."""
+    """Returns A + B."""
     return tuple(A[i] + B[i] for i in range(9))
 
 
 @kernel
 def _scale9(s, A):
-    """s A."""
+    """Returns s A."""
     return tuple(s * A[i] for i in range(9))
 
 
 @kernel
 def _transposed(A):
-    """A^T."""
+    """Returns A^T."""
     return tuple(A[r + c] for r in range(3) for c in (0, 3, 6))
 
 
 @kernel
 def _outer(a, b):
-    """a b^T."""
+    """Returns a b^T."""
     return tuple(a[r] * b[c] for r in range(3) for c in range(3))
 
 
 @kernel
 def _diagonal(d, a):
-    """Matrix with a on its diagonal."""
+    """Returns the matrix with a on its diagonal."""
     return tuple(a[r] if r == c else zero(d) for r in range(3) for c in range(3))
 
 
 @kernel
 def _cross_matrix(d, a):
-    """[a]x: a cross product with a from the left."""
+    """Returns [a]x: the matrix of the cross product with a from the left."""
     return zero(d), -a[2], a[1], a[2], zero(d), -a[0], -a[1], a[0], zero(d)
 
 
 @kernel
 def _turn(R, A):
-    """R A R^T."""
+    """Returns R A R^T."""
     return mat_mul(mat_mul(R, A), _transposed(R))
 
 
-# ---- one shape, in its own axes --------------------------------------------------------------------------------------
+# ---- one shape, in its axes --------------------------------------------------------------------------------------
 @kernel
 def _box_rates(m, box, w, u):
-    """(angular, linear) rates along the axes of a box: -(a + 2 c |v|)."""
+    """Returns (angular, linear) rates along the axes of a box: -(a + 2 c |v|)."""
     angular, linear = box_resistance(m, box)
     turning, moving = box_drag(m, box)
     return (
@@ -92,7 +92,7 @@ def _box_rates(m, box, w, u):
 
 @kernel
 def _torque_rate(m, d, g, r, w):
-    """d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance."""
+    """Returns d(angular drag and resistance) / dw: -rho (|m w| 1 + w (m^2 w)^T / |m w|) - resistance."""
     c, most = angular_coefficients(m, g, r)
     mw = times3(c, w)
     s = m.opt_density[0] * most / fmax(norm3(mw), TINY)
@@ -104,7 +104,7 @@ def _torque_rate(m, d, g, r, w):
 
 @kernel
 def _weighted_differences(q, p, uu):
-    """Component i: the sum over j of p_j u_j^2 (q_i - q_j); exact zeros for a sphere."""
+    """Returns in component i the sum over j of p_j u_j^2 (q_i - q_j); exact zeros for a sphere."""
     return (
         fma(p[1] * uu[1], q[0] - q[1], p[2] * uu[2] * (q[0] - q[2])),
         fma(p[0] * uu[0], q[1] - q[0], p[2] * uu[2] * (q[1] - q[2])),
@@ -114,7 +114,7 @@ def _weighted_differences(q, p, uu):
 
 @kernel
 def _drag_rate(m, d, g, r, u):
-    """d(drag and resistance) / du; the area changes with the direction."""
+    """Returns d(drag and resistance) / du; the area changes with the direction."""
     rho, a = m.opt_density[0], NFLUID * g
     e, speed = normalize3(u)
     q, face = faces(r)
@@ -136,7 +136,7 @@ def _drag_rate(m, d, g, r, u):
 
 @kernel
 def _kutta_rate(m, d, g, r, u):
-    """d(Kutta lift) / du, the lift being c |u|^2 sqrt(height / slope) (height e - n) with the direction e of u."""
+    """Returns d(Kutta lift) / du; the lift is c |u|^2 sqrt(height / slope) (height e - n), e the direction of u."""
     e, speed = normalize3(u)
     q, face = faces(r)
     n, one = times3(q, e), real(d, 1.0)
@@ -154,13 +154,13 @@ def _kutta_rate(m, d, g, r, u):
 
 @kernel
 def _carried(A, mass):
-    """A times a diagonal matrix."""
+    """Returns A times a diagonal matrix."""
     return tuple(A[3 * r + c] * mass[c] for r in range(3) for c in range(3))
 
 
 @kernel
 def _lift_rates(m, d, g, r, w, u):
-    """Rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
+    """Returns rates of added mass, Magnus and Kutta lift: moment by w, moment by u, force by w, force by u."""
     rho, a = m.opt_density[0], NFLUID * g
     L, P = added_momentum(m, g, w, u)
     mass, inertia = scale3(-rho, load3(m.geom_fluid, a + 6)), scale3(-rho, load3(m.geom_fluid, a + 9))
@@ -177,7 +177,7 @@ def _lift_rates(m, d, g, r, w, u):
 # ---- at the centre of mass of the tree -------------------------------------------------------------------------------
 @kernel
 def _add_quarter(d, a, A, scale, mask):
-    """Quarter at entry a of a body's matrix += scale A, in worlds of the mask."""
+    """Adds scale A to the 3 x 3 block at entry a of a body's matrix, in worlds of the mask."""
     for r in range(3):
         for c in range(3):
             e, x = a + 6 * r + c, A[3 * r + c]
@@ -186,9 +186,9 @@ def _add_quarter(d, a, A, scale, mask):
 
 @kernel
 def _add_moved(m, d, i, pos, R, rates, scale, mask):
-    """Matrix of body i += rates at a point in the axes of R, moved to the com of the tree.
+    """Adds rates at a point in the axes of R, moved to the com of the tree, to the matrix of body i.
 
-    With r from the com to the point a rotation moves it by w x r, and its force has the moment r x f.
+    With r from the com to the point, a rotation moves the point by w x r, and its force has the moment r x f.
     """
     X = _cross_matrix(d, sub3(pos, load3(d.subtree_com, 3 * m.body_rootid[i])))
     aa, al, la, ll = _turn(R, rates[0]), _turn(R, rates[1]), _turn(R, rates[2]), _turn(R, rates[3])
@@ -203,7 +203,7 @@ def _add_moved(m, d, i, pos, R, rates, scale, mask):
 
 @kernel
 def _add_box(m, d, i, mask):
-    """Matrix of body i += rates of its box."""
+    """Adds the rates of body i's box to its matrix."""
     pos, R = load3(d.xipos, 3 * i), body_axes(m, d, i)
     w, u = medium_velocity(m, d, i, pos, R)
     box, heavy = inertia_box(m, i)
@@ -214,7 +214,7 @@ def _add_box(m, d, i, mask):
 
 @kernel
 def _add_ellipsoid(m, d, i, g, dissipative, mask):
-    """Matrix of body i += rates of geom g: drag and resistance alone, or all."""
+    """Adds the rates of geom g to the matrix of body i: only drag and resistance if `dissipative`, else all."""
     pos, R = geom_pose(m, d, g)
     r = semi_axes(m, g)
     w, u = medium_velocity(m, d, i, pos, R)
@@ -243,7 +243,7 @@ def _body_matrix(m, d, i, dissipative):
 
 @stage
 def composite_drag(m, d, dissipative):
-    """crb_drag <- rates of the medium's wrench on each body and all below it.
+    """crb_drag <- velocity derivatives of the fluid's wrench on the subtree of each body.
 
     Reads:  cvel, xquat, xpos, xmat, xipos, subtree_com.   Writes: crb_drag (nbody, 36), rows of force.
     """
@@ -262,25 +262,25 @@ def composite_drag(m, d, dissipative):
 
 @kernel
 def _times(B, a, S):
-    """B S."""
+    """Returns B S."""
     return tuple(dot6(load6(B, a + 6 * r), S) for r in range(6))
 
 
 @kernel
 def _transposed_times(B, a, S):
-    """B^T S."""
+    """Returns B^T S."""
     return tuple(dot6(tuple(B[a + c + 6 * r] for r in range(6)), S) for c in range(6))
 
 
 @kernel
 def _mean6(a, b):
-    """(a + b) / 2."""
+    """Returns (a + b) / 2."""
     return tuple(0.5 * (a[i] + b[i]) for i in range(6))
 
 
 @kernel
 def medium_counts(m):
-    """Is there a medium in some world of the tile, and does it act?"""
+    """Returns whether some world of the tile has a fluid and passive forces are enabled."""
     return medium_acts(m) and any_(in_medium(m))
 
 
@@ -306,7 +306,7 @@ def add_fluid_vel(m, d):
 
 @kernel
 def add_fluid_metric(m, d, dissipative, A):
-    """A -= h times the symmetric part of d qfrc_fluid / d qvel, where M's pattern has the entry."""
+    """A -= h times the symmetric part of d qfrc_fluid / d qvel, on M's pattern."""
     medium, h = in_medium(m), timestep(m)
     composite_drag(m, d, dissipative)
     for k in range(m.nv):
@@ -319,7 +319,7 @@ def add_fluid_metric(m, d, dissipative, A):
 
 @kernel
 def add_fluid_block(m, d, i, v):
-    """block -= h d qfrc_fluid / d qvel of the six dofs from v on, those of free body i, after `composite_drag`."""
+    """block -= h d qfrc_fluid / d qvel of free body i, whose six DoFs start at v; requires `composite_drag`."""
     medium, h = in_medium(m), timestep(m)
     for c in range(6):
         f = _times(d.crb_drag, 36 * i, load6(d.cdof, 6 * (v + c)))

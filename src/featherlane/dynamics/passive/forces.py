@@ -1,4 +1,4 @@
-"""Passive forces: springs and dampers of joints and tendons, gravity compensation, a medium's (fluid.py), adhesion."""
+"""Computes passive forces: springs and dampers of joints and tendons, gravity compensation, fluid forces, adhesion."""
 
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.reflected import damping
@@ -10,19 +10,19 @@ from featherlane.dynamics.tendon.force import add_tendon_dampers, add_tendon_spr
 
 @kernel
 def stiffness(m, j):
-    """(k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
+    """Returns (k, c, e): the spring force of joint j is -x (k + c x + e x^2)."""
     return m.jnt_stiffness[j], m.jnt_stiffnesspoly[2 * j], m.jnt_stiffnesspoly[2 * j + 1]
 
 
 @kernel
 def is_sprung(k):
-    """Mask: the joint has a spring."""
+    """Returns the mask of worlds where the joint has a spring."""
     return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
 
 
 @kernel
 def _vector_spring(d, v, k, x):
-    """Spring of three dofs from v on: along x, by its length."""
+    """Computes the spring force of three DoFs from v on: along x, by its length."""
     sprung, r = is_sprung(k), norm3(x)
     s = fma(r, fma(r, k[2], k[1]), k[0])
     d.qfrc_spring[v] = where(sprung, -(s * x[0]), 0.0)
@@ -32,7 +32,7 @@ def _vector_spring(d, v, k, x):
 
 @kernel
 def ball_deflection(m, d, j):
-    """Rotation vector of ball j, or of free joint j, from its spring's rest."""
+    """Returns the rotation vector of ball j, or of free joint j, from its spring's rest."""
     a = m.jnt_qposadr[j]
     if is_free(m.jnt_type[j]):
         a, rest = a + 3, load4(m.qpos_spring, a + 3)
@@ -43,7 +43,7 @@ def ball_deflection(m, d, j):
 
 @kernel
 def _springs(m, d):
-    """Spring force of each joint."""
+    """Computes the spring force of each joint."""
     for j in range(m.njnt):
         a, v, kind = m.jnt_qposadr[j], m.jnt_dofadr[j], m.jnt_type[j]
         k = stiffness(m, j)
@@ -59,7 +59,7 @@ def _springs(m, d):
 
 @kernel
 def _dampers(m, d):
-    """Damping force of each dof."""
+    """Computes the damping force of each DoF."""
     for i in range(m.nv):
         b, c, e = damping(m, d, i)
         v = d.qvel[i]
@@ -69,14 +69,14 @@ def _dampers(m, d):
 
 @kernel
 def compensates(m):
-    """Is there gravity that some body is held against?"""
+    """Returns whether gravity is on and some body is compensated."""
     passive = m.opt_disableflags & (DISABLE_SPRING | DISABLE_DAMPER) != DISABLE_SPRING | DISABLE_DAMPER
     return m.ngravcomp > 0 and passive and not (m.opt_disableflags & DISABLE_GRAVITY)
 
 
 @kernel
 def _gravity_compensation(m, d):
-    """J^T of minus a part of each body's weight, at its centre of mass."""
+    """Applies J^T to minus a fraction of each body's weight, at its centre of mass."""
     g, most = load3(m.opt_gravity, 0), zero(d)
     for i in range(m.nbody):
         most = fmax(most, m.body_gravcomp[i])
@@ -95,7 +95,7 @@ def _gravity_compensation(m, d):
 
 @kernel
 def add_adhesion(m, d, acts):
-    """The pull of adhesive contacts, which were found before, where anything passive acts."""
+    """Adds the pull of adhesive contacts, which was computed before, if passive forces are enabled."""
     for i in range(m.nv):
         if acts:
             d.qfrc_passive[i] = d.qfrc_passive[i] + d.qfrc_adhesion[i]
@@ -105,16 +105,16 @@ def add_adhesion(m, d, acts):
 
 @stage
 def passive(m, d):
-    """Passive forces: springs, dampers, gravity compensation, forces of a medium and of adhesive contacts.
+    """Computes passive forces: springs, dampers, gravity compensation, fluid forces and adhesive contacts.
 
-    Spring -x (k + c x + e x^2), of a ball or a free joint along the deflection and by its length; damper
-    -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is left to `actuation`.
+    Spring: -x (k + c x + e x^2), for a ball or a free joint along the deflection and by its length; damper:
+    -v (b + c |v| + e v^2).  Compensation that counts as an actuator's (jnt_actgravcomp) is added in `actuation`.
     Source: MuJoCo mj_passive; chapter Computation, passive forces.
-    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a medium cvel and the
+    Reads:  qpos, qvel, plastic, xipos, subtree_com, cdof, ten_length, ten_velocity, ten_J; in a fluid cvel and the
             frames of bodies; qfrc_adhesion.
     Writes: qfrc_spring, qfrc_damper, qfrc_gravcomp, qfrc_fluid, qfrc_passive (nv,) [N, N m]; zeros in qfrc_adhesion
-            where there is none; cfrc_fluid for itself.
-    Note:   with both springs and dampers disabled nothing passive acts, gravity compensation and media included.
+            without adhesion; scratch memory: cfrc_fluid.
+    Note:   if both springs and dampers are disabled, so are gravity compensation, fluid and adhesive forces.
     """
     flags = m.opt_disableflags
     for i in range(m.nv):

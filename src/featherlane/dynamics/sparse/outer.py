@@ -1,7 +1,7 @@
-"""Outer products of a sparse row with itself, added where the pattern of M or of qDeriv has the entry.
+"""Adds outer products of a sparse row with itself to the pattern of M or of qDeriv.
 
-A row is the gradient of a length: an actuator's moment, a tendon's Jacobian.  Its dofs ascend, as the columns of a
-matrix row do, so the entries in common are found by walking along both.
+A row is the gradient of a length: an actuator's moment, a tendon's Jacobian.  Its DoFs ascend, like the columns of a
+matrix row, so common entries are found by traversing both in parallel.
 """
 
 from featherlane.prelude import *
@@ -13,8 +13,8 @@ def add_outer(m, J, dof, first, number, s, A):
 
     Args:
         J: the values; those of the row are J[first : first + number].
-        dof: their dofs, in the same places, ascending.
-        s: a value; where it is 0, A keeps its bits.
+        dof: their DoFs, at the same indices, ascending.
+        s: a value; if it is 0, A is bitwise unchanged.
         A: (nC,) a matrix with M's pattern.
     """
     for r in range(first, first + number):
@@ -30,7 +30,7 @@ def add_outer(m, J, dof, first, number, s, A):
 
 @kernel
 def add_square(m, J, dof, k, s, A):
-    """The same, with the same bits, for a row whose one entry is J[k]: nothing to look for."""
+    """As `add_outer`, bitwise identical, for a row with the single entry J[k], without a search."""
     e = m.M_rowadr[dof[k]] + m.M_rownnz[dof[k]] - 1
     A[e] = where(s != 0.0, fma(s * J[k], J[k], A[e]), A[e])
 

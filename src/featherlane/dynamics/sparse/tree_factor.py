@@ -1,7 +1,7 @@
-"""L^T D L, substitution and product for matrices with branch-induced sparsity, stored by rows of the lower triangle.
+"""Computes L^T D L, substitution and product for matrices with branch-induced sparsity, stored by lower-triangle rows.
 
 Row i holds the ancestors of i in ascending order, then i.  So the row of an ancestor is a prefix of the row of each
-of its descendants, and nothing is touched outside the pattern.
+of its descendants, and no entry outside the pattern is accessed.
 Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, tables 6.3 and 6.5.
 """
 
@@ -11,20 +11,20 @@ from featherlane.prelude import *
 
 
 class TreeRows(NamedTuple):
-    """The rows of a matrix."""
+    """Holds the rows of a matrix."""
 
     n: int  # rows
-    adr: Any  # where each begins in the matrix
+    adr: Any  # start of each row in the matrix
     nnz: Any  # entries of each, its diagonal the last
     col: Any  # their columns
-    below: Any  # how many rows below have an entry in column i, at the place of row i's diagonal
-    belowadr: Any  # where the list of these rows begins in `belowrow`, if they are listed
+    below: Any  # number of rows below with an entry in column i, at the index of row i's diagonal
+    belowadr: Any  # start of the list of these rows in `belowrow`, if they are listed
     belowrow: Any  # rows, descending in each list
 
 
 @kernel
 def solve_lt_rows(rows, L, x):
-    """x <- L^-T x, row by row: for rows whose descendants do not follow at once, too."""
+    """x <- L^-T x, row by row: also for rows whose descendants do not directly follow."""
     for k in range(rows.n - 1, -1, -1):
         a, xk = rows.adr[k], x[k]
         for c in range(a, a + rows.nnz[k] - 1):
@@ -33,19 +33,19 @@ def solve_lt_rows(rows, L, x):
 
 @kernel
 def follows(rows, k):
-    """Is row k + 1 that of a child of k?"""
+    """Returns whether row k + 1 belongs to a child of k."""
     return k + 1 < rows.n and rows.nnz[k + 1] == rows.nnz[k] + 1 and rows.col[rows.adr[k + 1] + rows.nnz[k] - 1] == k
 
 
 @kernel
 def follow_three(rows, k):
-    """Are rows k + 1 to k + 3 those of a child of k, of a child of that one and of one of this?"""
+    """Returns whether rows k + 1 to k + 3 form a chain of children of k."""
     return follows(rows, k) and follows(rows, k + 1) and follows(rows, k + 2)
 
 
 @kernel
 def multiply_rows(rows, A, x, y):
-    """y <- A x for the symmetric matrix whose lower triangle A is: the rows of a parent and its child at once."""
+    """y <- A x for the symmetric matrix with lower triangle A: the rows of a parent and its child at once."""
     k = 0
     while k < rows.n:
         a, above, xk = rows.adr[k], rows.nnz[k] - 1, x[k]
@@ -71,36 +71,36 @@ def multiply_rows(rows, A, x, y):
             k += 1
 
 
-# ---- the same, column by column ------------------------------------------------------------------------
+# ---- elimination column by column ------------------------------------------------------------------------
 #
-# Row i is finished from the rows below it, which `below` counts.  What it takes from them is summed in registers and
+# Row i is completed from the rows below it, which `below` counts.  Their contributions are summed in registers and
 # stored once: 0.65 us instead of 1.35 us in a tile of humanoids, with the same roundings in the same order as an
 # elimination row by row.
 #
-# listed: 0 the rows below are i + below[i] ... i + 1, as on a model's own tree; 1 they stand in `belowrow`.
+# listed: 0 the rows below are i + below[i] ... i + 1, as on a model's tree; 1 they are stored in `belowrow`.
 
 
 class System(NamedTuple):
-    """What an elimination reads and writes."""
+    """Holds the inputs and outputs of an elimination."""
 
     source: Any  # the matrix, which may be A itself
     A: Any  # its factor: L below the diagonal, D on it
-    inverse: Any  # 1 / D; before, the diagonal of the matrix, if it is not that of source
-    f: Any  # one more column
+    inverse: Any  # 1 / D; initially the diagonal of the matrix, if it differs from that of source
+    f: Any  # an additional column
 
 
 class Chain(NamedTuple):
-    """Rows i, i - 1, ... that are finished together, and the rows below them."""
+    """Holds the rows i, i - 1, ... that are completed together, and the rows below them."""
 
     i: int
-    at: int  # place of the diagonal in row i
-    start: int  # place of the highest row below, see `row_below`
+    at: int  # index of the diagonal in row i
+    start: int  # index of the highest row below, see `row_below`
     n: int  # rows below
 
 
 @kernel
 def row_below(rows, listed, start, t):
-    """The t-th row below."""
+    """Returns the t-th row below."""
     k = start - t
     if listed:
         k = rows.belowrow[start + t]
@@ -109,7 +109,7 @@ def row_below(rows, listed, start, t):
 
 @kernel
 def is_only_child(rows, i):
-    """Is row i - 1 the parent of row i and of no other?"""
+    """Returns whether row i - 1 is the parent of row i only."""
     a, at = rows.adr[i], rows.nnz[i] - 1
     return at > 0 and rows.below[i - 1] == rows.below[i] + 1 and rows.col[a + at - 1] == i - 1
 
@@ -118,7 +118,7 @@ def is_only_child(rows, i):
 def finish_corner(system, place, i, x, reduce, g, height):
     """Eliminates the rows i to i - height + 1 among themselves; returns x with D at its diagonal and L to the left.
 
-    x[r][j] is the entry of row i - r that is j places left of its diagonal, which stands at place[r].
+    x[r][j] is the entry of row i - r that is j positions left of its diagonal, which is at place[r].
     """
     for r in unrolled(range(height)):
         v = 1.0 / x[r][0]
@@ -143,9 +143,9 @@ def finish_corner(system, place, i, x, reduce, g, height):
 
 @kernel
 def finish_diagonals(rows, listed, system, chain, own, reduce, height):
-    """The entries between rows i to i - height + 1; L_ki = A_ki / D_k for the rows k below; returns L between them.
+    """Computes and returns L between rows i to i - height + 1; sets L_ki = A_ki / D_k for the rows k below.
 
-    With reduce, f_i -= L_ki f_k, too.
+    With reduce, also f_i -= L_ki f_k.
     """
     A, inverse, f = system.A, system.inverse, system.f
     i, at, start, n = chain
@@ -171,7 +171,7 @@ def finish_diagonals(rows, listed, system, chain, own, reduce, height):
 
 @kernel
 def finish_tile(rows, listed, system, chain, c, link, height, width):
-    """Entries c to c + width - 1 of rows i to i - height + 1, less L_ki times those of each row k below."""
+    """Computes entries c to c + width - 1 of rows i to i - height + 1, less L_ki times those of each row k below."""
     A = system.A
     i, at, start, n = chain
     a = tuple(rows.adr[i - r] + c for r in range(height))
@@ -192,7 +192,7 @@ def finish_tile(rows, listed, system, chain, c, link, height, width):
 
 @kernel
 def finish_rows(rows, listed, system, chain, own, reduce, height):
-    """All entries of rows i to i - height + 1, of a chain of one, two or four rows that no other branch joins."""
+    """Computes all entries of rows i to i - height + 1, of a chain of one, two or four rows without other branches."""
     link = finish_diagonals(rows, listed, system, chain, own, reduce, height)
     width = 2 if height == 4 else 4  # tiles of eight entries fit into the registers of AVX2, too
     c, count = 0, chain.at - height + 1
@@ -208,9 +208,9 @@ def finish_rows(rows, listed, system, chain, own, reduce, height):
 
 @kernel
 def factor_columns(rows, listed, system, own, reduce):
-    """A <- L^T D L of the system's matrix and inverse <- 1 / D.  Four rows of a chain at a time, or two.
+    """A <- L^T D L of the system's matrix and inverse <- 1 / D, for four rows of a chain at a time, or two.
 
-    own: 1 the diagonal is that of source, 0 it is what stands in `inverse`.
+    own: 1 uses the diagonal of source, 0 the values in `inverse`.
     reduce: 1 also f <- L^-T f.
     """
     i = rows.n - 1
@@ -253,9 +253,9 @@ def solve_lt_columns(rows, L, x):
 
 @kernel
 def expand_columns(rows, L, inverse, x):
-    """x <- L^-1 D^-1 x; four rows of a chain at a time, or two, whose sums overlap.
+    """x <- L^-1 D^-1 x, for four rows of a chain at a time, or two, whose sums overlap.
 
-    One sum for each row, term by term: a sum in parts would depend on where a wider pattern puts its zeros.
+    Each row has one sum, term by term: partial sums would depend on the zeros of a wider pattern.
     """
     k = 0
     while k < rows.n:

@@ -1,30 +1,30 @@
-"""Substitution and product for four columns at once, on the rows that tree_factor.py describes.
+"""Computes substitution and product for four columns at once, on the rows of tree_factor.py.
 
-The columns stand side by side in a panel: entry i of column c at 4 i + c.  What is read of the matrix serves all four,
-and their sums overlap; each sees the same roundings in the same order as a column that goes alone.
+The columns are interleaved in a panel: entry i of column c is at 4 i + c.  Each matrix entry is read once for all four,
+and their sums overlap.  Each column has the same roundings in the same order as a column computed separately.
 """
 
 from featherlane.prelude import *
 from featherlane.dynamics.sparse.tree_factor import follows, is_only_child, row_below
 
-PANEL = 4  # columns: with two rows at a time eight sums, which fit into the registers of AVX2, too
+PANEL = 4  # columns: two rows at a time have eight sums, which also fit into the registers of AVX2
 
 
 @kernel
 def plus(y, s, v):
-    """y + s v."""
+    """Returns y + s v."""
     return tuple(fma(s, v[c], y[c]) for c in range(PANEL))
 
 
 @kernel
 def minus(y, s, v):
-    """y - s v."""
+    """Returns y - s v."""
     return tuple(fma(-s, v[c], y[c]) for c in range(PANEL))
 
 
 @kernel
 def times(s, v):
-    """s v."""
+    """Returns s v."""
     return tuple(s * v[c] for c in range(PANEL))
 
 
@@ -77,7 +77,7 @@ def expand_panel(rows, L, inverse, X):
 
 @kernel
 def multiply_panel(rows, A, X, Y):
-    """Y <- A X for the symmetric matrix whose lower triangle A is; the rows below follow at once."""
+    """Y <- A X for the symmetric matrix with lower triangle A; descendants directly follow each row."""
     i = rows.n - 1
     while i >= 0:
         a, at, last = rows.adr[i], rows.nnz[i] - 1, i + rows.below[i] + 1

@@ -1,1 +1,1 @@
-"""Tendons: lengths, ways round geoms, and what they do by themselves."""
+"""Tendons: lengths, wrapping paths around geoms, and passive forces."""

@@ -1,11 +1,11 @@
-"""What tendons do by themselves: springs with a dead band, dampers, and inertia that goes with the rate of a length.
+"""Computes passive tendon forces: springs with a dead band, dampers, and armature.
 
     spring     f = -x (k + c x + e x^2),      x the length beyond lengthspring, 0 between its two lengths
     damper     f = -v (b + c |v| + e v^2),    v = J qvel
     armature   M += J^T a J,                  bias force J^T a (dJ/dt) qvel
 
-and J^T f acts on the dofs.  Damping and armature of actuators that pull on the tendon count, times their gear squared.
-Of the armature M has what its pattern has: a tendon between branches adds to the diagonal alone.
+and J^T f acts on the DoFs.  Damping and armature of actuators on the tendon are included, times their gear squared.
+Armature is added on M's pattern only: a tendon between branches adds to the diagonal alone.
 Source: MuJoCo mj_passive, mj_tendonArmature, mj_tendonBias, mjd_passive_vel.
 """
 
@@ -18,26 +18,26 @@ from featherlane.dynamics.tendon.length import add_tendon_force, is_fixed
 # ---- coefficients ----------------------------------------------------------------------------------------------------
 @kernel
 def tendon_stiffness(m, i):
-    """(k, c, e): the spring force of tendon i is -x (k + c x + e x^2)."""
+    """Returns (k, c, e): the spring force of tendon i is -x (k + c x + e x^2)."""
     return m.tendon_stiffness[i], m.tendon_stiffnesspoly[2 * i], m.tendon_stiffnesspoly[2 * i + 1]
 
 
 @kernel
 def pulls_tendon(m, k, i):
-    """Does actuator k pull on tendon i?"""
+    """Returns whether actuator k pulls on tendon i."""
     return m.actuator_trntype[k] == TRN_TENDON and m.actuator_trnid[2 * k] == i
 
 
 @kernel
 def _gear_squared(m, k):
-    """Square of the actuator's gear."""
+    """Returns the square of the actuator's gear."""
     g = m.actuator_gear[6 * m.actuator_outadr[k]]
     return g * g
 
 
 @kernel
 def tendon_damping(m, i):
-    """(b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), its own and its actuators' together."""
+    """Returns (b, c, e): the damping force of tendon i is -v (b + c |v| + e v^2), of tendon and actuators together."""
     b, c, e = m.tendon_damping[i], m.tendon_dampingpoly[2 * i], m.tendon_dampingpoly[2 * i + 1]
     if m.tendon_actuatorid[i] != -1:
         for k in range(m.nactuator):
@@ -51,7 +51,7 @@ def tendon_damping(m, i):
 
 @kernel
 def tendon_armature(m, i):
-    """Inertia [kg] that goes with the rate of tendon i, its own and its actuators' together."""
+    """Returns the armature [kg] of tendon i and its actuators together."""
     a = m.tendon_armature[i]
     if m.tendon_actuatorid[i] != -1:
         for k in range(m.nactuator):
@@ -62,14 +62,14 @@ def tendon_armature(m, i):
 
 @kernel
 def _is_any(k):
-    """Mask: some coefficient is not zero."""
+    """Returns the mask of worlds with a nonzero coefficient."""
     return (k[0] != 0.0) | (k[1] != 0.0) | (k[2] != 0.0)
 
 
 # ---- forces ----------------------------------------------------------------------------------------------------------
 @kernel
 def stretch(m, d, i):
-    """The length of tendon i beyond those between which its spring is at rest [m], negative below."""
+    """Returns the deflection of tendon i from its spring's rest interval [m], negative below."""
     length = d.ten_length[i]
     low, high = tendon_reference(m, d, i)
     return where(length > high, length - high, where(length < low, length - low, 0.0))
@@ -77,14 +77,14 @@ def stretch(m, d, i):
 
 @kernel
 def spring_force(m, d, i):
-    """Force of the spring of tendon i [N]."""
+    """Returns the force of the spring of tendon i [N]."""
     k, x = tendon_stiffness(m, i), stretch(m, d, i)
     return where(_is_any(k), -(x * fma(x, fma(x, k[2], k[1]), k[0])), 0.0)
 
 
 @kernel
 def damper_force(m, d, i):
-    """Force of the damper of tendon i [N]."""
+    """Returns the force of the damper of tendon i [N]."""
     k, v = tendon_damping(m, i), d.ten_velocity[i]
     s = fabs(v)
     return where(_is_any(k), -(v * fma(s, fma(s, k[2], k[1]), k[0])), 0.0)
@@ -108,7 +108,7 @@ def add_tendon_dampers(m, d):
 
 @kernel
 def tendon_energy(m, d):
-    """Energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
+    """Returns the energy [J] of all tendon springs: x^2 (k / 2 + c x / 3 + e x^2 / 4)."""
     energy = zero(d)
     for i in range(m.ntendon):
         k = tendon_stiffness(m, i)
@@ -122,7 +122,7 @@ def tendon_energy(m, d):
 # ---- derivatives -----------------------------------------------------------------------------------------------------
 @kernel
 def tendon_damping_rate(m, d, i):
-    """-d(damping force) / d(rate) of tendon i: b + 2 c |v| + 3 e v^2."""
+    """Returns -d(damping force) / d(rate) of tendon i: b + 2 c |v| + 3 e v^2."""
     b, c, e = tendon_damping(m, i)
     s = fabs(d.ten_velocity[i])
     return fma(s, fma(3.0 * e, s, 2.0 * c), b)
@@ -130,14 +130,14 @@ def tendon_damping_rate(m, d, i):
 
 @kernel
 def tendon_spring_rate(m, d, i):
-    """-d(spring force) / d(length) of tendon i: k + 2 c x + 3 e x^2, 0 in the dead band."""
+    """Returns -d(spring force) / d(length) of tendon i: k + 2 c x + 3 e x^2, 0 in the dead band."""
     k, x = tendon_stiffness(m, i), stretch(m, d, i)
     return where(_is_any(k) & (x != 0.0), fma(x, fma(3.0 * k[2], x, 2.0 * k[1]), k[0]), 0.0)
 
 
 @kernel
 def add_tendon_damping(m, d, s, A):
-    """A += s J^T (rate of damping) J of each tendon, where M's pattern has the entry; A is (nC,)."""
+    """A += s J^T (rate of damping) J of each tendon, on M's pattern; A is (nC,)."""
     for i in range(m.ntendon):
         rate = tendon_damping_rate(m, d, i)
         if any_(rate != 0.0):
@@ -146,7 +146,7 @@ def add_tendon_damping(m, d, s, A):
 
 @kernel
 def add_full_tendon_damping(m, d, A):
-    """A -= J^T (rate of damping) J of each tendon, where qDeriv's pattern has the entry; A is (nD,)."""
+    """A -= J^T (rate of damping) J of each tendon, on qDeriv's pattern; A is (nD,)."""
     for i in range(m.ntendon):
         rate = tendon_damping_rate(m, d, i)
         if any_(rate != 0.0):
@@ -156,7 +156,7 @@ def add_full_tendon_damping(m, d, A):
 # ---- armature --------------------------------------------------------------------------------------------------------
 @kernel
 def add_tendon_armature(m, d):
-    """M += J^T a J of each tendon, where M's pattern has the entry."""
+    """M += J^T a J of each tendon, on M's pattern."""
     for i in range(m.ntendon):
         a = tendon_armature(m, i)
         if any_(a != 0.0):
@@ -165,7 +165,7 @@ def add_tendon_armature(m, d):
 
 @kernel
 def _site_motion(m, d, s):
-    """Velocity and acceleration, at qacc = 0 and less gravity, of site s."""
+    """Returns velocity and acceleration of site s, at qacc = 0 and without gravity."""
     b = m.site_bodyid[s]
     r = sub3(load3(d.site_xpos, 3 * s), load3(d.subtree_com, 3 * m.body_rootid[b]))
     w, a = load3(d.cvel, 6 * b), load3(d.cacc, 6 * b)
@@ -175,7 +175,7 @@ def _site_motion(m, d, s):
 
 @kernel
 def _segment_rate(m, d, s, t):
-    """(dJ/dt) qvel of the segment between two sites: u . (a_t - a_s) + |v across u|^2 / length."""
+    """Returns (dJ/dt) qvel of the segment between two sites: u . (a_t - a_s) + |v across u|^2 / length."""
     e = sub3(load3(d.site_xpos, 3 * t), load3(d.site_xpos, 3 * s))
     v, a = _site_motion(m, d, s)
     w, c = _site_motion(m, d, t)
@@ -187,7 +187,7 @@ def _segment_rate(m, d, s, t):
 
 @kernel
 def jacobian_rate(m, d, i):
-    """(dJ/dt) qvel of tendon i; of a fixed one it is 0, and none with armature goes round a geom."""
+    """Returns (dJ/dt) qvel of tendon i; 0 for a fixed one; tendons with armature never wrap around geoms."""
     rate, scale, k = zero(d), real(d, 1.0), m.tendon_adr[i]
     last = k + m.tendon_num[i] - 1
     while k < last:

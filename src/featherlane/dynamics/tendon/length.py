@@ -1,16 +1,16 @@
-"""Tendons: their lengths, the Jacobian of the lengths, and the rates.
+"""Computes tendon lengths, their Jacobian, and their rates.
 
     fixed      L = sum of c_j q_j over slides and hinges
     spatial    L = sum of the lengths of its segments, each over the divisor of the last pulley before it
 
-A segment from point x on body a to point y on body b changes its length by u . (dy - dx), u = (y - x) / |y - x|: it
-pulls the two bodies at its ends together.  So a row of the Jacobian is what a unit tension does to the dofs: the forces
-of all segments are added up on the bodies, as wrenches at the com of each tree, and passed on towards the root,
+A segment from point x on body a to point y on body b has the length rate u . (dy - dx), u = (y - x) / |y - x|: it
+pulls the two bodies at its ends together.  So a row of the Jacobian is the effect of a unit tension on the DoFs.  The
+forces of all segments are summed on the bodies, as wrenches at the com of each tree, and propagated to the root,
 
     f_a -= u,  f_b += u;    J_i = S_i . f,  f_parent += f,
 
-as in the backward pass of Newton-Euler.  The part of a way that lies on a geom moves with the geom's body and does no
-work.  The pattern of the rows is fixed when a model is loaded: all dofs above any body on the path.
+as in the backward pass of Newton-Euler.  The part of a path that lies on a geom moves with the geom's body and does no
+work.  The pattern of the rows is fixed at load time: all DoFs above any body on the path.
 Source: MuJoCo mj_tendon, mj_fwdVelocity; chapter Computation, "Actuation model" (moment arms).
 """
 
@@ -21,13 +21,13 @@ from featherlane.dynamics.tendon.wrap import wrap
 
 @kernel
 def is_fixed(m, i):
-    """Is tendon i a combination of joints?"""
+    """Returns whether tendon i is a combination of joints."""
     return m.wrap_type[m.tendon_adr[i]] == WRAP_JOINT
 
 
 @kernel
 def _fixed(m, d, i):
-    """Length of the fixed tendon i; writes its row of the Jacobian."""
+    """Computes the length of the fixed tendon i; writes its row of the Jacobian."""
     length, row = zero(d), m.ten_J_rowadr[i]
     for k in range(m.tendon_adr[i], m.tendon_adr[i] + m.tendon_num[i]):
         j, c, e = m.wrap_objid[k], m.wrap_prm[k], row
@@ -41,14 +41,14 @@ def _fixed(m, d, i):
 # ---- a unit tension on the bodies ------------------------------------------------------------------------------------
 @kernel
 def carrier(m, b):
-    """The body with dofs that carries body b, 0: none."""
+    """Returns the body with DoFs that carries body b, or 0."""
     i = m.body_lastdof[b]
     return m.dof_bodyid[i] if i >= 0 else 0
 
 
 @kernel
 def _clear_forces(m, d, i):
-    """No force on the bodies that tendon i can pull."""
+    """Clears the forces on the bodies that tendon i can pull."""
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
         b = m.dof_bodyid[k]
@@ -58,7 +58,7 @@ def _clear_forces(m, d, i):
 
 @kernel
 def _push(m, d, b, point, force):
-    """Force at a point of body b."""
+    """Adds a force at a point of body b."""
     c = carrier(m, b)
     if c > 0:
         f = point_wrench(d, force, zeros(d, 3), point, m.body_rootid[c])
@@ -67,7 +67,7 @@ def _push(m, d, b, point, force):
 
 @kernel
 def _pull(m, d, a, b, x, y, force):
-    """A segment from x on body a to y on body b: force on b, and its opposite on a."""
+    """Adds the forces of a segment from x on body a to y on body b: `force` on b, and its opposite on a."""
     if carrier(m, a) != carrier(m, b):
         _push(m, d, a, x, scale3(-1.0, force))
         _push(m, d, b, y, force)
@@ -75,7 +75,7 @@ def _pull(m, d, a, b, x, y, force):
 
 @kernel
 def _forces_to_dofs(m, d, i):
-    """Row i of the Jacobian <- the part of the forces along each axis, from the leaves to the root."""
+    """Computes row i of the Jacobian: the components of the forces along each axis, from the leaves to the root."""
     row = m.ten_J_rowadr[i]
     for e in range(row + m.ten_J_rownnz[i] - 1, row - 1, -1):
         k = m.ten_J_colind[e]
@@ -90,7 +90,7 @@ def _forces_to_dofs(m, d, i):
 # ---- segments --------------------------------------------------------------------------------------------------------
 @kernel
 def _straight(m, d, s, t, scale):
-    """Length of the segment between sites s and t; pulls their bodies with the force scale."""
+    """Returns the length of the segment between sites s and t; pulls their bodies with the force scale."""
     x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
     u, length = normalize3(sub3(y, x))
     _pull(m, d, m.site_bodyid[s], m.site_bodyid[t], x, y, scale3(scale, u))
@@ -99,12 +99,12 @@ def _straight(m, d, s, t, scale):
 
 @kernel
 def _around(m, d, k, scale):
-    """Length of the way between the sites before and after element k, a geom; pulls the three bodies."""
+    """Returns the length of the path around element k, a geom, between adjacent sites; pulls the three bodies."""
     s, g, t = m.wrap_objid[k - 1], m.wrap_objid[k], m.wrap_objid[k + 1]
     a, b, c = m.site_bodyid[s], m.geom_bodyid[g], m.site_bodyid[t]
     x, y = load3(d.site_xpos, 3 * s), load3(d.site_xpos, 3 * t)
     bends, p, q, arc = wrap(m, d, s, t, g, m.wrap_type[k], m.wrap_sideid[k])
-    # where the way is straight, its first and last part are both the whole
+    # for a straight path, the first and the last part are both the whole path
     p = (where(bends, p[0], y[0]), where(bends, p[1], y[1]), where(bends, p[2], y[2]))
     q = (where(bends, q[0], x[0]), where(bends, q[1], x[1]), where(bends, q[2], x[2]))
     u, first = normalize3(sub3(p, x))
@@ -119,7 +119,7 @@ def _around(m, d, k, scale):
 
 @kernel
 def _spatial(m, d, i):
-    """Length of the spatial tendon i; writes its row of the Jacobian."""
+    """Computes the length of the spatial tendon i; writes its row of the Jacobian."""
     length, scale = zero(d), real(d, 1.0)
     _clear_forces(m, d, i)
     k = m.tendon_adr[i]
@@ -143,13 +143,13 @@ def _spatial(m, d, i):
 # ---- stages ----------------------------------------------------------------------------------------------------------
 @stage
 def tendon(m, d):
-    """Lengths of the tendons and their Jacobian: what each dof adds to the rate of a length.
+    """Computes the lengths of tendons and their Jacobian, the derivative of each length's rate by each DoF.
 
-    Fixed tendons are sums of joint coordinates, spatial ones the shortest ways past sites and round geoms.  Row i of
-    the Jacobian stands from `model.ten_J_rowadr[i]` on, its dofs in `model.ten_J_colind`.
-    Source: MuJoCo mj_tendon (whose wrap_xpos, the path for drawing, is found on request: see `tendon_path`).
+    Fixed tendons are sums of joint coordinates, spatial ones the shortest paths along sites and around geoms.  Row i of
+    the Jacobian is stored from `model.ten_J_rowadr[i]` on, its DoFs in `model.ten_J_colind`.
+    Source: MuJoCo mj_tendon (its wrap_xpos, the path for rendering, is computed on request: see `tendon_path`).
     Reads:  qpos, site_xpos, geom_xpos, geom_xmat, subtree_com, cdof.
-    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; cfrc for itself.
+    Writes: ten_length (ntendon,) [m], ten_J (nJten,) [1, m]; scratch memory: cfrc.
     Frame:  world axes at the tree's com.   Cost: O(elements of the paths + nJten).
     """
     for i in range(m.ntendon):
@@ -161,7 +161,7 @@ def tendon(m, d):
 
 @stage
 def tendon_velocity(m, d):
-    """ten_velocity = J qvel.
+    """Computes ten_velocity = J qvel.
 
     Source: MuJoCo mj_fwdVelocity.
     Reads:  ten_J (nJten,), qvel (nv,).   Writes: ten_velocity (ntendon,) [m/s].
@@ -175,7 +175,7 @@ def tendon_velocity(m, d):
 
 @kernel
 def add_tendon_force(m, d, i, force, x):
-    """x += J^T force of tendon i, nothing where the force is 0; x is (nv,)."""
+    """x += J^T force of tendon i; skipped if the force is 0; x is (nv,)."""
     for e in range(m.ten_J_rowadr[i], m.ten_J_rowadr[i] + m.ten_J_rownnz[i]):
         k = m.ten_J_colind[e]
         x[k] = where(force != 0.0, fma(d.ten_J[e], force, x[k]), x[k])

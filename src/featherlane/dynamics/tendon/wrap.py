@@ -1,22 +1,22 @@
-"""The shortest way of a tendon round a sphere or a cylinder, or through its inside: a problem in a plane.
+"""Computes the shortest path of a tendon around a sphere or a cylinder, or through its inside, as a planar problem.
 
-In the frame of the geom the two end points and its centre span the plane of a sphere; a cylinder is seen along its
+In the frame of the geom the two end points and its centre span the plane of a sphere; a cylinder is projected along its
 axis.  With the end points x_0, x_1 at l_0, l_1 from the centre of a circle of radius r, the tangent points lie
 
     beta_i = acos(r / l_i)    from the end points towards each other,
 
-and the arc between them is phi = |theta| - beta_0 - beta_1, where theta is the angle by which the way turns round the
-centre.  Without a side site it turns the short way; with one as the way over that site, projected on the circle, turns.
-Where phi < 0 the straight segment turns that way already and the tendon leaves the geom alone.
+and the arc between them is phi = |theta| - beta_0 - beta_1, where theta is the rotation angle of the path around the
+centre.  Without a side site the path takes the short direction; with one, that of the path over the site's projection
+on the circle.  If phi < 0 the straight segment already has that direction and the tendon does not touch the geom.
 
-A side site inside the geom makes the tendon pass through it, touching the circle from within at one point, where the
-way is shortest.  With z = sin(angle of incidence) and A_i = r / l_i that is
+A side site inside the geom makes the tendon pass through it, touching the circle from inside at the point of the
+shortest path.  With z = sin(angle of incidence) and A_i = r / l_i the condition is
 
     asin(A_0 z) + asin(A_1 z) - 2 asin(z) + gamma = 0,    gamma the angle between the end points.
 
-Source: MuJoCo 4, XML reference, spatial/geom/sidesite (the way is homotopic to the polyline over the side site); that
-Newton's method runs in asin(z) from pi/2 down to a residual of 1e-6 was found by experiment with 4.0.1, and the point
-it stops at is part of MuJoCo's moments to 3e-7.
+Source: MuJoCo 4, XML reference, spatial/geom/sidesite (the path is homotopic to the polyline over the side site).
+Newton's method in asin(z) from pi/2 down to a residual of 1e-6 was found by experiment with 4.0.1; its final
+point affects MuJoCo's moments by 3e-7.
 """
 
 from featherlane.prelude import *
@@ -28,25 +28,25 @@ STEPS, RESIDUAL = 20, 1e-6  # of Newton's method
 # ---- two dimensions --------------------------------------------------------------------------------------------------
 @kernel
 def dot2(a, b):
-    """a . b."""
+    """Returns a . b."""
     return fma(a[0], b[0], a[1] * b[1])
 
 
 @kernel
 def cross2(a, b):
-    """a x b, positive where b lies to the left of a."""
+    """Returns a x b, positive if b lies to the left of a."""
     return a[0] * b[1] - a[1] * b[0]
 
 
 @kernel
 def where2(mask, a, b):
-    """a where the mask is set, else b."""
+    """Returns a in worlds of the mask, else b."""
     return where(mask, a[0], b[0]), where(mask, a[1], b[1])
 
 
 @kernel
 def _meets_circle(a, b, r):
-    """Mask: the segment from a to b comes as near to the origin as r."""
+    """Returns the mask of worlds where the segment from a to b is within r of the origin."""
     dx, dy = b[0] - a[0], b[1] - a[1]
     square = fma(dx, dx, dy * dy)
     s = clip(-fma(dx, a[0], dy * a[1]) / fmax(square, MINVAL), 0.0, 1.0)
@@ -56,7 +56,7 @@ def _meets_circle(a, b, r):
 
 @kernel
 def _tangent_point(a, r, square, turn):
-    """Where the tangent from a touches the circle that the tendon follows to the left (turn = 1) or right (-1)."""
+    """Returns the tangent point from a on the circle that the tendon follows to the left (turn = 1) or right (-1)."""
     s = r / fmax(square, MINVAL)
     along, across = s * r, s * (turn * sqrt(fmax(square - r * r, 0.0)))
     return fma(along, a[0], -(across * a[1])), fma(along, a[1], across * a[0])
@@ -64,7 +64,7 @@ def _tangent_point(a, r, square, turn):
 
 @kernel
 def _turn(a, b, side, sided):
-    """(+1 left or -1 right, mask: by more than half a circle): how the way from a to b goes round the origin."""
+    """Returns (+1 left or -1 right, mask: more than half a circle), the direction of the path from a to b around 0."""
     c = cross2(a, b)
     turn = where(c < 0.0, -1.0, 1.0)
     far = (c < 0.0) & (c > 0.0)
@@ -77,7 +77,7 @@ def _turn(a, b, side, sided):
 
 @kernel
 def round_circle(a, b, r, side, sided):
-    """(mask, p, q, arc): whether the way from a to b follows the circle, from p to q, and how far; sided: by `side`."""
+    """Returns (mask, p, q, arc): whether the path from a to b follows the circle, from p to q; sided: by `side`."""
     aa, bb, rr = dot2(a, a), dot2(b, b), r * r
     turn, far = _turn(a, b, side, sided)
     wraps = (aa >= rr) & (bb >= rr) & (r >= MINVAL) & (far | _meets_circle(a, b, r))
@@ -89,7 +89,7 @@ def round_circle(a, b, r, side, sided):
 
 @kernel
 def _incidence(d, A, B, gamma):
-    """asin(z) of the point that the tendon touches from within, as far as MuJoCo's iteration goes."""
+    """Returns asin(z) of the point that the tendon touches from inside, at the end of MuJoCo's iteration."""
     angle, s, c, k = real(d, HALF_PI), real(d, 1.0), zero(d), 0
     live = gamma > 0.0
     while k <= STEPS and any_(live):
@@ -105,7 +105,7 @@ def _incidence(d, A, B, gamma):
 
 @kernel
 def through_circle(d, a, b, r):
-    """(mask, p): whether a tendon that must pass inside is bent, and where it touches the circle."""
+    """Returns (mask, p): whether a tendon that must pass inside is bent, and where it touches the circle."""
     la, lb = sqrt(dot2(a, a)), sqrt(dot2(b, b))
     bends = (la > r) & (lb > r) & (r >= MINVAL) & not_(_meets_circle(a, b, r))
     A, B = where(bends, r / fmax(la, MINVAL), 0.5), where(bends, r / fmax(lb, MINVAL), 0.5)
@@ -123,7 +123,7 @@ def through_circle(d, a, b, r):
 # ---- three dimensions ------------------------------------------------------------------------------------------------
 @kernel
 def _other_normal(a):
-    """A normal of the unit vector a: a x (1, 1, 1) with 0 at the largest component of a."""
+    """Returns a normal of the unit vector a: a x (1, 1, 1) with 0 at the largest component of a."""
     x, y, z = fabs(a[0]), fabs(a[1]), fabs(a[2])
     second, third = (y > x) & (y > z), (z > x) & (z > y)
     e = (where(second | third, 1.0, 0.0), where(second, 0.0, 1.0), where(third, 0.0, 1.0))
@@ -133,7 +133,7 @@ def _other_normal(a):
 
 @kernel
 def _plane(p, q):
-    """Two unit vectors that span the plane of p, q and the origin: along p, and to the side of q."""
+    """Returns two unit vectors that span the plane of p, q and the origin: along p, and towards q."""
     first, _ = normalize3(p)
     n, size = normalize3(cross(p, q))
     aligned = size < MINVAL
@@ -146,7 +146,7 @@ def _plane(p, q):
 
 @kernel
 def _axes(d, p, q, kind):
-    """The plane of the problem in the frame of the geom."""
+    """Returns the plane of the problem in the frame of the geom."""
     if kind == WRAP_SPHERE:
         x, y = _plane(p, q)
     else:
@@ -157,7 +157,7 @@ def _axes(d, p, q, kind):
 
 @kernel
 def _raise(p, q, a, u, v, b, arc):
-    """A cylinder: heights of the two points of contact, in proportion to the way, and the length of the helix.
+    """Returns, for a cylinder, the heights of both contact points, proportional to the path, and the helix length.
 
     p, q: the end points;  a, b: their projections;  u, v: the points on the circle.
     """
@@ -170,13 +170,13 @@ def _raise(p, q, a, u, v, b, arc):
 
 @kernel
 def wrap(m, d, start, end, g, kind, side):
-    """(mask, x, y, length): does the tendon bend at geom g, from point x to point y, and how long is it between them?
+    """Returns (mask, x, y, length): whether the tendon bends at geom g, from point x to y, and the length in between.
 
     Args:
         start, end: the sites before and after the geom.
-        g: a sphere or a cylinder, which counts as infinitely long.
+        g: a sphere or a cylinder, which is treated as infinitely long.
         kind: mjtWrap.
-        side: its side site, -1: none.
+        side: its side site, or -1.
     """
     R, centre, r = load9(d.geom_xmat, 9 * g), load3(d.geom_xpos, 3 * g), m.geom_size[3 * g]
     p = mat_t_mul_vec(R, sub3(load3(d.site_xpos, 3 * start), centre))
