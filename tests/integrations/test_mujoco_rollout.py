@@ -133,3 +133,16 @@ def test_wrong_arguments_have_mujocos_errors(arguments, how, message):
     for function in (theirs.rollout, ours.rollout):
         with pytest.raises(ValueError, match=re.escape(message)):
             function(model, mujoco.MjData(model), *arguments, **how)
+
+
+def test_batches_of_earlier_calls_are_released(rng):
+    """A controller that edits its model before each call must not collect a batch for each edit."""
+    model = mujoco.MjModel.from_xml_string(TWO_LINKS)
+    start, data = states(model, 2, rng), mujoco.MjData(model)
+    with ours.Rollout() as made:
+        kept = set()
+        for k in range(4):
+            model.body_mass[1] = 1.0 + k
+            made.rollout(model, data, start, nstep=2)
+            kept.add(len(made._batches))
+        assert kept == {1}

@@ -104,9 +104,11 @@ class Rollout:
             models = [model] if isinstance(model, mujoco.MjModel) else list(model)
         nbatch, nstep = len(np.asarray(initial_state)), 1 if nstep is None else int(nstep)
         of_each = self._models.of((models * nbatch if len(models) == 1 else models)[:nbatch])
+        before, self._batches = self._batches, {}  # only the batches of one call are kept
         for loaded in dict.fromkeys(of_each) if nstep else ():
             chosen = np.flatnonzero([each is loaded for each in of_each])
-            batch = self._batch(loaded, len(chosen))
+            key = id(loaded), len(chosen)
+            batch = self._batches[key] = before.get(key) or self._new_batch(loaded, len(chosen))
             batch.reset(forward=False)
             batch.set_state(np.asarray(initial_state)[chosen], FULL)
             if initial_warmstart is not None:
@@ -128,13 +130,10 @@ class Rollout:
         if self.nthread and len(given) != self.nthread:
             raise ValueError(f"Length of data: {len(given)} not equal to nthread: {self.nthread}")
 
-    def _batch(self, model, nworld: int) -> Batch:
-        """Returns a batch of a model, which is kept for the next call."""
-        key = id(model), nworld
-        batch = self._batches.get(key)
-        if batch is None or batch.model is not model:
-            batch = self._batches[key] = Batch(model, nworld, max(self.nthread, 1))
-            batch.mute()
+    def _new_batch(self, model: Model, nworld: int) -> Batch:
+        """Returns a batch of a model that emits no warnings."""
+        batch = Batch(model, nworld, max(self.nthread, 1))
+        batch.mute()
         return batch
 
 
