@@ -153,8 +153,8 @@ def main() -> None:
     import envpool  # pyright: ignore[reportMissingImports]
 
     versions = f"EnvPool {envpool.__version__}"
-    told = f"Ratio, {means}. One thread each, {versions}, float64; slowest and fastest round in brackets."
-    publish("environments", f"{markdown(COLUMNS, rows)}\n\n{told}\n\n{origin()}", asked.write)
+    note = f"Ratio, {means}. One thread each, {versions}, float64; slowest and fastest round in brackets."
+    publish("environments", f"{markdown(COLUMNS, rows)}\n\n{note}\n\n{origin()}", asked.write)
 
 
 if __name__ == "__main__":

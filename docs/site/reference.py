@@ -61,7 +61,7 @@ PAGES = {
     "../features.md": ("Supported features", "what is supported, and the test of each kind"),
     "../pairs.md": ("Pairs of shapes", "collision of each pair of geom types, compared with MuJoCo"),
 }
-# what is told of every function of a model and a data (simulation/steps.py)
+# errors that every function of a model and a `Data` may raise (simulation/steps.py)
 COMMON = """TypeError: `data` is no Data, or `model` no Model.
 ModelError: the model's sizes are not the data's.
 RuntimeError: another thread is in a call of this data."""
@@ -292,13 +292,13 @@ def commands_page() -> str:
         lines += [f"## featherlane {name}", "", html.escape(about), ""]
         rows = []
         for parameter in command.params:
-            told = "".join(html.escape(" ".join((getattr(parameter, "help", "") or "").split())))
+            text = "".join(html.escape(" ".join((getattr(parameter, "help", "") or "").split())))
             shown = ", ".join(parameter.opts + parameter.secondary_opts)
             if parameter.param_type_name == "argument":
                 shown = parameter.metavar or str(parameter.name).upper()
             default = parameter.default if isinstance(parameter.default, str | int | float) else ""
             default = "" if isinstance(parameter.default, bool) or default == "" else f"`{default}`"
-            rows.append(f"| <code>{html.escape(shown).replace('|', '&#124;')}</code> | {default} | {told} |")
+            rows.append(f"| <code>{html.escape(shown).replace('|', '&#124;')}</code> | {default} | {text} |")
         lines += ["| option | default | |", "| --- | --- | --- |", *rows, ""]
     return "\n".join(lines)
 
@@ -359,8 +359,8 @@ def index_page() -> str:
         for group, names in groups(module).items():
             lines += [f"### {group[0].upper()}{group[1:]} {{ #{page}-{slug(group)} }}", ""] if group else []
             things = [(name, getattr(module, name)) for name in names]
-            told = [(name, inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or "") for name, thing in things]
-            lines += summary([(name, f"{page}.md#{name}", text) for name, text in told])
+            texts = [(name, inspect.getdoc(plain(thing)) or inspect.getdoc(thing) or "") for name, thing in things]
+            lines += summary([(name, f"{page}.md#{name}", text) for name, text in texts])
     for page, (dotted, files) in SOURCES.items():
         lines += ["", f"## {dotted} {{ #{dotted.replace('.', '')} }}", ""]
         found = {name: node for file in files for name, node in parsed_names(file).items()}

@@ -33,7 +33,7 @@ _open: weakref.WeakSet = weakref.WeakSet()  # batches with running workers
 
 
 class Calls(Pieces):
-    """Workers of a batch, and how they are asked; `one` is a local batch of one world, the rest as of `Batch`."""
+    """Sends calls to the workers of a batch; `one` is a local batch of one world, the rest is as in `Batch`."""
 
     nworld: int
     dtype: np.dtype

@@ -43,7 +43,7 @@ _field = Declare()
     _field.int("hull_polyadr", "nmesh", "1", "first face"),
     _field.int("hull_polynum", "nmesh", "1", "faces: coplanar triangles are one"),
     _field.int("hull_convex", "nmesh", "1", "1: its edges are those of the convex hull of its vertices, exactly"),
-    _field.int("hull_startadr", "nmesh", "1", "first direction of the mesh in hull_start, -1: all vertices are asked"),
+    _field.int("hull_startadr", "nmesh", "1", "first direction of the mesh in hull_start; -1: every vertex is tested"),
     _field.int("hull_start", "nhullstart", "1", "vertex farthest along a direction, from which a search starts"),
     _field.int("hull_edgeadr", "nhullvert", "1", "first neighbour of a vertex"),
     _field.int("hull_edgenum", "nhullvert", "1", "neighbours of a vertex"),

@@ -37,8 +37,8 @@ class HumanoidStandup(HumanoidTask):
         }
 
     def info(self, worlds, terms, before):
-        told = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it
-        return super().info(worlds, told, before)
+        shown = {name: values for name, values in terms.items() if name != "alive"}  # Gymnasium's info omits it
+        return super().info(worlds, shown, before)
 
     def start_info(self, worlds):
         return {
