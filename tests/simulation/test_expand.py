@@ -233,3 +233,18 @@ def test_infinite_parameters_have_no_derivative():
     assert np.isinf(model.opt_contact_max_vel[0])
     found = fl.linearize(model, fl.Data(model), parameters=("opt.contact_max_vel",))
     assert not found.P["opt_contact_max_vel"].any()
+
+
+@pytest.mark.parametrize("nworld", [1, 9])
+def test_a_field_can_be_expanded_after_a_step(nworld):
+    """The workspaces of earlier steps share the model's values and must not be used."""
+    model = fl.load("humanoid")
+    batches = [fl.Batch(model, nworld, nthread=1) for _ in range(2)]
+    batches[1].expand("body_mass")
+    masses, before = np.linspace(1.0, 2.0, nworld)[:, None] * model.body_mass * 1.5, model.body_mass.copy()
+    for batch in batches:
+        batch.step(2)
+        batch.expand("body_mass")[:] = masses
+        batch.step(3)
+    assert np.array_equal(batches[0].qpos, batches[1].qpos)
+    assert np.array_equal(model.body_mass, before)
