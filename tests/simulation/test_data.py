@@ -405,6 +405,17 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
     assert batch.qvel.tobytes() == unseen.qvel.tobytes()
 
 
+@pytest.mark.parametrize("bound", ["energy", "time"])
+def test_a_world_with_a_bad_acceleration_is_counted_once_whether_or_not_energy_is_computed(bound):
+    text = HEAVY.format("enable", "").replace('gravity="0 0 0"', 'gravity="0 0 0" integrator="RK4"')
+    batch = fl.Batch(fl.load(text.replace("<flag", '<flag autoreset="disable"').replace("1e20", "1")), 2, dtype="float32")
+    batch.bind(bound)
+    batch.qfrc_applied[1, 0] = 1e30  # a later stage of the step has a velocity whose square overflows
+    with pytest.warns(fl.BadNumberWarning):
+        batch.step()
+    assert batch.status["bad_number"].tolist() == [0, 1]
+
+
 def test_the_solver_tells_how_well_it_did(pile):
     data = pile[1]
     assert isinstance(data.solver_niter, int) and data.solver_niter > 0

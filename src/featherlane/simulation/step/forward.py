@@ -282,7 +282,8 @@ def integrate_awake(m, d):
 def step(m, d):
     """Advances by one time step.  A world with non-finite or out-of-range values is counted, and reset by autoreset.
 
-    A world with an infinite or NaN energy or sensor value, among those that are computed, is counted and not reset.
+    A world with an infinite or NaN energy or sensor value, among those that are computed, is counted and not reset;
+    it is not counted if its new state is bad, because the next step counts that.
     Source: MuJoCo mj_step.
     Reads:  what `forward` reads.
     Writes: the next state: time, qpos, qvel, act, history, plastic, qacc_warmstart; warning; all else as `forward` left
@@ -304,7 +305,9 @@ def step(m, d):
     else:
         integrate(m, d)
     if needs_energy(m, d) or measures(m, d):
-        warn(d, BAD_NUMBER, infinite_outputs(m, d))
+        found = infinite_outputs(m, d)
+        if any_(found):
+            warn(d, BAD_NUMBER, found & not_(bad_state(m, d)))  # the next step counts a bad state
 
 
 @stage

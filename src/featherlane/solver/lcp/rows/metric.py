@@ -16,6 +16,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.inertia.joint_space import factor_and_solve, inertia_rows
 from featherlane.dynamics.integrator.integrate import damped_diagonal
 from featherlane.dynamics.sparse.tree_factor import expand_columns
+from featherlane.solver.primal.line_search import FAR
 
 
 @kernel
@@ -50,7 +51,10 @@ def sum_rows(m, d):
 
 @kernel
 def accelerate(m, d):
-    """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc."""
+    """Computes qfrc_constraint = L^T D^1/2 z and qacc = Mh^-1 f + L^-1 D^-1/2 z, so that v' = v + h qacc.
+
+    A world with a non-finite acceleration has a constraint force that counts as non-finite or out of range.
+    """
     for i in range(m.nv):
         u = d.lcp.z[i] / d.lcp.scale[i]
         d.qacc[i] = u
@@ -61,7 +65,11 @@ def accelerate(m, d):
             j = m.M_colind[c]
             d.qfrc_constraint[j] = fma(d.qH[c], u, d.qfrc_constraint[j])
     expand_columns(inertia_rows(m), d.qH, d.qHDiagInv, d.qacc)
+    broken = false_mask(d)
     for i in range(m.nv):
         # absent rows may have changed the sign of a zero: + 0 restores it
         d.qacc[i] = (d.qacc_step[i] + d.qacc[i]) + 0.0
-        d.qfrc_constraint[i] = d.qfrc_constraint[i] + 0.0
+        broken = broken | not_(fabs(d.qacc[i]) < FAR)
+    for i in range(m.nv):
+        # if Mh is singular, an absent row may have added 0 * inf
+        d.qfrc_constraint[i] = where(broken, FAR, d.qfrc_constraint[i] + 0.0)
