@@ -408,7 +408,9 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
 @pytest.mark.parametrize("bound", ["energy", "time"])
 def test_a_world_with_a_bad_acceleration_is_counted_once_whether_or_not_energy_is_computed(bound):
     text = HEAVY.format("enable", "").replace('gravity="0 0 0"', 'gravity="0 0 0" integrator="RK4"')
-    batch = fl.Batch(fl.load(text.replace("<flag", '<flag autoreset="disable"').replace("1e20", "1")), 2, dtype="float32")
+    batch = fl.Batch(
+        fl.load(text.replace("<flag", '<flag autoreset="disable"').replace("1e20", "1")), 2, dtype="float32"
+    )
     batch.bind(bound)
     batch.qfrc_applied[1, 0] = 1e30  # a later stage of the step has a velocity whose square overflows
     with pytest.warns(fl.BadNumberWarning):
