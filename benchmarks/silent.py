@@ -300,13 +300,13 @@ class Runner:
         """One step of all worlds."""
         batch, count = self.batch, self.count
         before = fl.get_state(self.model, batch, State.INTEGRATION)
-        told, nbad = batch.status["not_converged"].copy(), batch.nbad.copy()
+        told, nreset = batch.status["not_converged"].copy(), batch.nreset.copy()
         if self.cold is not None and index % COLD == 0:
             fl.set_state(self.model, self.cold, before, State.INTEGRATION)
             self.cold.qacc_warmstart[:] = 0.0
             self.cold.step()
         batch.step()
-        told, bad = batch.status["not_converged"] > told, batch.nbad != nbad
+        told, bad = batch.status["not_converged"] > told, batch.nreset != nreset
         residual = relative_residual(self.model, batch, self.lcp)
         # not `>`: a residual that is no number is above
         above = ~(residual <= LIMIT[self.case.dtype]) & ~bad
@@ -320,7 +320,7 @@ class Runner:
         for w in np.flatnonzero(above & ~told & ~near):
             self.look(before[w], float(residual[w]), index, int(w))
         if self.cold is not None and index % COLD == 0:
-            self.compare(~bad & ~told & (self.cold.nbad == 0))
+            self.compare(~bad & ~told & (self.cold.nreset == 0))
 
     def look(self, state: np.ndarray, residual: float, index: int, world: int) -> None:
         """A step above the limit that says nothing: rounding, or silent."""
@@ -374,7 +374,7 @@ def configure(model: fl.Model, case: Case) -> None:
 def run(case: Case) -> Found:
     """All of a case; what goes wrong is part of what it met."""
     found, start = Found(case), time.perf_counter()
-    warnings.simplefilter("ignore", fl.BadNumberWarning)  # counted here
+    warnings.simplefilter("ignore", fl.NonFiniteWarning)  # counted here
     try:
         model = load(case.name)
         if model is None:

@@ -21,11 +21,11 @@ SCENE = """
 
 def main(nworld=1000):
     rng = np.random.default_rng(0)
-    batch = fl.Batch(fl.load(SCENE), nworld, record_bad=8)
+    batch = fl.Batch(fl.load(SCENE), nworld, record_failures=8)
     batch.expand("body_mass")[:, 1] = rng.uniform(0.7, 2.0, nworld)
     batch.expand("body_mass")[nworld // 3, 1] = 0.2  # too light for the servo
     batch.set_const()
-    warnings.simplefilter("ignore", fl.BadNumberWarning)
+    warnings.simplefilter("ignore", fl.NonFiniteWarning)
     for _ in range(20):
         batch.ctrl = rng.uniform(-1, 1, (nworld, 1))
         batch.step(10)
@@ -39,8 +39,8 @@ def main(nworld=1000):
     data = failure.replay(-1)
     data.forward()
     print(f"the servo pulls with {data.actuator_force[0]:.1e} N at {failure.model.body('cart').mass:.2g} kg")
-    assert abs(data.qacc[0]) > 1e10 and failure.cause == "bad_number"
-    assert failure.replay().status["bad_number"] == 1
+    assert abs(data.qacc[0]) > 1e10 and failure.cause == "non_finite"
+    assert failure.replay().status["non_finite"] == 1
 
     # the same start with damping taken implicitly
     failure.model.opt.integrator = "implicitfast"
@@ -48,7 +48,7 @@ def main(nworld=1000):
     speed = abs(data.qvel[0])
     data = failure.replay()
     print(f"implicitfast brings {speed:.1e} m/s down to {abs(data.qvel[0]):.1e} m/s in {failure.nstep} steps")
-    assert data.status["bad_number"] == 0 and abs(data.qvel[0]) < 0.1 * speed
+    assert data.status["non_finite"] == 0 and abs(data.qvel[0]) < 0.1 * speed
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_an_unknown_level_is_named_with_those_that_exist(hook, monkeypatch):
 
 
 @pytest.mark.parametrize("command, why", [("no-such-compiler", "was not found"), ("false", "could not link")])
-def test_without_a_compiler_that_links_the_reason_is_told(monkeypatch, command, why):
+def test_without_a_compiler_that_links_the_reason_is_reported(monkeypatch, command, why):
     monkeypatch.setenv("CC", command)
     assert command in link.missing() and why in link.missing()
 

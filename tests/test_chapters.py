@@ -59,7 +59,7 @@ def test_equations_close(page):
 
 
 @pages
-def test_its_pictures_are_small_and_told(page):
+def test_its_pictures_are_small_and_reported(page):
     for told, target in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", page.read_text()):
         assert len(told) > 20, f"{target}: say what is to be seen"
         assert (page.parent / target).stat().st_size < MOST_BYTES, target

@@ -177,7 +177,7 @@ def test_recordings_are_thinned_to_fit():
     assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
-def test_what_a_urdf_loses_is_told(tmp_path, capfd):
+def test_what_a_urdf_loses_is_reported(tmp_path, capfd):
     file = tmp_path / "robot.urdf"
     file.write_text(
         '<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
@@ -682,7 +682,7 @@ def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd
     command = ("simulate", file, "--worlds", "4", "--seconds", "0.02", "--controls", push)
     assert run([str(word) for word in command]) == BAD_WORLDS == 3
     shown = capfd.readouterr()
-    assert "bad number" in shown.out
+    assert "non finite" in shown.out
     assert shown.err == "featherlane: numbers turned bad (NaN, or beyond 1e10) in 2 of 4 worlds: 1, 3\n"
     assert run([*map(str, command), "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
@@ -697,19 +697,19 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
         path.write_text("from an earlier run")
     words = ["--worlds", "2", "--seconds", "0.02", "--controls", push, "--out", out]
     command = ["simulate", *map(str, [file, *words])]
-    assert run([*command, "--record-bad", "3"]) == BAD_WORLDS
+    assert run([*command, "--record-failures", "3"]) == BAD_WORLDS
     assert "run.failure-1-3.npz" in capfd.readouterr().out.replace("\n", "")
     assert {p.name for p in tmp_path.glob("run.*")} == {"run.npz", "run.failure-1-3.npz", other.name}
     failure = fl.load_failure(tmp_path / "run.failure-1-3.npz")
-    assert (failure.world, failure.step, failure.cause, failure.nstep) == (1, 3, "bad_number", 3)
+    assert (failure.world, failure.step, failure.cause, failure.nstep) == (1, 3, "non_finite", 3)
     before = failure.replay(-1)
     before.forward()
     assert before.ctrl == 1e9 and abs(before.qacc[0]) > 1e10
     assert failure.replay().time == pytest.approx(0.002) and failure.data.qvel == 0.0
-    assert run([*command, "--record-bad", "0", "--json"]) == BAD_WORLDS
+    assert run([*command, "--record-failures", "0", "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["files"]["failures"] == []
     assert not list(tmp_path.glob("run.failure-?-*.npz"))
-    assert "record-bad: got -1" in fails(capfd, *command, "--record-bad", "-1")
+    assert "record-failures: got -1" in fails(capfd, *command, "--record-failures", "-1")
 
 
 def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd, monkeypatch):
@@ -899,7 +899,7 @@ def test_a_broken_array_file_is_one_message(capfd, tmp_path):
     assert "cannot be read" in fails(capfd, "simulate", "arm", "--controls", file)
 
 
-def test_malformed_xml_is_told_with_its_line(capfd, tmp_path):
+def test_malformed_xml_is_reported_with_its_line(capfd, tmp_path):
     file = tmp_path / "robot.xml"
     file.write_text("<mujoco>\n<worldbody>\n<body>\n</mujoco>")
     message = fails(capfd, "simulate", file)

@@ -7,7 +7,7 @@ import pytest
 
 import featherlane as fl
 
-pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 PRECISIONS = ("float64", "float32")
 BEYOND = 2e10  # an out-of-range value that is not NaN
 N, BROKEN = 9, 4  # worlds; the non-finite one shares its tile with eight others in float32, with seven in float64
@@ -46,8 +46,8 @@ def test_a_bad_state_is_reset_and_counted_at_the_next_step_and_no_neighbour_noti
     for batch in (broken, sound):
         batch.step(3)
     others = np.arange(N) != BROKEN
-    assert counts(broken, "bad_number")[BROKEN] == 1 and broken.nbad[BROKEN] == 1
-    assert not counts(broken, "bad_number")[others].any() and not broken.nbad[others].any()
+    assert counts(broken, "non_finite")[BROKEN] == 1 and broken.nreset[BROKEN] == 1
+    assert not counts(broken, "non_finite")[others].any() and not broken.nreset[others].any()
     for field in ("qpos", "qvel", "act", "time", "solver_niter", "solver_residual", "warning"):
         ours, theirs = (getattr(b, field)[others] for b in (broken, sound))
         assert np.array_equal(ours, theirs), field
@@ -62,7 +62,7 @@ def test_a_bad_force_makes_a_bad_acceleration_which_resets_the_world(name):
     broken, _ = pair()
     getattr(broken, name)[BROKEN] = np.nan
     broken.step(2)
-    assert counts(broken, "bad_number")[BROKEN] == 1 and np.isfinite(broken.qpos).all()
+    assert counts(broken, "non_finite")[BROKEN] == 1 and np.isfinite(broken.qpos).all()
     assert not getattr(broken, name)[BROKEN].any()
 
 
@@ -72,7 +72,7 @@ def test_without_autoreset_a_bad_world_stays_bad_and_counts_each_step():
     broken.qvel[BROKEN] = np.nan
     for batch in (broken, sound):
         batch.step(3)
-    assert counts(broken, "bad_number")[BROKEN] >= 3 and not broken.nbad.any()
+    assert counts(broken, "non_finite")[BROKEN] >= 3 and not broken.nreset.any()
     assert np.isnan(broken.qvel[BROKEN]).all()
     assert np.array_equal(*(np.delete(batch.qpos, BROKEN, axis=0) for batch in (broken, sound)))
 
@@ -81,9 +81,9 @@ def test_what_a_call_leaves_behind_is_looked_at_when_the_next_step_begins():
     batch = fl.Batch(fl.load(FALLING), 1)
     batch.qvel[0, 0], batch.qpos[0, 0] = 9.9e9, 9.999e9
     batch.step(1)
-    assert batch.qpos[0, 0] > 1e10 and not counts(batch, "bad_number")[0]
+    assert batch.qpos[0, 0] > 1e10 and not counts(batch, "non_finite")[0]
     batch.step(1)
-    assert abs(batch.qpos[0, 0]) < 1 and counts(batch, "bad_number")[0] == 1
+    assert abs(batch.qpos[0, 0]) < 1 and counts(batch, "non_finite")[0] == 1
 
 
 @pytest.mark.parametrize("name", ["qpos", "qfrc_applied"])
@@ -94,7 +94,7 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # only steps warn
         batch.forward()
-    assert counts(batch, "bad_number")[0] == 1 and np.isnan(getattr(batch, name)[0, 0]) and not batch.nbad[0]
+    assert counts(batch, "non_finite")[0] == 1 and np.isnan(getattr(batch, name)[0, 0]) and not batch.nreset[0]
     for part in (
         fl.stages.forward_position,
         fl.stages.forward_velocity,
@@ -102,21 +102,21 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
         fl.stages.forward_constraint,
     ):
         part(model, data)
-    assert not data.status["bad_number"]
+    assert not data.status["non_finite"]
     fl.forward(model, data)
-    assert data.status["bad_number"] == 1 and not data.nbad
+    assert data.status["non_finite"] == 1 and not data.nreset
 
 
 def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
     broken, _ = pair()
     broken.qvel[BROKEN] = np.nan
     broken.step(2)
-    assert counts(broken, "bad_number")[BROKEN] == 1
+    assert counts(broken, "non_finite")[BROKEN] == 1
     broken.reset(ids=[BROKEN])
-    assert not counts(broken, "bad_number").any() and not broken.nbad.any()
+    assert not counts(broken, "non_finite").any() and not broken.nreset.any()
 
 
-def test_bad_numbers_are_told_once_by_each_batch_and_each_data():
+def test_bad_numbers_are_reported_once_by_each_batch_and_each_data():
     model = fl.load(FALLING)
     for owner in (fl.Batch(model, 2), fl.Data(model)):
         told = []
@@ -140,7 +140,7 @@ def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_z
     broken.ctrl[BROKEN], sound.ctrl[BROKEN] = np.nan, 0.0
     for batch in (broken, sound):
         batch.step(5)
-    assert counts(broken, "bad_control")[BROKEN] == 5 and not counts(broken, "bad_number").any()
+    assert counts(broken, "bad_control")[BROKEN] == 5 and not counts(broken, "non_finite").any()
     assert np.array_equal(broken.qpos, sound.qpos)
 
 

@@ -26,7 +26,7 @@ def test_the_gallery_shows_what_its_script_draws():
     assert shown == {f"images/gallery_{name}.png" for name in scenes()}
 
 
-def test_its_pictures_are_small_and_told():
+def test_its_pictures_are_small_and_reported():
     for told, target in re.findall(r"!\[([^]]*)\]\(([^)]+)\)", (DOCS / "gallery.md").read_text()):
         assert len(told) > 15, f"{target}: say what is to be seen"
         if "gallery_" in target:

@@ -63,7 +63,7 @@ def test_the_build_hook_is_declared_where_it_exists():
     assert declared is (ROOT / "hatch_build.py").exists()
 
 
-def test_one_version_is_told_everywhere():
+def test_one_version_is_reported_everywhere():
     cited = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)[1]
     assert featherlane.__version__ == cited == PROJECT["version"]
 

@@ -256,7 +256,7 @@ def test_velocities_of_objects(model, both, kind, local):
         np.testing.assert_allclose(fl.object_velocity(model, data, kind, i, local), expected, **CLOSE)
 
 
-def test_an_unknown_kind_of_object_is_told(model, both):
+def test_an_unknown_kind_of_object_is_reported(model, both):
     with pytest.raises(fl.ModelError, match="kind"):
         fl.object_velocity(model, both[0], "joint", 0)
 

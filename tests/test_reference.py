@@ -26,7 +26,7 @@ ARRAYS = re.compile(r"ArrayLike|ndarray|NDArray|IntArray")
 SHAPE = re.compile(r"\((?:\.\.\.|\w+),[\w ., +*]*\)")
 UNIT = re.compile(r"\[(?:m|kg|s|rad|N|J|1|T|1/s)[^\]]*\]")
 ERRORS = ["FeatherlaneError", "ModelError", "UnknownNameError", "UnsupportedFeatureError", "InstallationError",
-          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "BadNumberWarning", "ArgumentError",
+          "KernelError", "KernelLanguageError", "ProblemError", "OptionError", "NonFiniteWarning", "ArgumentError",
           "ArgumentTypeError", "OutOfRangeError", "UnknownAttributeError", "SingularMatrixError", "CallError",
           "MissingMethodError"]  # fmt: skip
 
@@ -129,7 +129,7 @@ def subclasses(cls: type) -> set[type]:
 def test_every_error_has_its_place_on_the_page_and_names_it():
     code = "import featherlane as fl, featherlane.lanes.compiler.rules, featherlane.environments\n"
     code += "def s(c): return {c}.union(*map(s, c.__subclasses__()))\n"
-    code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.BadNumberWarning} "
+    code += "print(*(c.__name__ for c in s(fl.FeatherlaneError) | {fl.NonFiniteWarning} "
     code += "if c.__module__.startswith('featherlane')))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert sorted(told) == sorted(ERRORS)
@@ -137,7 +137,7 @@ def test_every_error_has_its_place_on_the_page_and_names_it():
     assert {name.lower() for name in ERRORS} <= anchors
     from featherlane.lanes.compiler.rules import KernelLanguageError
 
-    found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | {fl.BadNumberWarning, KernelLanguageError}}
+    found = {cls.__name__: cls for cls in subclasses(fl.FeatherlaneError) | {fl.NonFiniteWarning, KernelLanguageError}}
     for name in sorted(ERRORS):
         assert f"docs/errors.md#{name.lower()}" in (found[name].__doc__ or ""), name
 

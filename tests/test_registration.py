@@ -331,7 +331,7 @@ def test_an_answer_that_no_number_holds_is_not_finite(rng):
 
 
 # ---- batches of sets -------------------------------------------------------------------------------------------------
-def test_a_set_has_the_same_bits_in_any_company(rng):
+def test_a_set_has_the_same_bits_in_any_batch(rng):
     kinds = of_every_kind(rng).values()
     a, b, w = np.stack([kind[0] for kind in kinds]), np.stack([kind[1] for kind in kinds]), rng.random((len(kinds), 8))
     batch = fl.register_points(a, b, weights=w)

@@ -27,7 +27,7 @@ def model():
 def test_a_batch_warns_once_of_worlds_that_turned_bad(model):
     batch = fl.Batch(model, 12)
     batch.ctrl[[3, 7]] = PUSH
-    with pytest.warns(fl.BadNumberWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as caught:
+    with pytest.warns(fl.NonFiniteWarning, match=r"worlds 3, 7 each had .* reset .* told once .* silences") as caught:
         batch.step(5)
     assert len(caught) == 1 and caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -36,20 +36,20 @@ def test_a_batch_warns_once_of_worlds_that_turned_bad(model):
         batch.step(5)
         copy.deepcopy(batch).step()
         pickle.loads(pickle.dumps(batch)).step()
-    assert (batch.nbad > 0).sum() == 3
+    assert (batch.nreset > 0).sum() == 3
 
 
 def test_a_rollout_warns_and_names_a_few(model):
     batch = fl.Batch(model, 12)
     batch.ctrl = PUSH
-    with pytest.warns(fl.BadNumberWarning, match="7 and 4 more"):
+    with pytest.warns(fl.NonFiniteWarning, match="7 and 4 more"):
         batch.rollout(3)
 
 
 def test_a_data_warns_once(model):
     data = fl.Data(model)
     data.ctrl = PUSH
-    with pytest.warns(fl.BadNumberWarning, match="reset") as caught:
+    with pytest.warns(fl.NonFiniteWarning, match="reset") as caught:
         fl.step(model, data, 3)
     assert len(caught) == 1 and caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -57,16 +57,16 @@ def test_a_data_warns_once(model):
         data.reset()
         data.ctrl = PUSH
         fl.step(model, data, 3)
-    assert data.nbad > 0
+    assert data.nreset > 0
 
 
 def test_without_autoreset_the_warning_says_so(model):
     model.opt.disableflags = "autoreset"
     batch, data = fl.Batch(model, 2), fl.Data(model)
     batch.ctrl[1], data.ctrl = PUSH, PUSH
-    with pytest.warns(fl.BadNumberWarning, match="world 1 .*goes on"):
+    with pytest.warns(fl.NonFiniteWarning, match="world 1 .*goes on"):
         batch.step(5)
-    with pytest.warns(fl.BadNumberWarning, match="goes on"):
+    with pytest.warns(fl.NonFiniteWarning, match="goes on"):
         fl.step(model, data, 5)
 
 
@@ -74,10 +74,10 @@ def test_a_warning_that_is_made_an_error_leaves_a_batch_that_goes_on(model):
     batch, data = fl.Batch(model, 3), fl.Data(model)
     batch.ctrl[1], data.ctrl = PUSH, PUSH
     with warnings.catch_warnings():
-        warnings.simplefilter("error", fl.BadNumberWarning)
-        with pytest.raises(fl.BadNumberWarning):
+        warnings.simplefilter("error", fl.NonFiniteWarning)
+        with pytest.raises(fl.NonFiniteWarning):
             batch.step(5)
-        with pytest.raises(fl.BadNumberWarning):
+        with pytest.raises(fl.NonFiniteWarning):
             fl.step(model, data, 5)
     time = batch.time[0]
     batch.step()

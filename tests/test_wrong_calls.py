@@ -23,7 +23,7 @@ CALLS = {
     "Data": lambda m, d, b, v: fl.Data(v),
     "given_contacts": lambda m, d, b, v: fl.Data(m, min(v, 9) if isinstance(v, int) else v),
     "Batch": lambda m, d, b, v: fl.Batch(v, 2),
-    "record_bad": lambda m, d, b, v: fl.Batch(m, 2, record_bad=min(v, 9) if isinstance(v, int) else v),
+    "record_failures": lambda m, d, b, v: fl.Batch(m, 2, record_failures=min(v, 9) if isinstance(v, int) else v),
     "load_failure": lambda m, d, b, v: fl.load_failure(v),
     "dtype": lambda m, d, b, v: fl.Batch(m, 2, dtype=v),
     "step model": lambda m, d, b, v: fl.step(v, d),
@@ -184,7 +184,7 @@ def test_only_errors_of_the_package_are_raised():
 
 
 @pytest.mark.parametrize("name", NO_MODEL)
-def test_what_is_no_model_is_told(name):
+def test_what_is_no_model_is_reported(name):
     model = fl.load("arm")
     for value in (None, 0.0, "arm", model.mj_model):
         with pytest.raises(TypeError, match=r"model: got .*, allowed is a Model"):

@@ -85,13 +85,13 @@ assert {finding.check for finding in findings if finding.severity == "error"} ==
 data = fl.Data(model)
 data.ctrl = [0.5, -1.2, 0.9]
 with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always", fl.BadNumberWarning)
+    warnings.simplefilter("always", fl.NonFiniteWarning)
     for _ in range(500):
         fl.step(model, data)
         if caught:
             break
 print(str(caught[0].message)[:60], "...")
-assert data.status["bad_number"] == 1
+assert data.status["non_finite"] == 1
 
 # %% [markdown]
 # The second mistake is `kv="0"`: a servo without damping oscillates. The lamp needs a lower stiffness, and damping near

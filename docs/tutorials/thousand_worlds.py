@@ -54,7 +54,7 @@ fallen = upright < 0.7
 unsolved = batch.status["not_converged"].sum()
 print(f"{fallen.sum()} of {WORLDS} robots fell; {unsolved} solves did not converge")
 assert 0.02 * WORLDS < fallen.sum() < 0.98 * WORLDS
-assert batch.nbad.sum() == 0
+assert batch.nreset.sum() == 0
 
 # %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")

@@ -14,10 +14,10 @@ from featherlane.configuration import package_version as _package_version
 from featherlane.configuration import show_config
 from featherlane.doctor import Finding, diagnose
 from featherlane.errors import (
-    BadNumberWarning,
     FeatherlaneError,
     InstallationError,
     ModelError,
+    NonFiniteWarning,
     UnknownNameError,
     UnsupportedFeatureError,
 )
@@ -68,7 +68,7 @@ from featherlane.simulation.user.sensor import set_user_sensor
 from featherlane.simulation.world.contacts import Contacts
 from featherlane.simulation.world.data import Data, step
 from featherlane.simulation.world.state import state_size
-from featherlane.viewer.door import View, view
+from featherlane.viewer.view import View, view
 
 __version__: str
 
@@ -94,7 +94,7 @@ __all__ = [  # noqa: RUF022  in groups
     "stages",
     "tree",
     # errors and warnings
-    "BadNumberWarning",
+    "NonFiniteWarning",
     "FeatherlaneError",
     "InstallationError",
     "ModelError",

@@ -85,23 +85,23 @@ class InstallationError(ModelError, ImportError):
     """
 
 
-class BadNumberWarning(RuntimeWarning):
+class NonFiniteWarning(RuntimeWarning):
     """A value of a world became non-finite (NaN) or out of range (above 1e10).  Each `Data` and `Batch` warns once.
 
     A non-finite energy or sensor value counts too, but does not reset the world.
 
-    `warnings.simplefilter("ignore", featherlane.BadNumberWarning)` suppresses it; `"error"` turns it into an exception.
-    The counts in `status` and `nbad` are kept in either case.  See docs/errors.md#badnumberwarning.
+    `warnings.simplefilter("ignore", featherlane.NonFiniteWarning)` suppresses it; `"error"` turns it into an exception.
+    The counts in `status` and `nreset` are kept in either case.  See docs/errors.md#nonfinitewarning.
     """
 
 
-def warn_of_bad_numbers(who: str, reset: bool, owner: str, level: int) -> None:
+def warn_of_non_finite(who: str, reset: bool, owner: str, level: int) -> None:
     """Warns of non-finite or out-of-range values of a world; `level` is the number of frames above the caller."""
     after = "was reset to the model's defaults" if reset else "goes on with them"
     warnings.warn(
-        f"{who} had numbers that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nbad; told once "
-        f"(warnings.simplefilter('ignore', featherlane.BadNumberWarning) silences it)",
-        BadNumberWarning,
+        f"{who} had values that are NaN or beyond 1e10, and {after}: see {owner}.status, {owner}.nreset; reported once "
+        f"(warnings.simplefilter('ignore', featherlane.NonFiniteWarning) silences it)",
+        NonFiniteWarning,
         stacklevel=level + 2,
     )
 

@@ -29,7 +29,7 @@ ASKED = {
     *WANTED["want_subtree"],
     *WANTED["want_wrenches"],
 }  # `fl.Data` computes them if a sensor or a flag needs them
-LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "nbad")
+LAST = ("time", "act", "plastic", "qacc_warmstart", "ctrl", "eq_active", "nreset")
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def heap(rng):
     return model, xpos, xmat, ws
 
 
-def test_company_does_not_show(heap):
+def test_other_worlds_change_no_bit(heap):
     model, xpos, xmat, ws = heap
     ws.run(collision)
     alone = collide(model, xpos, xmat, 1)

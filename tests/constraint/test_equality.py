@@ -281,7 +281,7 @@ def test_a_bad_number_in_one_worlds_equality_stays_there(rng):
     clean.step(3)
     others = np.arange(WIDTH) != 3
     np.testing.assert_array_equal(batch.qpos[others], clean.qpos[others])
-    assert batch.nbad[3] > 0 and not batch.nbad[others].any()
+    assert batch.nreset[3] > 0 and not batch.nreset[others].any()
 
 
 # ---- capacity and row fields ----------------------------------------------------------------------------------------

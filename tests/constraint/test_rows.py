@@ -173,7 +173,7 @@ def alone_and_together(xml, rng, position, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, in_ci(np.float32)])
 @pytest.mark.parametrize(("xml", "position"), [(JOINTS, 0.3), (CONTACTS, 0.002)])
-def test_a_worlds_rows_are_the_same_bits_in_any_company(xml, position, dtype, rng):
+def test_a_worlds_rows_are_the_same_bits_in_any_batch(xml, position, dtype, rng):
     alone, together = alone_and_together(xml, rng, position, dtype)
     for lane, single in enumerate(alone):
         one, many = efc(single.model, single.arrays), efc(together.model, together.arrays, lane)

@@ -154,7 +154,7 @@ def test_islands_reach_over_all_trees_of_a_tendon(rng):
         np.testing.assert_array_equal(ws.arrays["tree_island"][:9, k], data.tree_island)
 
 
-def test_a_world_has_its_bits_in_any_company(rng):
+def test_a_world_has_its_bits_in_any_batch(rng):
     xml = scene(options(), EQUALITIES, every=ROWS)
     ws, _ = worlds(xml, rng, 8)
     for k in range(8):

@@ -200,19 +200,19 @@ def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
     assert_equal(batch, other)
 
 
-def test_bad_numbers_are_told_of_with_the_numbers_of_all_worlds(model, cluster):
-    with Batch(model, 20, 2, 1, record_bad=3) as batch:
+def test_bad_numbers_are_reported_of_with_the_numbers_of_all_worlds(model, cluster):
+    with Batch(model, 20, 2, 1, record_failures=3) as batch:
         batch.step(2)
         qpos = np.array(batch.qpos)
         qpos[18] = np.nan
         batch.qpos = qpos
-        with pytest.warns(fl.BadNumberWarning, match="world 18 "):
+        with pytest.warns(fl.NonFiniteWarning, match="world 18 "):
             batch.step(2)
             batch.wait()
-        assert batch.nbad.tolist() == [0] * 18 + [1, 0]
-        assert batch.status["bad_number"][18] == 1
+        assert batch.nreset.tolist() == [0] * 18 + [1, 0]
+        assert batch.status["non_finite"][18] == 1
         [failure] = batch.failures
-        assert failure.world == 18 and "bad_number" in failure.causes
+        assert failure.world == 18 and "non_finite" in failure.causes
 
 
 @pytest.mark.parametrize("nodes", [None, 2])

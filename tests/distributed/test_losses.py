@@ -41,7 +41,7 @@ def session(batch, controls, between=lambda k: None):
         batch.step(3, ids=[1, 2, 47])
         batch.qfrc_applied = np.full((N, batch.model.nv), 0.1 * k)
     batch.step(20)
-    found |= {"xpos": np.array(batch.xpos), "nbad": np.array(batch.nbad)}
+    found |= {"xpos": np.array(batch.xpos), "nreset": np.array(batch.nreset)}
     return found | {key: value for key, value in batch.checkpoint().items() if key != "signature"}
 
 

@@ -111,7 +111,7 @@ def test_what_is_under_way_is_bounded(pair, monkeypatch):
     assert max(n for n, _ in most) == pieces.DEPTH and max(nbytes for _, nbytes in most) <= pieces.DEPTH << 12
 
 
-def test_an_error_of_a_call_that_did_not_wait_is_told_by_the_next_one(pair):
+def test_an_error_of_a_call_that_did_not_wait_is_reported_by_the_next_one(pair):
     batch, local = pair
     for b in pair:
         b.step(3)
@@ -149,7 +149,7 @@ def test_what_was_set_before_a_call_that_fails_stays(pair):
 
 
 @pytest.mark.ci
-def test_what_goes_wrong_at_the_end_is_told_when_the_batch_is_left(model, cluster):
+def test_what_goes_wrong_at_the_end_is_reported_when_the_batch_is_left(model, cluster):
     batch = Batch(model, N, 2, 1)
     with pytest.raises(fl.errors.UnknownAttributeError), batch:
         ask_for_what_is_not_there(batch)

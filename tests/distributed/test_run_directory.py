@@ -114,7 +114,7 @@ def test_what_is_missing_in_between_is_computed(model, whole, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["torn", "empty", "of others", "pickled"])
-def test_a_chunk_that_cannot_be_read_is_told_of_and_computed_again(model, whole, tmp_path, damage):
+def test_a_chunk_that_cannot_be_read_is_reported_of_and_computed_again(model, whole, tmp_path, damage):
     swept(model, tmp_path / "run")
     victim = sorted((tmp_path / "run/chunks").iterdir())[1]
     if damage == "torn":

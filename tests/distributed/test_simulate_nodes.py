@@ -17,7 +17,7 @@ def simulated(capfd, *words):
 
 
 @pytest.mark.ci
-def test_worlds_on_workers_are_told_and_recorded_as_those_here(cluster, capfd, tmp_path):
+def test_worlds_on_workers_are_reported_and_recorded_as_those_here(cluster, capfd, tmp_path):
     here = simulated(capfd, "--out", tmp_path / "here.npz")
     there = simulated(capfd, "--out", tmp_path / "there.npz", "--nodes", 2)
     assert (here["workers"], there["workers"], there["threads"]) == (1, 2, 2)

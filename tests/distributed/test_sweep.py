@@ -186,18 +186,18 @@ def test_float32(model):
     assert (found.results["x"].astype(np.float32) == found.results["x"]).all()
 
 
-def test_bad_worlds_are_told_of_and_their_results_kept(model):
-    with pytest.warns(fl.BadNumberWarning, match="samples 2 had bad numbers"):
+def test_bad_worlds_are_reported_of_and_their_results_kept(model):
+    with pytest.warns(fl.NonFiniteWarning, match="samples 2 had values that are NaN"):
         found = fd.sweep(model, {"qvel[0]": [0.0, 1.0, 1e9]}, {"nstep": 30}, {"x": "final qpos[0]"}, progress=False)
-    assert found.status["bad_number"].tolist() == [0, 0, 1]
+    assert found.status["non_finite"].tolist() == [0, 0, 1]
     assert found.bad().tolist() == [2] and len(found) == 3 and "3 samples" in repr(found)
 
 
-def test_results_that_are_not_finite_are_told_of(model):
+def test_results_that_are_not_finite_are_reported_of(model):
     def reduce(recorded):
         return {"x": np.nan if recorded["qpos"][0, 0] > 0.5 else 1.0}
 
-    with pytest.warns(fl.BadNumberWarning, match="samples 1 had"):
+    with pytest.warns(fl.NonFiniteWarning, match="samples 1 had"):
         found = fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
     assert np.isnan(found.results["x"][1])
     with pytest.raises(fl.ModelError, match="sample 0: x"):
@@ -411,7 +411,7 @@ def test_wrong_values_are_refused(make, message):
         make()
 
 
-def test_a_reduction_with_other_names_is_told_with_its_sample(model):
+def test_a_reduction_with_other_names_is_reported_with_its_sample(model):
     def reduce(recorded):
         return {"x": 1.0} if recorded["qpos"][0, 0] < 0.5 else {"y": 1.0}
 
@@ -419,7 +419,7 @@ def test_a_reduction_with_other_names_is_told_with_its_sample(model):
         fd.sweep(model, {"qpos[0]": [0.0, 1.0]}, 1, reduce, progress=False)
 
 
-def test_what_depends_on_company_is_found(model):
+def test_dependence_on_other_samples_is_found(model):
     def together(batch, step):
         return batch.qvel[:, 6:].sum() + 1.0
 

@@ -67,7 +67,7 @@ def swept(*arguments):
     return run(["sweep", *map(str, arguments)])
 
 
-def test_a_file_says_what_the_function_is_told(folder, capfd):
+def test_a_file_says_what_the_function_is_reported(folder, capfd):
     assert swept(folder / "sweep.toml", "--out", folder / "run", "--chunk", "4", "--json") == 0
     shown = json.loads(capfd.readouterr().out)
     model = fl.load(SCENE)
@@ -148,7 +148,7 @@ def test_bad_samples_have_an_exit_code_of_their_own(folder, capfd):
     (folder / "sweep.toml").write_text(SHORT + '[parameters]\n"qvel[0]" = [0.0, 1e9]\n[options]\ntimestep = 20\n')
     assert swept(folder / "sweep.toml") == BAD_WORLDS
     shown = capfd.readouterr()
-    assert "numbers turned bad in 1 of 2 samples: 1" in shown.err and "bad number" in shown.out
+    assert "numbers turned bad in 1 of 2 samples: 1" in shown.err and "non finite" in shown.out
 
 
 PROGRAM = """

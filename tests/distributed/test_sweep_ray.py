@@ -199,7 +199,7 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
 
 
 @pytest.mark.ci
-def test_a_cluster_without_room_is_told(model, cluster, monkeypatch):
+def test_a_cluster_without_room_is_reported(model, cluster, monkeypatch):
     monkeypatch.setattr(workers, "PATIENCE", 0.5)
 
     @ray.remote(num_cpus=cluster.cores)

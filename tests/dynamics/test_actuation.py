@@ -98,7 +98,7 @@ def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):
 
 
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_world_has_the_same_bits_in_any_company(name, rng):
+def test_a_world_has_the_same_bits_in_any_batch(name, rng):
     mj = branch(name)
     model = fl.load(mj)
     rows, _ = states(mj, rng, 11)

@@ -171,4 +171,4 @@ def test_a_negative_number_of_samples_is_none():
     data.ctrl[4] = 0.5
     assert fl.read_ctrl(model, data, 3) == [0.5]
     fl.step(model, data)
-    assert np.isfinite(data.qpos).all() and data.status["bad_number"] == 0
+    assert np.isfinite(data.qpos).all() and data.status["non_finite"] == 0

@@ -199,7 +199,7 @@ def test_worlds_start_at_their_own_references_and_go_back_to_them(rng):
     batch.qpos[:, 0] = 2.0
     batch.qpos[1] = np.nan
     batch.step(3)
-    assert batch.nbad.tolist() == [0, 1, 0]
+    assert batch.nreset.tolist() == [0, 1, 0]
     assert batch.plastic[0, 0] > 1.0 and batch.plastic[1, 0] == 0.2 and batch.plastic[2, 0] > 1.0
     kept = batch.checkpoint()
     batch.step(5)
@@ -209,7 +209,7 @@ def test_worlds_start_at_their_own_references_and_go_back_to_them(rng):
     assert np.array_equal(after, batch.plastic)
 
 
-def test_a_world_has_the_same_bits_in_any_company(rng):
+def test_a_world_has_the_same_bits_in_any_batch(rng):
     model = loaded("implicitfast")
     states, ends = [kicked(model, rng, velocity=5.0) for _ in range(5)], []
     for ids in ([range(5)], [[k] for k in range(5)]):

@@ -286,7 +286,7 @@ def test_adhesion_is_shared_by_the_contacts_and_pulls_along_their_normals():
 
 # ---- tiles ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scene", ["mechanism", "pyramids"])
-def test_a_world_has_the_same_bits_in_any_company(scene):
+def test_a_world_has_the_same_bits_in_any_batch(scene):
     model = fl.load(SCENES[scene])
     met = states(model.to_mujoco(), 8)
     tile, alone = filled(model, 8, met), Workspace(model, 1)

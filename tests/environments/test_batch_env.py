@@ -308,11 +308,11 @@ def test_without_gymnasium_the_message_names_the_extra():
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
     env = BatchEnv(
-        "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_bad=30
+        "cartpole", N, observation, reward, autoreset_mode=mode, max_episode_steps=4, frame_skip=3, record_failures=30
     )
     env.reset(seed=1)
     action, done = np.full((N, 1), 0.3), np.zeros(N, bool)
-    with pytest.warns(fl.BadNumberWarning):
+    with pytest.warns(fl.NonFiniteWarning):
         for k in range(8):
             if mode is AutoresetMode.DISABLED and done.any():
                 env.reset(options={"reset_mask": done})
@@ -321,7 +321,7 @@ def test_worlds_that_turn_bad_are_kept_back_to_the_start_of_their_episode(mode):
             done = terminated | truncated
     (failure,) = env.batch.failures
     resting = mode is AutoresetMode.NEXT_STEP  # for one action after each episode
-    assert (failure.world, failure.cause) == (2, "bad_number")
+    assert (failure.world, failure.cause) == (2, "non_finite")
     assert failure.nstep == (1 if resting else 2) * 3 + 1
     assert failure.states["time"][0, 0] == 0.0
     assert (failure.states["ctrl"] == 0.3).all()

@@ -171,7 +171,7 @@ def test_fresh_observations_belong_to_the_state():
     assert (old[:, 8:] != new[:, 8:]).any()
 
 
-def test_equal_seeds_give_equal_episodes_whatever_the_company():
+def test_equal_seeds_give_equal_episodes_in_any_batch():
     few, many = ours("Hopper-v5", 2), ours("Hopper-v5", 20)
     both = [few.reset(seed=1)[0], many.reset(seed=1)[0][:2]]
     assert data_equivalence(*both, exact=True)

@@ -171,7 +171,7 @@ def test_what_a_step_returns_has_kinds_and_shapes(dtype):
         assert isinstance(infos, dict)
 
 
-def test_seeds_are_told_and_stay():
+def test_seeds_are_reported_and_stay():
     env = ours("Hopper-v5")
     assert len(set(env.np_random_seed)) == N
     env.reset(seed=42)

@@ -138,11 +138,11 @@ def step(world: World, what: str) -> None:
             return  # values in a live array are checked by the next call
         except Exception as error:
             raise Finding(f"{what}, then {name}: {type(error).__name__}: {error}") from error
-    if not d.status["bad_number"]:
+    if not d.status["non_finite"]:
         for name in ("qpos", "qvel", "act", "qacc"):
             if not np.isfinite(getattr(d, name)).all():
                 raise Finding(f"{what}, then fl.step: {name} is not finite, without a status")
-    good = b.status["bad_number"] == 0
+    good = b.status["non_finite"] == 0
     for name in ("qpos", "qvel", "act"):
         if not np.isfinite(getattr(b, name)[good]).all():
             raise Finding(f"{what}, then batch.step: {name} is not finite, without a status")

@@ -273,7 +273,7 @@ def try_batch(report, seed, count=BATCH):
         every = lcp.solve_batch(A, b, lo, hi, findex, add, method=method, threads=1, **options)
         few = lcp.solve_batch(A[3:5], b[3:5], lo, hi, findex, add, method=method, **options)
         if not np.array_equal(every.x[3:5], few.x, equal_nan=True) or (every.status[3:5] != few.status).any():
-            report.faults.append(f"{name}, seed {seed}: depends on company")
+            report.faults.append(f"{name}, seed {seed}: depends on the other worlds")
         for k in range(count):
             status = lcp.Status(int(every.status[k]))
             numbers = (getattr(every, what)[k] for what in ("x", "w", "iterations", "residual", "lower", "upper"))

@@ -255,7 +255,7 @@ def ours(model, state, contacts=None):
 
 def check_finite(data: fl.Data, mj_finite: bool, what: str) -> None:
     """Asserts finite values, unless a status is set."""
-    if data.status["bad_number"]:
+    if data.status["non_finite"]:
         return
     for name in ("qpos", "qvel", "act", "qacc", "qfrc_constraint", "xpos", "solver_residual", "sensordata"):
         if name == "sensordata" and not mj_finite:
@@ -342,7 +342,7 @@ def compare(mj, model, name: str, state, rng) -> tuple[str, str]:
         except fl.ModelError as error:
             if theirs.ncon:
                 return "contacts not taken", shape(str(error))
-    if next_.status["bad_number"] or mine.status["bad_number"]:
+    if next_.status["non_finite"] or mine.status["non_finite"]:
         raise Finding(f"{name}: bad number where MuJoCo has none (max |qacc| {np.abs(theirs.qacc).max(initial=0):.1e})")
     compared = RESULTS[1:] if mj.opt.integrator == mujoco.mjtIntegrator.mjINT_DISCRETE else RESULTS
     errors = {field: relative(getattr(mine, field), getattr(theirs, field)) for field in compared}
@@ -394,7 +394,7 @@ def other_ways(mj, text: str, rng) -> None:
     batch.ctrl[:] = rng.uniform(-1, 1, batch.ctrl.shape)
     batch.step(3)
     batch.forward()
-    bad = batch.status["bad_number"] > 0
+    bad = batch.status["non_finite"] > 0
     for name in ("qpos", "qvel", "act"):
         if not np.isfinite(getattr(batch, name)[~bad]).all():
             raise Finding(f"batch {batch.dtype} {model.opt.contact_model}: {name} is not finite, without a status")

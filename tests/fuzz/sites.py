@@ -178,7 +178,7 @@ ARGUMENTS: dict[str, Callable[[World], Any]] = {
     "actuators": lambda w: "muscle",
     "uselimit": lambda w: False,
     "given_contacts": lambda w: 2,
-    "record_bad": lambda w: 2,
+    "record_failures": lambda w: 2,
     "checks": lambda w: (),
     "frictionloss": lambda w: True,
     "nworld": lambda w: 3,

@@ -38,13 +38,13 @@ def test_a_row_that_asks_for_a_bad_acceleration_or_a_body_whose_place_is_rounded
     assert judged(**numbers) == "extreme"
 
 
-@pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
+@pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 @pytest.mark.parametrize("numbers", [{"act": 1e12}, {"resistance": 1e30, "act": 1.0}])
 def test_an_activation_that_is_bad_now_or_after_the_step_is_unstable(numbers):
     assert judged(**numbers) == "unstable in MuJoCo"
 
 
-def test_a_current_that_runs_away_in_mujoco_is_told():
+def test_a_current_that_runs_away_in_mujoco_is_reported():
     assert judged(resistance=1e14, act=1e-3) == "a current that follows at once"
 
 

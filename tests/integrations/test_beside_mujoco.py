@@ -115,13 +115,13 @@ def test_a_mujoco_that_is_there_stays_and_is_used(name, wheel, real_model, tmp_p
     assert version in told(featherlane, "--version")
     for source in ("humanoid", real_model(robot)):
         result = json.loads(told(featherlane, "simulate", source, "--seconds", "0.5", "--json"))
-        assert result["steps"] and not result["status"]["bad_number"] and not result["worlds_reset"]
+        assert result["steps"] and not result["status"]["non_finite"] and not result["worlds_reset"]
     if users:
         told(python, "-c", users)
 
 
 @pytest.mark.slow
-def test_the_oracle_over_a_mujoco_3_is_told_with_the_repair(tmp_path):
+def test_the_oracle_over_a_mujoco_3_is_reported_with_the_repair(tmp_path):
     """The result of installing `mujoco-core` into an environment with MuJoCo 3."""
     for home in (oracle.unpacked("mujoco", "3.17.0"), oracle.folder()):
         shutil.copytree(home, tmp_path, dirs_exist_ok=True)

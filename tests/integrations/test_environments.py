@@ -20,11 +20,11 @@ LIBRARIES = {
     "rsl_rl": ("rsl_rl", "rsl-rl"),
     "rllib": ("ray", "rllib"),
 }
-DOORS = {"tensors": "TensorEnv", "stable_baselines3": "TaskVecEnv", "torchrl": "TaskEnvBase", "skrl": "TaskWrapper",
+ADAPTERS = {"tensors": "TensorEnv", "stable_baselines3": "TaskVecEnv", "torchrl": "TaskEnvBase", "skrl": "TaskWrapper",
          "rsl_rl": "TaskVecEnv"}  # fmt: skip
 
 
-def door(name):
+def adapter(name):
     pytest.importorskip(LIBRARIES[name][0])
     return importlib.import_module(f"featherlane.environments.adapters.{name}")
 
@@ -40,9 +40,9 @@ def test_without_its_library_a_door_names_the_extra(name, monkeypatch):
         importlib.import_module(f"featherlane.environments.adapters.{name}")
 
 
-@pytest.mark.parametrize("name", DOORS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_a_door_takes_our_environments_only(name):
-    around = getattr(door(name), DOORS[name])
+    around = getattr(adapter(name), ADAPTERS[name])
     env = TaskEnv(Count(), 2, autoreset_mode="Disabled" if name == "torchrl" else "SameStep", nthread=1)
     assert around(env)
     with pytest.raises(fl.ModelError):
@@ -62,12 +62,12 @@ def test_a_door_takes_our_environments_only(name):
 )
 def test_another_way_to_start_worlds_is_refused(name, mode, allowed):
     with pytest.raises(fl.ModelError, match="autoreset_mode"):
-        door(name).make(Count(), 2, autoreset_mode=mode)
+        adapter(name).make(Count(), 2, autoreset_mode=mode)
 
 
-@pytest.mark.parametrize("name", DOORS)
+@pytest.mark.parametrize("name", ADAPTERS)
 def test_tasks_have_names_or_none(name):
-    make = door(name).make
+    make = adapter(name).make
     assert make("InvertedPendulum-v5", 2, frame_skip=3).env.frame_skip == 3
     assert make(Count(), 2, dtype="float32").env.batch.dtype == "float32"
     with pytest.raises(fl.ModelError):

@@ -20,7 +20,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-from featherlane.environments.adapters import rllib as door
+from featherlane.environments.adapters import rllib as adapter
 
 N = 4
 REGISTERED = "featherlane.environments:featherlane/InvertedPendulum-v5"
@@ -38,10 +38,10 @@ def config(env, n=N, runners=0, **env_config):
 
 
 def test_a_creator_makes_what_a_runner_wants():
-    env = door.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
+    env = adapter.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
     assert isinstance(env, TaskEnv) and env.num_envs == N and env.max_episode_steps == 5
     assert env.autoreset_mode is AutoresetMode.NEXT_STEP and env.copy
-    assert door.Creator("Hopper-v5")({"num_envs": 2, "frame_skip": 2}).frame_skip == 2
+    assert adapter.Creator("Hopper-v5")({"num_envs": 2, "frame_skip": 2}).frame_skip == 2
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_creator_makes_what_a_runner_wants():
 )
 def test_settings_that_do_not_suit_are_refused(settings, told):
     with pytest.raises(fl.ModelError, match=told):
-        door.Creator("Hopper-v5")(settings)
+        adapter.Creator("Hopper-v5")(settings)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def cluster():
 
 def test_a_runner_cuts_episodes_where_they_end():
     """Each has its world's length, the last observation, and no step between an end and the next reset."""
-    door.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
+    adapter.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
     runner = SingleAgentEnvRunner(config=config("count"))
     episodes = runner.sample(num_timesteps=40, random_actions=True)
     done = [episode for episode in episodes if episode.is_done]
@@ -85,7 +85,7 @@ def test_a_runner_cuts_episodes_where_they_end():
 @pytest.mark.slow
 @pytest.mark.parametrize("runners", [0, 1])
 def test_it_learns(cluster, runners):
-    door.register("paid", Count(), max_episode_steps=8, nthread=1)
+    adapter.register("paid", Count(), max_episode_steps=8, nthread=1)
     algorithm = (
         config("paid", 16, runners)
         .training(train_batch_size=512, minibatch_size=128, num_epochs=4, lr=0.01, gamma=0.9)

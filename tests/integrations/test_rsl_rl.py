@@ -14,18 +14,18 @@ pytest.importorskip("rsl_rl")
 from rsl_rl.env import VecEnv  # noqa: E402
 from rsl_rl.runners import OnPolicyRunner  # noqa: E402
 
-from featherlane.environments.adapters import rsl_rl as door  # noqa: E402
+from featherlane.environments.adapters import rsl_rl as adapter  # noqa: E402
 
 N = 3
 ONES = torch.ones(N, 1)
 
 
 def count(ends=(2, 3, 3), **settings):
-    return door.make(Count(ends), N, nthread=1, **settings)
+    return adapter.make(Count(ends), N, nthread=1, **settings)
 
 
 def test_it_has_what_the_library_asks_for():
-    env = door.make("HalfCheetah-v5", N, seed=7, nthread=1)
+    env = adapter.make("HalfCheetah-v5", N, seed=7, nthread=1)
     assert isinstance(env, VecEnv) and (env.num_envs, env.num_actions, env.max_episode_length) == (N, 6, 1000)
     assert env.device == torch.device("cpu") and env.cfg["task"] == "HalfCheetah"
     assert env.env.np_random_seed == (7, 8, 9)
@@ -100,7 +100,7 @@ def pay(env, policy, steps=16):
 
 def test_it_learns(tmp_path):
     torch.manual_seed(0)
-    env = door.TaskVecEnv(TaskEnv(Count(), 16, 8, "SameStep", nthread=1, copy=False), seed=0)
+    env = adapter.TaskVecEnv(TaskEnv(Count(), 16, 8, "SameStep", nthread=1, copy=False), seed=0)
     runner = OnPolicyRunner(env, settings(16), log_dir=str(tmp_path))
     before = pay(env, runner.get_inference_policy())
     runner.learn(15, init_at_random_ep_len=True)
@@ -111,7 +111,7 @@ def test_it_learns(tmp_path):
 @pytest.mark.slow
 def test_a_cheetah_learns_to_run():
     torch.manual_seed(0)
-    env = door.make("HalfCheetah-v5", 256, seed=0, dtype="float32")
+    env = adapter.make("HalfCheetah-v5", 256, seed=0, dtype="float32")
     runner = OnPolicyRunner(env, settings(24, 1e-3))
     before = pay(env, runner.get_inference_policy(), 200)
     runner.learn(100, init_at_random_ep_len=True)

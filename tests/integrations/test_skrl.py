@@ -18,18 +18,18 @@ from skrl.models.torch import DeterministicMixin, GaussianMixin, Model  # noqa: 
 from skrl.trainers.torch import SequentialTrainer, SequentialTrainerCfg  # noqa: E402
 from skrl.utils import set_seed  # noqa: E402
 
-from featherlane.environments.adapters import skrl as door  # noqa: E402
+from featherlane.environments.adapters import skrl as adapter  # noqa: E402
 
 N = 3
 ONES = torch.ones(N, 1)
 
 
 def count(ends=(2, 3, 3), **settings):
-    return door.make(Count(ends), N, nthread=1, **settings)
+    return adapter.make(Count(ends), N, nthread=1, **settings)
 
 
 def test_it_has_what_the_library_asks_for():
-    env = door.make("HalfCheetah-v5", N, nthread=1)
+    env = adapter.make("HalfCheetah-v5", N, nthread=1)
     assert isinstance(env, Wrapper) and (env.num_envs, env.num_agents) == (N, 1)
     assert env.observation_space == env.env.single_observation_space
     assert env.action_space == env.env.single_action_space and env.state_space is None and env.state() is None
@@ -41,7 +41,7 @@ def test_steps_are_those_of_the_librarys_own_wrapper(mode):
     set_seed(3)
     env, theirs = (
         wrap(TaskEnv(Count([2, 99, 3]), N, 3, mode, nthread=1, copy=True))
-        for wrap in (door.TaskWrapper, lambda env: wrap_env(env, "gymnasium", verbose=False))
+        for wrap in (adapter.TaskWrapper, lambda env: wrap_env(env, "gymnasium", verbose=False))
     )
     assert torch.equal(env.reset()[0], theirs.reset()[0].cpu()) and env.env.np_random_seed == (3, 4, 5)
     for _ in range(7):
@@ -50,7 +50,7 @@ def test_steps_are_those_of_the_librarys_own_wrapper(mode):
     assert torch.equal(env.reset()[0], theirs.reset()[0].cpu()), "a later reset starts nothing"
 
 
-def test_terms_of_the_reward_are_told_for_the_log():
+def test_terms_of_the_reward_are_reported_for_the_log():
     env = count(info=True)
     infos = env.reset()[1]
     assert infos["count"].tolist() == [0, 0, 0]
@@ -138,7 +138,7 @@ def pay(env, policy, steps=16):
 
 def test_it_learns():
     set_seed(0)
-    before, after = learn(door.make(Count(), 16, max_episode_steps=8, nthread=1), 240)
+    before, after = learn(adapter.make(Count(), 16, max_episode_steps=8, nthread=1), 240)
     assert before < 0.5 < 1.5 < after
 
 
@@ -146,6 +146,6 @@ def test_it_learns():
 def test_a_pole_learns_to_stand():
     """InvertedPendulum-v5 rewards each step with 1: the reward grows with the time that it stands."""
     set_seed(0)
-    env = door.make("InvertedPendulum-v5", 64)
+    env = adapter.make("InvertedPendulum-v5", 64)
     learn(env, 64 * 40, 64, 3e-3)
     assert np.mean(env.env.elapsed) > 50

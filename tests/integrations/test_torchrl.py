@@ -21,13 +21,13 @@ from torchrl.modules import NormalParamExtractor, ProbabilisticActor, TanhNormal
 from torchrl.objectives import ClipPPOLoss  # noqa: E402
 from torchrl.objectives.value import GAE  # noqa: E402
 
-from featherlane.environments.adapters import torchrl as door  # noqa: E402
+from featherlane.environments.adapters import torchrl as adapter  # noqa: E402
 
 N = 3
 
 
 def count(ends=(2, 3, 3), **settings):
-    return door.make(Count(ends), N, nthread=1, **settings)
+    return adapter.make(Count(ends), N, nthread=1, **settings)
 
 
 def ones(td):
@@ -37,7 +37,7 @@ def ones(td):
 @pytest.mark.parametrize("name", ["HalfCheetah-v5", "Humanoid-v5"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_specs_are_what_steps_return(name, dtype):
-    env = door.make(name, N, dtype=dtype, nthread=1)
+    env = adapter.make(name, N, dtype=dtype, nthread=1)
     check_env_specs(env)
     assert env.batch_size == (N,) and isinstance(env.action_spec, Bounded)
     assert env.action_spec.space.high.unique() == env.env.single_action_space.high[0]
@@ -47,7 +47,7 @@ def test_specs_are_what_steps_return(name, dtype):
 def test_actions_without_bounds_have_a_spec_without():
     free = Count()
     free.action_space = lambda worlds: (np.full(1, -np.inf), np.full(1, np.inf))
-    assert isinstance(door.make(free, N).action_spec, Unbounded)
+    assert isinstance(adapter.make(free, N).action_spec, Unbounded)
 
 
 def test_worlds_that_end_start_by_a_mask_and_the_last_observation_stays():
@@ -84,7 +84,7 @@ def test_a_reset_may_name_worlds():
 
 
 def test_seeds_give_the_starts_of_the_environment():
-    env = door.make("HalfCheetah-v5", N, nthread=1)
+    env = adapter.make("HalfCheetah-v5", N, nthread=1)
     env.set_seed(5)
     first = env.reset()["observation"]
     assert env.env.np_random_seed == (5, 6, 7) and not torch.equal(env.reset()["observation"], first)
@@ -152,5 +152,5 @@ def learn(env, rollouts, steps=16, rate=0.01):
 
 def test_it_learns():
     torch.manual_seed(0)
-    paid = learn(door.make(Count(), 16, max_episode_steps=8, nthread=1), 25)
+    paid = learn(adapter.make(Count(), 16, max_episode_steps=8, nthread=1), 25)
     assert paid[0] < 0.7 < 1.5 < paid[-1]

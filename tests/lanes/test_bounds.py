@@ -86,7 +86,7 @@ def test_gathering_out_of_range_is_an_error(stages, checked, w, field, at):
 
 
 @pytest.mark.parametrize("w", WIDTHS)
-def test_the_first_fault_is_told_and_all_are_counted(stages, w, monkeypatch):
+def test_the_first_fault_is_reported_and_all_are_counted(stages, w, monkeypatch):
     monkeypatch.setenv("FEATHERLANE_MODE", "checked")
     d = cells("float64", w, 4)
     run = stages.bind(shifts, d)

@@ -118,7 +118,7 @@ def test_swapping_two_helpers_is_noticed(write_stages):
     assert changed(write_stages, stages=swapped) == {"first", "second"}
 
 
-def test_kernels_of_one_name_are_told_apart_by_what_they_close_over():
+def test_kernels_of_one_name_are_reported_apart_by_what_they_close_over():
     def scaled(factor):
         @kernel
         def scale(x):

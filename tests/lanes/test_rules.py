@@ -716,7 +716,7 @@ MARKED = marked_lines()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_broken_rule_is_told_with_its_line(name):
+def test_a_broken_rule_is_reported_with_its_line(name):
     broken, rule = CASES[name]
     with pytest.raises(KernelLanguageError, match=f"(?s){rule}") as caught:
         library_of_tests().function(broken, "f64", 8)
@@ -866,7 +866,7 @@ def test_a_kernel_without_a_file_is_refused():
         library().function(scope["f"], "f64", 8)
 
 
-def test_lambdas_on_one_line_are_told_apart():
+def test_lambdas_on_one_line_are_reported_apart():
     one, two = kernel(lambda x: x + 1.0), kernel(lambda x: x + 2.0)
 
     @stage

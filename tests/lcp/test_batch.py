@@ -84,7 +84,7 @@ def test_pivots_in_lanes_solve_what_ode_recorded():
             np.testing.assert_allclose(found["lcp.x"][0], recorded.x, rtol=0, atol=SAME * scale)
 
 
-def test_a_contradiction_is_told_and_the_others_are_solved(rng):
+def test_a_contradiction_is_reported_and_the_others_are_solved(rng):
     A, b, lo, hi, findex, add = stacked([known_problem(rng, 4)[0] for _ in range(10)])
     A[3], b[3], lo[3], hi[3] = 0.0, 1.0, 0.0, np.inf
     found = solve_batch(A, b, lo, hi, findex, add)
@@ -107,7 +107,7 @@ def test_factors_give_what_a_dense_matrix_gives(method, rng):
 
 
 @pytest.mark.parametrize("method", ["pgs", "apgd"])
-def test_a_batch_starts_where_it_is_told(method, rng):
+def test_a_batch_starts_where_it_is_reported(method, rng):
     parts = stacked([friction_problem(rng, 3) for _ in range(9)])
     first = solve_batch(*parts, method=method)
     again = solve_batch(*parts, x=first.x, method=method)
@@ -116,7 +116,7 @@ def test_a_batch_starts_where_it_is_told(method, rng):
 
 # ---- bits ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("method", "options"), METHODS)
-def test_company_changes_no_bit(method, options, rng):
+def test_other_worlds_change_no_bit(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options
     parts = stacked(towers(rng, 19))
     whole = solve_batch(*parts, method=method, **options)

@@ -146,7 +146,7 @@ def test_mass_ratios_of_a_million_are_solved(cfm, rng, solver):
     assert_solved(problem, solver.solve(problem))
 
 
-def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
+def test_redundant_equalities_are_solved_and_contradictions_reported(rng, solver):
     J = rng.standard_normal((4, 6))
     J = np.vstack([J, J[0] + J[1], 2 * J[2]])
     A, v = J @ J.T, rng.standard_normal(6)
@@ -161,7 +161,7 @@ def test_redundant_equalities_are_solved_and_contradictions_told(rng, solver):
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 12))
-def test_contradictions_are_told_by_numbers_of_moderate_size(seed, n, solver):
+def test_contradictions_are_reported_by_numbers_of_moderate_size(seed, n, solver):
     """Rounding makes the pivot of a dependent row tiny; it must not be used for a force."""
     rng = np.random.default_rng(seed)
     J = rng.standard_normal((n, n + 2))
@@ -174,7 +174,7 @@ def test_contradictions_are_told_by_numbers_of_moderate_size(seed, n, solver):
     assert np.abs(solution.x).max() <= 1e6 * (np.abs(without).max() + 1.0)
 
 
-def test_a_force_that_does_nothing_is_bounded_or_told(solver):
+def test_a_force_that_does_nothing_is_bounded_or_reported(solver):
     assert fl.lcp.solve([[0.0]], [1.0], 0.0, 2.0).x == [2.0]
     assert fl.lcp.solve([[0.0]], [-1.0], 0.0, 2.0).x == [0.0]
     assert fl.lcp.solve([[0.0]], [1.0], 0.0, np.inf).status == Status.INFEASIBLE
@@ -243,7 +243,7 @@ def test_rough_contacts_stick_and_lift_off(rng, consistent):
             np.testing.assert_allclose(solution.w[friction[pressed]], 0.0, atol=1e-9 * np.abs(problem.b).max())
 
 
-def test_limits_that_cannot_settle_are_told(rng):
+def test_limits_that_cannot_settle_are_reported(rng):
     problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
     solution = fl.lcp.solve(problem, friction="consistent", iterations=1)
     assert solution.status == Status.UNSETTLED

@@ -77,7 +77,7 @@ def test_added_limits_count(rng):
     np.testing.assert_allclose(fl.lcp.solve(wider, method="lemke").x, x, rtol=0, atol=1e-8)
 
 
-def test_a_ray_is_told():
+def test_a_ray_is_reported():
     for M, q in (([[-1.0]], [-1.0]), ([[0.0]], [-1.0]), ([[1.0, -1.0], [-1.0, 1.0]], [-1.0, -1.0])):
         solution = solve(M, q)
         assert solution.status == Status.INFEASIBLE

@@ -99,7 +99,7 @@ def test_each_test_leaves_fewer(counted):
     assert (counts.tree > 0).all() == (model.ncrowd > 0)
 
 
-def test_what_is_told_of_a_model():
+def test_what_is_reported_of_a_model():
     lineup, told = Lineup("hand", Course(worlds=16, settle=0.3)), []
     found = pair_tests(lineup, told.append)
     assert told == list(range(1, 17))

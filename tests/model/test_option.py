@@ -68,7 +68,7 @@ def model_options(model) -> dict[str, int]:
     return {name.removeprefix("opt_"): value for name, value in model.size_values().items()}
 
 
-def test_all_that_does_not_go_with_a_choice_is_told_at_once():
+def test_all_that_does_not_go_with_a_choice_is_reported_at_once():
     model = scene(())
     model.opt.integrator, model.opt.noslip_iterations, model.opt.enableflags = "rk4", 2, "fwdinv,invdiscrete"
     with pytest.raises(fl.UnsupportedFeatureError) as error:

@@ -82,7 +82,7 @@ def faked(folder, module, **distributions):
         (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
     ],
 )
-def test_a_broken_mujoco_is_told_before_anything_runs(tmp_path, module, distributions, message):
+def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, distributions, message):
     faked(tmp_path, module, **distributions)
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
     if module is None:
@@ -95,7 +95,7 @@ def test_a_broken_mujoco_is_told_before_anything_runs(tmp_path, module, distribu
     assert message in done.stdout and "\n  pip " in done.stdout and "imported" not in done.stdout
 
 
-def test_no_mujoco_is_told_with_the_command_that_brings_one(monkeypatch):
+def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
     monkeypatch.delitem(sys.modules, "mujoco")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InstallationError, match=r"pip install 'mujoco>=3\.12'"):
@@ -113,7 +113,7 @@ def test_no_mujoco_is_told_with_the_command_that_brings_one(monkeypatch):
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
     ],
 )
-def test_words_that_a_version_does_not_know_are_told(message, version, said):
+def test_words_that_a_version_does_not_know_are_reported(message, version, said):
     assert said in reader.hint(message, version) and bool(said) is bool(reader.hint(message, version))
 
 

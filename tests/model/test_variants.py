@@ -50,7 +50,7 @@ def test_no_parameters_are_refused(parameters):
         fl.variants("arm", parameters, edit)
 
 
-def test_what_cannot_be_compiled_or_compared_is_told_with_its_parameter():
+def test_what_cannot_be_compiled_or_compared_is_reported_with_its_parameter():
     with pytest.raises(fl.ModelError, match="parameter 1"):
         fl.variants("arm", [1, [2]], lambda spec, x: None)
     with pytest.raises(fl.ModelError):

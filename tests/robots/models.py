@@ -105,9 +105,9 @@ def run(model, mj, nstep: int) -> Run:
             batch.ctrl = control
             batch.step(HOLD)
             ncon = max(ncon, int(batch.ncon.max()))
-        counts = {name: int(n.sum()) for name, n in batch.status.items() if name in ("bad_number", "contacts_full")}
+        counts = {name: int(n.sum()) for name, n in batch.status.items() if name in ("non_finite", "contacts_full")}
         met = Run(ncon, ", ".join(f"{name}: {n}" for name, n in counts.items() if n))
-        if not met.trouble or not counts["bad_number"] or not turns_bad(mj, controls):
+        if not met.trouble or not counts["non_finite"] or not turns_bad(mj, controls):
             break
     return met
 

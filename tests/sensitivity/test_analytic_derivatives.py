@@ -56,7 +56,7 @@ def test_what_bends_goes_short_ways():
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])
 @pytest.mark.parametrize("name, value", [("dof_dampingpoly", 0.1), ("opt.density", 100.0)])
-def test_a_world_goes_its_own_way_in_company(integrator, name, value, rng):
+def test_a_world_is_independent_of_its_batch(integrator, name, value, rng):
     model = chain(integrator)
     batch = fl.Batch(model, 11)
     batch.qvel[:] = rng.normal(size=(11, model.nv))

@@ -144,7 +144,7 @@ BALL = """<mujoco><option timestep="0.004"/><default><geom contype="0" conaffini
 
 
 @pytest.mark.parametrize("name", ["jnt_stiffness", "opt.density"])
-def test_a_world_with_numbers_of_its_own_has_its_bits_in_company(name, rng):
+def test_a_world_with_expanded_fields_is_independent_of_its_batch(name, rng):
     model = exact(fl.load(BALL))
     batch = fl.Batch(model, 11)
     batch.qvel[:] = rng.normal(size=(11, model.nv))

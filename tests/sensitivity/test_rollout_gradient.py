@@ -288,7 +288,7 @@ def test_a_world_that_is_reset_has_no_gradient(rng):
     batch, control = fl.Batch(model, 3, nthread=1), np.zeros((4, model.nu))
     good = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
     batch.qvel[1] = 1e12
-    with pytest.warns(fl.BadNumberWarning):
+    with pytest.warns(fl.NonFiniteWarning):
         found = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
     assert np.isnan(found.state[1]).all() and np.isnan(found.control[1]).all()
     for w in (0, 2):

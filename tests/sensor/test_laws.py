@@ -108,7 +108,7 @@ def run(model, qpos, qvel, record=("sensordata", "qpos"), nstep=4, **settings):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_a_world_measures_the_same_in_any_company(crowded, dtype):
+def test_a_world_measures_the_same_in_any_batch(crowded, dtype):
     model, qpos, qvel = crowded
     together = run(model, qpos, qvel, dtype=dtype)["sensordata"]
     for k in (0, 4, 10):

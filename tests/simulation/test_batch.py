@@ -56,7 +56,7 @@ SHAPES = {
     "solver_niter": (N,),
     "solver_residual": (N,),
     "solver_gap": (N,),
-    "nbad": (N,),
+    "nreset": (N,),
 }
 
 
@@ -102,7 +102,7 @@ def test_fields_have_a_row_for_each_world(batch):
     for name, shape in SHAPES.items():
         assert getattr(batch, name).shape == shape, name
         assert getattr(batch, name).dtype == np.float64
-    assert set(batch.status) == {"contacts_full", "rows_full", "bad_number", "not_converged", "bad_control"}
+    assert set(batch.status) == {"contacts_full", "rows_full", "non_finite", "not_converged", "bad_control"}
     assert all(counts.shape == (N,) for counts in batch.status.values())
 
 
@@ -568,10 +568,10 @@ def test_a_bad_world_is_reset_as_mujoco_does_and_its_mates_never_notice(batch, n
     fresh.step()
     for field in EVOLVING:
         assert getattr(other, field)[5].tobytes() == getattr(fresh, field)[0].tobytes(), field
-    assert np.flatnonzero(other.nbad).tolist() == [5]
-    assert np.flatnonzero(other.status["bad_number"]).tolist() == [5]
+    assert np.flatnonzero(other.nreset).tolist() == [5]
+    assert np.flatnonzero(other.status["non_finite"]).tolist() == [5]
     other.step(5)
-    assert other.nbad.sum() == 1 and np.isfinite(other.qpos).all()
+    assert other.nreset.sum() == 1 and np.isfinite(other.qpos).all()
 
 
 def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
@@ -581,7 +581,7 @@ def test_without_autoreset_a_bad_world_stays_bad_and_alone(batch, model):
     other.step(3)
     assert_bits(other, snapshot(batch), np.delete(np.arange(N), 5))
     assert np.isnan(other.qvel[5]).any()
-    assert other.nbad.sum() == 0 and other.status["bad_number"][5] > 0
+    assert other.nreset.sum() == 0 and other.status["non_finite"][5] > 0
 
 
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
@@ -602,13 +602,13 @@ def test_no_number_of_a_world_is_bad_in_silence(field, value, contact_model):
     getattr(batch, field)[4] = value
     for each in (batch, clean):
         each.step()
-    assert batch.status["bad_number"].tolist() == batch.nbad.tolist() == [int(w == 4) for w in range(9)]
+    assert batch.status["non_finite"].tolist() == batch.nreset.tolist() == [int(w == 4) for w in range(9)]
     for name in EVOLVING:
         assert np.isfinite(getattr(batch, name)).all()
     np.testing.assert_allclose(batch.time[4], model.opt.timestep)
     assert_bits(batch, snapshot(clean), np.delete(np.arange(9), 4))
     batch.step()
-    assert batch.nbad.sum() == 1
+    assert batch.nreset.sum() == 1
 
 
 @pytest.mark.parametrize("sleep", ["disable", "enable"])
@@ -660,7 +660,7 @@ def test_a_bad_control_counts_as_zero(batch, value):
     mujoco.mj_step(mj, data)
     np.testing.assert_allclose(other.qpos[5], data.qpos, atol=1e-9)
     each = int(np.isnan(value))  # infinity is clamped
-    assert other.status["bad_control"].tolist() == [each * (w == 5) for w in range(N)] and not other.nbad.any()
+    assert other.status["bad_control"].tolist() == [each * (w == 5) for w in range(N)] and not other.nreset.any()
     other.step(3)
     assert other.status["bad_control"][5] == 4 * each
     other.reset()
@@ -674,7 +674,7 @@ def test_a_bad_control_counts_once_a_step(integrator):
     data = fl.Data(model)
     data.ctrl[0] = np.nan
     fl.step(model, data, 3)
-    assert data.status["bad_control"] == 3 and data.status["bad_number"] == 0
+    assert data.status["bad_control"] == 3 and data.status["non_finite"] == 0
     fl.forward(model, data)
     assert data.status["bad_control"] == 4
 
@@ -684,7 +684,7 @@ def test_a_step_taken_again_for_one_world_counts_once_for_its_mates():
     batch.ctrl[1:] = np.nan
     batch.qfrc_applied[0] = 1e300
     batch.step()
-    assert batch.nbad.tolist() == [1, 0, 0]
+    assert batch.nreset.tolist() == [1, 0, 0]
     assert batch.status["bad_control"].tolist() == [0, 1, 1]
 
 
@@ -692,7 +692,7 @@ def test_counts_start_again_with_a_reset(batch):
     other = with_a_bad_world(batch, "qpos", np.nan)
     other.step()
     other.reset(ids=[5])
-    assert not other.nbad.any() and not other.status["bad_number"].any()
+    assert not other.nreset.any() and not other.status["non_finite"].any()
 
 
 # ---- keeping, copying, sharing ---------------------------------------------------------------------------------------
@@ -773,11 +773,11 @@ def test_fields_of_a_copy_that_were_looked_at_before_are_its_own_and_live(batch,
 
 def test_counts_of_causes_are_those_of_the_status(batch):
     batch.qvel[3] = np.nan
-    with pytest.warns(fl.BadNumberWarning):
+    with pytest.warns(fl.NonFiniteWarning):
         batch.step(2)
-    found = batch.count_of("bad_number", "bad_control", "contacts_full")
+    found = batch.count_of("non_finite", "bad_control", "contacts_full")
     status = batch.status
-    np.testing.assert_array_equal(found, status["bad_number"] + status["bad_control"] + status["contacts_full"])
+    np.testing.assert_array_equal(found, status["non_finite"] + status["bad_control"] + status["contacts_full"])
     assert found[3] > 0
 
 
@@ -794,7 +794,7 @@ def test_one_world_as_data(batch):
         batch.get_data(N)
 
 
-def test_a_second_thread_in_one_batch_is_told(model):
+def test_a_second_thread_in_one_batch_is_reported(model):
     batch, errors, start = fl.Batch(model, 512, nthread=1), [], threading.Barrier(2)
 
     def work():

@@ -266,7 +266,7 @@ def test_a_model_of_other_sizes_is_refused(data):
         fl.step(other, data)
 
 
-def test_wrong_arguments_are_told(model, data):
+def test_wrong_arguments_are_reported(model, data):
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.step(data, model)
     with pytest.raises(fl.errors.ArgumentTypeError):
@@ -366,8 +366,8 @@ def test_contacts_alone_have_no_rows(pile):
 def test_status_counts_by_name(model, data):
     data.qvel[0] = np.nan
     fl.step(model, data)
-    assert {name: n for name, n in data.status.items() if n} == {"bad_number": 1}
-    assert data.nbad == 1 and np.isfinite(data.qpos).all()
+    assert {name: n for name, n in data.status.items() if n} == {"non_finite": 1}
+    assert data.nreset == 1 and np.isfinite(data.qpos).all()
 
 
 @pytest.mark.parametrize("bad", [np.nan, 1e11])
@@ -376,12 +376,12 @@ def test_a_forward_pass_counts_bad_numbers_and_resets_nothing(model, bad):
     data.qvel[0] = batch.qvel[4, 0] = bad
     fl.forward(model, data)
     batch.forward()
-    assert data.status["bad_number"] == 1 and data.nbad == 0
-    np.testing.assert_array_equal(batch.status["bad_number"], np.arange(9) == 4)
+    assert data.status["non_finite"] == 1 and data.nreset == 0
+    np.testing.assert_array_equal(batch.status["non_finite"], np.arange(9) == 4)
     np.testing.assert_array_equal([data.qvel[0], batch.qvel[4, 0]], bad)
     data.qvel[0] = 0
     fl.forward(model, data)
-    assert data.status["bad_number"] == 1
+    assert data.status["non_finite"] == 1
 
 
 HEAVY = """<mujoco><option gravity="0 0 0"><flag energy="{}"/></option><worldbody>
@@ -396,12 +396,12 @@ def test_an_infinite_energy_or_sensor_value_is_counted_and_nothing_is_reset(flag
     batch.bind(bound)
     for worlds in (batch, unseen):
         worlds.qvel[1, 0] = 9e9
-    with pytest.warns(fl.BadNumberWarning, match="world 1 .*goes on"):
+    with pytest.warns(fl.NonFiniteWarning, match="world 1 .*goes on"):
         batch.step(2)
     unseen.step(2)
     batch.forward(ids=[1])
-    assert batch.status["bad_number"].tolist() == [0, 3, 0] and not batch.nbad.any()
-    assert not unseen.status["bad_number"].any()
+    assert batch.status["non_finite"].tolist() == [0, 3, 0] and not batch.nreset.any()
+    assert not unseen.status["non_finite"].any()
     assert batch.qvel.tobytes() == unseen.qvel.tobytes()
 
 
@@ -413,9 +413,9 @@ def test_a_world_with_a_bad_acceleration_is_counted_once_whether_or_not_energy_i
     )
     batch.bind(bound)
     batch.qfrc_applied[1, 0] = 1e30  # a later stage of the step has a velocity whose square overflows
-    with pytest.warns(fl.BadNumberWarning):
+    with pytest.warns(fl.NonFiniteWarning):
         batch.step()
-    assert batch.status["bad_number"].tolist() == [0, 1]
+    assert batch.status["non_finite"].tolist() == [0, 1]
 
 
 def test_the_solver_tells_how_well_it_did(pile):
@@ -424,7 +424,7 @@ def test_the_solver_tells_how_well_it_did(pile):
     assert 0.0 <= data.solver_residual < 1e-6
 
 
-def test_a_second_thread_on_one_data_is_told(model):
+def test_a_second_thread_on_one_data_is_reported(model):
     data, errors, start = fl.Data(model), [], threading.Barrier(4)
     nstep = 20_000  # longer than Python's interval of thread switches
 

@@ -99,7 +99,7 @@ def test_stiffness_beyond_every_explicit_step_is_stable(spring, servo):
         model.opt.integrator, data = integrator, fl.Data(model)
         data.qpos = 0.3
         fl.step(model, data, 200)
-        reached[integrator] = abs(data.qpos[0] - 9.81 * 0.1 / 1e5), data.status["bad_number"]
+        reached[integrator] = abs(data.qpos[0] - 9.81 * 0.1 / 1e5), data.status["non_finite"]
     assert reached["discrete"][0] < 1e-9  # at rest in the balance of spring and weight
     assert reached["implicitfast"][0] > 1e-3 or reached["implicitfast"][1]
 
@@ -226,7 +226,7 @@ def test_references_of_every_form_equal_mujocos(refsafe):
 
 
 # ---- tiles and refusals ---------------------------------------------------------------------------------------------
-def test_a_world_has_the_same_bits_in_any_company():
+def test_a_world_has_the_same_bits_in_any_batch():
     model = scene()
     met = states(model.to_mujoco(), 8)
     tile, alone = Workspace(model, 8), Workspace(model, 1)

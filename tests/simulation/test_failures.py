@@ -18,7 +18,7 @@ from featherlane.simulation.batch.recorder import MOST_FAILURES
 from featherlane.simulation.tile.fields import STATUS
 from scenes.states import kicked
 
-pytestmark = pytest.mark.filterwarnings("ignore::featherlane.BadNumberWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::featherlane.NonFiniteWarning")
 
 N, KEPT = 11, 6
 VICTIM = 7
@@ -66,7 +66,7 @@ def replayed(failure):
 
 def drawn(model, rng, away=0.05, **settings):
     """Returns worlds in different states, some of them in contact."""
-    batch = fl.Batch(model, N, record_bad=KEPT, **settings)
+    batch = fl.Batch(model, N, record_failures=KEPT, **settings)
     for w in range(N):
         batch.qpos[w], batch.qvel[w] = kicked(model, rng, away)
     return batch
@@ -112,12 +112,12 @@ def test_a_world_that_turns_bad_replays_to_the_same_bits(contact_model, solver, 
     options(model, contact_model, solver, cone)
     batch = drawn(model, rng, dtype=dtype)
     after = run(batch, rng, 14, spoiled("qvel", np.nan))
-    failure = next(f for f in batch.failures if f.cause == "bad_number")
+    failure = next(f for f in batch.failures if f.cause == "non_finite")
     assert (failure.world, failure.step, failure.nstep, failure.dtype) == (VICTIM, 9, KEPT, dtype)
     assert failure.time == pytest.approx(9 * 0.005)
     assert_equal(replayed(failure), after[VICTIM, 9])
     before = failure.replay(-1)
-    assert np.isnan(before.qvel).any() and before.status["bad_number"] == 0
+    assert np.isnan(before.qvel).any() and before.status["non_finite"] == 0
     before.forward()
     assert np.isnan(before.qacc).any()
 
@@ -127,12 +127,12 @@ def test_a_world_that_turns_bad_replays_to_the_same_bits(contact_model, solver, 
     "field, value, cause",
     [
         ("ctrl", np.nan, "bad_control"),
-        ("xfrc_applied", np.inf, "bad_number"),
-        ("qfrc_applied", 1e300, "bad_number"),
-        ("mocap_pos", np.nan, "bad_number"),
-        ("act", -np.inf, "bad_number"),
-        ("qpos", 1e12, "bad_number"),
-        ("time", np.nan, "bad_number"),
+        ("xfrc_applied", np.inf, "non_finite"),
+        ("qfrc_applied", 1e300, "non_finite"),
+        ("mocap_pos", np.nan, "non_finite"),
+        ("act", -np.inf, "non_finite"),
+        ("qpos", 1e12, "non_finite"),
+        ("time", np.nan, "non_finite"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
@@ -165,7 +165,7 @@ def test_failures_replay_under_every_integrator(integrator, rng):
     model.opt.integrator, model.opt.iterations, model.opt.tolerance = integrator, 1, 1e-14
     batch = drawn(model, rng)
     after = run(batch, rng, 14, spoiled("qvel", np.nan))
-    assert {f.cause for f in batch.failures} >= {"bad_number"}
+    assert {f.cause for f in batch.failures} >= {"non_finite"}
     for failure in batch.failures:
         assert_equal(replayed(failure), after[failure.world, failure.step])
 
@@ -186,13 +186,13 @@ def test_a_world_has_its_own_model_in_a_failure(rng):
 def test_sleeping_worlds_replay(rng):
     model = fl.load("box_stack")
     model.opt.enableflags = "sleep"
-    batch = fl.Batch(model, 4, record_bad=KEPT)
+    batch = fl.Batch(model, 4, record_failures=KEPT)
     while not (batch.tree_asleep >= 0).any():
         batch.step(50)
     batch.qfrc_applied[1, 2] = np.nan
     batch.step(3)
     failure = batch.failures[0]
-    assert (failure.world, failure.cause) == (1, "bad_number") and (failure.states["tree_asleep"] >= 0).any()
+    assert (failure.world, failure.cause) == (1, "non_finite") and (failure.states["tree_asleep"] >= 0).any()
     twin = fl.Batch(model, 4)
     twin.restore(batch.checkpoint())
     assert_equal(replayed(failure), lasting(replay_of_twin(failure), 0))
@@ -237,7 +237,7 @@ def test_failures_do_not_depend_on_how_many_steps_a_call_takes(nstep, rng, monke
     for _ in range(30 // nstep):
         batch.step(nstep)
     expected = {(f.world, f.step): f for f in single.failures}
-    assert len(expected) > 4 and {f.cause for f in batch.failures} == {"not_converged", "bad_number"}
+    assert len(expected) > 4 and {f.cause for f in batch.failures} == {"not_converged", "non_finite"}
     assert {(f.world, f.step, f.causes) for f in batch.failures} == {
         (f.world, f.step, f.causes) for f in expected.values()
     }
@@ -261,7 +261,7 @@ def test_a_second_failure_in_a_call_starts_at_the_reset(rng):
     batch.xfrc_applied[VICTIM, 2, 0] = 3.0
     out = batch.rollout(12, control, ("qpos", "qvel", "act"))
     first, second = (f for f in batch.failures if f.world == VICTIM)
-    assert (first.cause, first.step, second.cause, second.step) == ("bad_number", 4, "bad_control", 12)
+    assert (first.cause, first.step, second.cause, second.step) == ("non_finite", 4, "bad_control", 12)
     assert first.nstep == 5 and second.nstep == KEPT
     long = copy.deepcopy(batch)
     assert not second.states["xfrc_applied"].any()
@@ -352,16 +352,16 @@ def test_worlds_that_step_in_parts_have_windows_of_their_own(rng):
 
 def test_nothing_is_kept_unless_asked_for():
     batch = fl.Batch(fl.load("cartpole"), 3)
-    with pytest.raises(fl.errors.UnknownAttributeError, match="record_bad"):
+    with pytest.raises(fl.errors.UnknownAttributeError, match="record_failures"):
         batch.failures  # noqa: B018
     with pytest.raises(fl.ModelError):
-        fl.Batch(fl.load("cartpole"), 3, record_bad=-1)
+        fl.Batch(fl.load("cartpole"), 3, record_failures=-1)
 
 
 def test_recording_changes_no_bit(rng):
     model = fl.load("humanoid")
     control = rng.uniform(-1, 1, (N, 9, model.nu))
-    batches = [fl.Batch(model, N, record_bad=n) for n in (0, 1, 40)]
+    batches = [fl.Batch(model, N, record_failures=n) for n in (0, 1, 40)]
     for batch in batches:
         batch.qpos[:, 2] -= 0.3
         batch.step(), batch.step(100), batch.rollout(9, control)
@@ -379,15 +379,15 @@ def test_the_first_of_each_world_and_cause_is_kept_until_it_is_taken_out(rng):
         batch.qvel[3] = np.nan
         batch.step()
     kept = [(f.world, f.cause) for f in batch.failures]
-    assert kept.count((3, "bad_number")) == kept.count((3, "bad_control")) == 1
+    assert kept.count((3, "non_finite")) == kept.count((3, "bad_control")) == 1
     batch.failures.clear()
     batch.qvel[3] = np.nan
     batch.step()
-    assert [(f.world, f.cause) for f in batch.failures] == [(3, "bad_number")]
+    assert [(f.world, f.cause) for f in batch.failures] == [(3, "non_finite")]
 
 
 def test_the_number_of_failures_is_bounded():
-    batch = fl.Batch(fl.load("cartpole"), 3 * MOST_FAILURES, record_bad=2)
+    batch = fl.Batch(fl.load("cartpole"), 3 * MOST_FAILURES, record_failures=2)
     batch.qvel[:] = np.nan
     batch.step(2)
     assert [f.world for f in batch.failures] == list(range(MOST_FAILURES))
@@ -400,7 +400,7 @@ def test_the_number_of_failures_is_bounded():
 def test_several_causes_are_one_failure_that_is_called_by_the_gravest(rng):
     model = fl.load("humanoid")
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
-    batch = fl.Batch(model, 2, record_bad=3)
+    batch = fl.Batch(model, 2, record_failures=3)
     batch.ctrl[1] = np.nan
     batch.qpos[:, 2] -= 0.3
     batch.step()
@@ -418,7 +418,7 @@ def test_states_that_the_user_writes_between_steps_are_replayed(rng):
         spoiled("qvel", np.nan)(batch, k)
 
     after = run(batch, rng, 12, spoil)
-    failure = next(f for f in batch.failures if f.cause == "bad_number")
+    failure = next(f for f in batch.failures if f.cause == "non_finite")
     assert_equal(replayed(failure), after[VICTIM, 9])
 
 
@@ -438,7 +438,7 @@ def test_the_window_starts_after_an_edit_of_the_model(edit, rng):
     batch.step(2)
     batch.qvel[VICTIM] = np.nan
     batch.step()
-    failure = next(f for f in batch.failures if f.cause == "bad_number")
+    failure = next(f for f in batch.failures if f.cause == "non_finite")
     assert failure.nstep == 3
     kept = lasting(batch, VICTIM)
     batch.model.body_mass[:] *= 3
@@ -529,7 +529,7 @@ def test_links_and_meshes_pass_through_a_file(rng, tmp_path):
     xml = """<mujoco><asset><mesh name="rock" vertex="0 0 0 .2 0 0 0 .2 0 0 0 .2"/></asset><worldbody>
     <body name="left"><freejoint/><geom type="mesh" mesh="rock"/></body>
     <body name="right" pos="1 0 0"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
-    batch = fl.Batch(fl.load(xml, links=links), 2, record_bad=3)
+    batch = fl.Batch(fl.load(xml, links=links), 2, record_failures=3)
     batch.step(4)
     batch.qvel[1] = np.nan
     batch.step()
@@ -579,7 +579,7 @@ def test_tables_are_rebuilt_and_not_read_from_a_file(name, tmp_path):
 
 def failed(model):
     """Returns a failure of a world that got a NaN."""
-    batch = fl.Batch(model, 2, record_bad=3, given_contacts=1)
+    batch = fl.Batch(model, 2, record_failures=3, given_contacts=1)
     batch.qvel[1] = np.nan
     batch.step()
     return batch.failures[0]
@@ -637,7 +637,7 @@ def test_batches_in_threads_keep_their_own(rng):
     for t in threads:
         t.join()
     for k, batch in enumerate(batches):
-        bad = [f for f in batch.failures if f.cause == "bad_number"]
+        bad = [f for f in batch.failures if f.cause == "non_finite"]
         assert [(f.world, f.step, f.nstep) for f in bad] == [(k, 9, KEPT)]
 
 
@@ -646,7 +646,7 @@ def test_every_thread_count_finds_the_same(rng):
     for nthread, size in itertools.product((1, 2), (N, 40)):
         model = fl.load("humanoid")
         model.opt.iterations, model.opt.tolerance = 1, 1e-14
-        batch = fl.Batch(model, size, nthread=nthread, record_bad=3)
+        batch = fl.Batch(model, size, nthread=nthread, record_failures=3)
         batch.qpos[:, 2] -= 0.02 * (np.arange(size) % N)
         batch.step(5)
         found.append([repr(f) for f in batch.failures if f.world < N])

@@ -31,7 +31,7 @@ ids = np.arange(0, n, 2) if how == "ids" else np.arange(n)
 
 
 def made():
-    batch = fl.Batch(model, n, nthread=nthread, record_bad=recorded)
+    batch = fl.Batch(model, n, nthread=nthread, record_failures=recorded)
     batch.qvel[:] = start
     batch.ctrl[:] = 0.1
     return batch
@@ -128,7 +128,7 @@ def bits(kept: dict[str, np.ndarray]) -> dict[str, bytes]:
 
 MADE = {
     "batch": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread),
-    "recorded": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread, record_bad=3),
+    "recorded": lambda nthread: fl.Batch(fl.load("cartpole"), 11, nthread, record_failures=3),
     "mixed": lambda nthread: fl.MixedBatch([(fl.load("cartpole"), 3), (fl.load("pendulum"), 9)], nthread),
 }
 CALLS = {
@@ -297,7 +297,7 @@ def test_a_long_call_is_the_same_in_pieces(monkeypatch):
     assert all(one == found[0] for one in found[1:])
 
 
-def test_a_function_that_fails_is_told_as_ever():
+def test_a_function_that_fails_is_reported_as_ever():
     model = fl.load(ACTUATED)
 
     calls, handler = [], signal.getsignal(signal.SIGINT)

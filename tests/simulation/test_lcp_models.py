@@ -31,7 +31,7 @@ def prepared(model, solver: str):
 
 def check(model, solver: str, steps: int):
     data = run(prepared(model, solver), steps)
-    assert np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all() and data.status["bad_number"] == 0
+    assert np.isfinite(data.qpos).all() and np.isfinite(data.qvel).all() and data.status["non_finite"] == 0
     if solver == "dantzig":
         assert data.status["not_converged"] == 0
 

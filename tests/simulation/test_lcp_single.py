@@ -19,7 +19,7 @@ def test_rows_that_depend_on_each_other_but_for_rounding_share_their_force():
     batch = fl.Batch(lcp_model(), 16, dtype="float32")
     batch.qvel[:] = 0.3 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
     batch.step(200)
-    assert not batch.nbad.any()
+    assert not batch.nreset.any()
     assert batch.status["not_converged"].sum() < 0.01 * 16 * 200
     assert np.abs(batch.qvel).max() < 20.0
 

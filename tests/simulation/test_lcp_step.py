@@ -144,7 +144,7 @@ def test_every_solver_finds_the_same_motion(rng):
 
 
 @pytest.mark.parametrize("solver", ["dantzig", "pgs", "apgd"])
-def test_a_world_moves_alike_in_any_company(solver, rng):
+def test_a_world_moves_alike_in_any_batch(solver, rng):
     model = lcp_model(solver=solver, lcp_iterations=30)
     tile = Workspace(model, 8)
     kick(model, tile, rng)

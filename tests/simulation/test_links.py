@@ -402,7 +402,7 @@ def test_flags_switch_links_and_stops_off():
         assert (abs(data.qvel[1] + 0.01 * data.qacc[1]) < EXACT) == (flags in (0, 1 << 3))
 
 
-def test_worlds_are_alike_in_any_company(rng):
+def test_worlds_are_alike_in_any_batch(rng):
     model = fl.load(ISOTROPIC, links=[*LINKS, fl.Link("slider", "a", "e", axis=(0, 0, 1), range=(-0.1, 0.1))])
     batch, data = fl.Batch(model, nworld=8), fl.Data(model)
     for world in range(8):

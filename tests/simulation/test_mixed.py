@@ -168,13 +168,13 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(models):
     np.testing.assert_array_equal(mixed.qpos, after)
 
 
-def test_a_world_that_turns_bad_is_told_by_its_number_and_others_keep_their_bits(models):
-    mixed, alone = pairs(models, record_bad=4)
+def test_a_world_that_turns_bad_is_reported_by_its_number_and_others_keep_their_bits(models):
+    mixed, alone = pairs(models, record_failures=4)
     mixed.groups[2].qvel[3] = np.nan
     world = mixed.starts[2] + 3
-    with pytest.warns(fl.BadNumberWarning, match=f"world {world} "):
+    with pytest.warns(fl.NonFiniteWarning, match=f"world {world} "):
         mixed.step(5)
-    assert list(np.flatnonzero(mixed.nbad)) == [world] == list(np.flatnonzero(mixed.status["bad_number"]))
+    assert list(np.flatnonzero(mixed.nreset)) == [world] == list(np.flatnonzero(mixed.status["non_finite"]))
     alone[1].step(5)
     np.testing.assert_array_equal(part(mixed, 1, "qpos"), alone[1].qpos)
     (failure,) = mixed.failures

@@ -144,7 +144,7 @@ def test_functions_of_time_in_float32_are_those_of_float64(integrator):
 
 def test_every_copy_of_time_in_float32_is_float64(tmp_path):
     model = fl.load(SLIDER.format("Euler").replace("<joint ", '<joint name="joint" '))
-    batch = fl.Batch(model, 3, dtype="float32", record_bad=4)
+    batch = fl.Batch(model, 3, dtype="float32", record_failures=4)
     batch.time = START
     batch.step(3)
     time = START + 0.01 + 0.01 + 0.01

@@ -101,7 +101,7 @@ def test_a_scene_that_sleeps_has_no_contacts_and_goes_on_in_time():
     assert data.time == pytest.approx(before + 5 * model.opt.timestep)
 
 
-def test_worlds_keep_their_bits_in_company():
+def test_worlds_have_equal_bits_in_any_batch():
     model, n = fl.load(ROLLING), 9
     batch = fl.Batch(model, n, nthread=1)
     rolled(batch, 95)
@@ -222,7 +222,7 @@ def test_a_world_that_turns_bad_starts_asleep_again():
     batch.step(40)
     batch.qpos[1, 0] = np.nan
     batch.step()
-    assert batch.nbad[1] == 1
+    assert batch.nreset[1] == 1
     assert np.array_equal(batch.tree_asleep[1, 2:], model.tree_asleep0[2:]) and batch.tree_asleep[1, 1] < 0
 
 

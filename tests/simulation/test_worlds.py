@@ -16,8 +16,8 @@ METHODS = [name for name in MEMBERS if inspect.isfunction(vars(fl.Worlds)[name])
 def made(kind: str, model: fl.Model) -> fl.Worlds:
     """Returns six worlds of a model; the mixed ones in two groups."""
     if kind == "mixed":
-        return fl.MixedBatch([(model, 2), (model, NWORLD - 2)], record_bad=2)
-    return CLASSES[kind](model, NWORLD, record_bad=2)
+        return fl.MixedBatch([(model, 2), (model, NWORLD - 2)], record_failures=2)
+    return CLASSES[kind](model, NWORLD, record_failures=2)
 
 
 def parameters(function):
@@ -58,10 +58,10 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     bad = np.array(worlds.qvel)
     bad[3] = np.nan
     worlds.qvel = bad
-    with pytest.warns(fl.BadNumberWarning, match="world 3 "):
+    with pytest.warns(fl.NonFiniteWarning, match="world 3 "):
         worlds.step()
         worlds.rollout(1)
-    found["bad"] = worlds.status["bad_number"]
+    found["bad"] = worlds.status["non_finite"]
     found["failures"] = np.array([failure.world for failure in worlds.failures])
     return found
 

@@ -46,7 +46,7 @@ def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
     assert np.abs(a - b).max() < CLOSE * np.abs(a).max()
 
 
-def test_worlds_that_fit_alone_are_solved_exactly_in_any_company(monkeypatch):
+def test_worlds_that_fit_alone_are_solved_exactly_in_any_batch(monkeypatch):
     xml = pile("pyramidal", 3)
     tile = solved(xml, 320, monkeypatch, 8, 0.03)  # the upper half is higher in each following world
     found = set()

@@ -195,7 +195,7 @@ def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
         batch.step(5)
         touched += batch.ncon.sum()
     assert touched > 0
-    assert batch.nbad.sum() == 0
+    assert batch.nreset.sum() == 0
     assert np.isfinite(batch.qpos).all()
 
 

@@ -73,7 +73,7 @@ def test_rounding_of_stiff_rows_is_no_failure():
     assert data.status["not_converged"] == 0
 
 
-def test_what_is_as_large_as_the_forces_is_told_rounding_or_not():
+def test_what_is_as_large_as_the_forces_is_reported_rounding_or_not():
     """D = 1e15: rounding an acceleration changes the force by a quarter."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
     model.dof_invweight0[:] = 1e-14
@@ -86,7 +86,7 @@ def test_what_is_as_large_as_the_forces_is_told_rounding_or_not():
 
 
 @pytest.mark.parametrize("solver", ["CG", "PGS"])
-def test_a_gradient_that_float32_cannot_square_is_told(real_model, solver):
+def test_a_gradient_that_float32_cannot_square_is_reported(real_model, solver):
     """The fourth stage of `rk4` may require forces of 1e20 N."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("gymnasium/swimmer"))))
     missed, told, _ = silent_steps(model, solver, "elliptic", "float32")
@@ -109,7 +109,7 @@ def test_rows_that_push_against_each_other_are_solved(real_model, name, dtype):
     assert missed == told == 0
 
 
-def test_what_rounding_makes_of_stiff_rows_is_right_or_told(real_model):
+def test_what_rounding_makes_of_stiff_rows_is_right_or_reported(real_model):
     """In float32 a rounding error of a row's end, 1e-5 m/s^2, is 5e9 N of D = 5e14."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("robosuite/grippers/jaco_three_finger_gripper"))))
     missed, told, _ = silent_steps(model, "Newton", "pyramidal", "float32", starts=1 / 4)

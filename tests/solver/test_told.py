@@ -89,12 +89,12 @@ def test_limits_pushed_hard_are_solved(cone):
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 3])
-def test_iterations_that_run_out_are_told(iterations):
+def test_iterations_that_run_out_are_reported(iterations):
     model = fl.load("quadruped_elliptic")
     model.opt.iterations = iterations
     told, above = np.zeros(NWORLD), 0
     for batch in driven(model, steps=60):
-        said, good = batch.status["not_converged"] - told, batch.nbad == 0
+        said, good = batch.status["not_converged"] - told, batch.nreset == 0
         told = batch.status["not_converged"]
         np.testing.assert_array_equal(said[good] > 0, batch.solver_residual[good] > ENOUGH)
         above += (said[good] > 0).sum()

@@ -182,7 +182,7 @@ def test_bodies_that_touch_are_an_island():
     assert island.tolist() == [[0, 0, 1, -1]]
 
 
-def test_what_sleeps_is_told():
+def test_what_sleeps_is_reported():
     model = fl.load(PILE.format(sleep="enable"))
     batch = fl.Batch(model, 3)
     batch.qvel[1, 0] = 3.0
@@ -273,7 +273,7 @@ def test_an_arc_may_go_more_than_half_way_round(shape):
 
 
 # ---- errors ------------------------------------------------------------------------------------------------
-def test_wrong_calls_are_told():
+def test_wrong_calls_are_reported():
     model, batch = thrown("pendulum", 3, 1)
     data = fl.Data(model)
     with pytest.raises(fl.errors.ArgumentTypeError):

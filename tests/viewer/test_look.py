@@ -56,7 +56,7 @@ def test_a_texture_that_is_not_drawn_is_its_mean(looks):
     assert colours[3].tolist() == [1, 1, 1, 1]  # drawn: nothing is multiplied
 
 
-def test_materials_are_told(looks):
+def test_materials_are_reported(looks):
     assert looks.look(0) == PLAIN
     tiles, tinted = looks.look(3), looks.look(6)
     assert (tiles.texture, tiles.repeat, tiles.per_metre, tiles.metallic) == (0, (2, 3), True, 0)

@@ -369,10 +369,10 @@ def test_frames_are_played(opened, visited):
 
 
 def test_failures_are_played(opened):
-    batch = fl.Batch(fl.load("humanoid"), 2, record_bad=8)
+    batch = fl.Batch(fl.load("humanoid"), 2, record_failures=8)
     batch.step(5)
     batch.qfrc_applied[1, 0] = 1e30
-    with pytest.warns(fl.BadNumberWarning):
+    with pytest.warns(fl.NonFiniteWarning):
         batch.step()
     page = opened(batch.failures[0])
     assert isinstance(page.source, Playback) and page.source.nframe == 6 and page.source.nworld == 1
@@ -388,7 +388,7 @@ def test_environments_are_watched(opened):
     env.close()
 
 
-def test_errors_of_a_job_are_told_and_the_page_goes_on(opened, capfd):
+def test_errors_of_a_job_are_reported_and_the_page_goes_on(opened, capfd):
     page = opened("pendulum")
     page.do(lambda: 1 / 0)
     until(lambda: "ZeroDivisionError" in page.message)

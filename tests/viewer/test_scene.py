@@ -440,7 +440,7 @@ def test_nothing_comes_from_elsewhere(server):
     assert [message.hdri_data for message in sky] == [None]
 
 
-def test_wrong_calls_are_told(server):
+def test_wrong_calls_are_reported(server):
     model = fl.load("humanoid")
     scene = Scene(server, model)
     with pytest.raises(ModelError):

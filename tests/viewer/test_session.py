@@ -286,7 +286,7 @@ def test_the_last_second_of_a_bad_world_is_replayed(pulled):
     assert session.bad_worlds == [1]
     incident = session.incidents[0]
     frames, failure = incident.replay()
-    assert incident.world == 1 and failure.cause == "bad_number"
+    assert incident.world == 1 and failure.cause == "non_finite"
     assert np.array_equal(frames["qpos"][0, -1], good)
     assert frames["time"][0, -1] - frames["time"][0, 0] == pytest.approx(1.0, abs=PIECE * session.timestep)
     assert not frames["status"].any()

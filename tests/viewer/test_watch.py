@@ -79,7 +79,7 @@ def test_an_idle_batch_is_seen_as_its_owner_left_it(model):
     assert watch.batch.qpos[:, 2].tolist() == [3, model.qpos0[2], 5]
 
 
-def test_nobody_is_told_where_nobody_looks(model):
+def test_nobody_is_reported_where_nobody_looks(model):
     batch = fl.Batch(model, 2)
     watch = Watch(batch)
     assert watcher(batch) is None
@@ -92,7 +92,7 @@ def test_nobody_is_told_where_nobody_looks(model):
 
 
 def test_long_rollouts_are_seen_on_their_way(model):
-    batch = fl.Batch(model, 2, record_bad=4)
+    batch = fl.Batch(model, 2, record_failures=4)
     watch, times = Watch(batch), set()
     watch.rate = 1e9
     watch.attach()

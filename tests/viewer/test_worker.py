@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from featherlane.viewer import lock
-from featherlane.viewer.door import View
+from featherlane.viewer.view import View
 from featherlane.viewer.worker import Worker
 
 SECONDS = 20.0

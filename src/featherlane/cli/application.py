@@ -123,7 +123,7 @@ def _simulate(
             show_default=False,
         ),
     ] = None,
-    record_bad: Annotated[
+    record_failures: Annotated[
         int,
         typer.Option(
             metavar="N", help="Steps before a failure that its file holds; 0: no such files.  They need --out."
@@ -158,7 +158,7 @@ def _simulate(
             dtype=dtype.value,
             fps=fps,
             out=out,
-            record_bad=record_bad,
+            record_failures=record_failures,
             nodes=nodes,
             video=video,
             camera=camera,

@@ -115,5 +115,5 @@ def _print_motions(result: dict[str, Any], plot: Path | None) -> None:
     }
     lost = [f"{r['contact']} {r['solver']}: {r['resets']}" for r in runs if r["resets"]]
     about |= {f"changed for {c}": ", ".join(what) for c, what in result["changed"].items() if what}
-    about |= {"bad numbers": ", ".join(lost)} if lost else {}
+    about |= {"non-finite values": ", ".join(lost)} if lost else {}
     screen.print(pairs("", about | ({"wrote plot": str(plot)} if plot else {})))

@@ -45,7 +45,7 @@ class Request:
     dtype: str = "float64"
     fps: float | None = None
     out: Path | None = None
-    record_bad: int = 0
+    record_failures: int = 0
     nodes: str | None = None
     video: Path | None = None
     camera: str | None = None
@@ -146,8 +146,8 @@ def simulate(request: Request) -> int:
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1
-    kept = request.record_bad if request.out else 0
-    options = {"nthread": request.threads, "dtype": request.dtype, "record_bad": kept}
+    kept = request.record_failures if request.out else 0
+    options = {"nthread": request.threads, "dtype": request.dtype, "record_failures": kept}
     with opened(request.nodes, model, request.worlds, **options) as batch:
         return _simulated(request, batch, camera)
 
@@ -199,7 +199,7 @@ def _stopped(done: int, nstep: int, recording: Recording | None, request: Reques
 
 def _bad_worlds(batch) -> list[int]:
     """Returns the worlds that became non-finite or out of range."""
-    return np.flatnonzero(batch.status["bad_number"]).tolist()
+    return np.flatnonzero(batch.status["non_finite"]).tolist()
 
 
 def _tell_of_bad(worlds: list[int], nworld: int) -> int:
@@ -220,7 +220,7 @@ def _listed(files: list[str]) -> str:
 
 def _check(request: Request) -> None:
     """Checks what can be checked before a model is loaded."""
-    counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_bad": 0})
+    counts(request, {"worlds": 1, "threads": 0, "seed": 0, "record_failures": 0})
     for name in ("seconds", "fps"):
         if (value := getattr(request, name)) is not None:
             bounded(name, value, 0.0, LARGEST, above=True)
@@ -323,7 +323,7 @@ def _result(batch, nstep: int, every: int, wall: float, samples: Samples, before
             "kinetic": {"start": before[1], "end": after[1]},
         },
         "status": {name: int(count.sum()) for name, count in batch.status.items()},
-        "worlds_reset": int((batch.nbad > 0).sum()),
+        "worlds_reset": int((batch.nreset > 0).sum()),
         "bad_worlds": _bad_worlds(batch),
         "world_0": story,
     }

@@ -14,8 +14,8 @@ from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import counts
 from featherlane.model.load import load
-from featherlane.viewer.door import View, open_page, view_error
 from featherlane.viewer.lock import is_local, viser_module
+from featherlane.viewer.view import View, open_page, view_error
 
 RECORDING = ".npz"
 

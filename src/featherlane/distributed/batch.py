@@ -58,7 +58,7 @@ class Batch(Given):
             `Cluster`: one worker per NUMA node of its nodes.
         nthread: threads of each worker; 0 for one per core.
         dtype: float64 or float32.
-        given_contacts, record_bad: as in `featherlane.Batch`.
+        given_contacts, record_failures: as in `featherlane.Batch`.
         checkpoint_every: number of steps between checkpoints of a worker's worlds.  After the loss of a worker, the
             requests since its last checkpoint are repeated with their inputs.
         checkpoint_folder: folder for checkpoints, which all nodes share; None to transfer checkpoints to this
@@ -75,7 +75,7 @@ class Batch(Given):
         starts: (nworker + 1,) the first world of each worker, then nworld.
         threads: number of threads of each worker.
         losses: number of losses of each worker.
-        status, nbad, ncon, solver_niter, failures, ...: as in `featherlane.Batch`.
+        status, nreset, ncon, solver_niter, failures, ...: as in `featherlane.Batch`.
 
     Raises:
         TypeError: `model` is not a `Model`.
@@ -91,13 +91,13 @@ class Batch(Given):
         nthread: int = 0,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
-        record_bad: int = 0,
+        record_failures: int = 0,
         checkpoint_every: int = 1000,
         checkpoint_folder: str | Path | None = None,
         timeout: float = 60.0,
     ):
-        one = Local(model, 1, nthread, dtype, given_contacts, record_bad)  # checks what all have in common
-        super().__init__(one, nworld, nodes, nthread, record_bad, checkpoint_every, checkpoint_folder, timeout)
+        one = Local(model, 1, nthread, dtype, given_contacts, record_failures)  # checks what all have in common
+        super().__init__(one, nworld, nodes, nthread, record_failures, checkpoint_every, checkpoint_folder, timeout)
         own = self.__dict__
         own["_edits"] = ModelEdits(model, not self.is_remote)
         own["_fields"] = Fields(model, self.nworld, self.dtype, self._fetch)
@@ -422,7 +422,7 @@ class Batch(Given):
 
     @property
     def failures(self) -> list[Failure]:
-        """Returns recorded failures (with record_bad), as `featherlane.Batch`; worlds have their global numbers."""
+        """Returns failures recorded with record_failures, as `featherlane.Batch`; worlds have their global numbers."""
         found = []
         for k, own in enumerate(self.call(_failures)):
             for failure in own:

@@ -43,7 +43,7 @@ class Calls(Pieces):
     _cluster: Any
     _pool: Any
 
-    def __init__(self, one: Local, nworld, nodes, nthread, record_bad, every, folder, timeout):
+    def __init__(self, one: Local, nworld, nodes, nthread, record_failures, every, folder, timeout):
         own, model = self.__dict__, one.model
         own["_one"] = one
         own["model"], own["dtype"], own["nworld"] = model, one.dtype, count("nworld", nworld, 1)
@@ -51,7 +51,7 @@ class Calls(Pieces):
         super().__init__(count("checkpoint_every", every, 1), kept_in, f"worlds-{uuid.uuid4().hex[:12]}")
         own["_pool"] = own["_cluster"] = own["_end"] = None
         own["is_remote"] = nodes is not None
-        spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, one.ngiven, record_bad)
+        spec = Spec(self.nworld, one.nthread if nthread else 0, one.dtype.name, one.ngiven, record_failures)
         if nodes is None:
             self._place([nthread or cores()])
             own["_workers"] = [InProcess(spec, model)]

@@ -22,7 +22,7 @@ from featherlane.distributed.ship import packed, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
-from featherlane.model.status import BAD_NUMBER
+from featherlane.model.status import NON_FINITE
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.reduction import reduced
 from featherlane.simulation.batch.runner import NAMED
@@ -43,13 +43,13 @@ class Report(NamedTuple):
     Attributes:
         seconds: duration [s].
         bad: numbers on this node of the first worlds that failed since their last reset.
-        nbad: number of these worlds.
+        nreset: number of these worlds.
         error: error that stopped the request; None if it was completed.
     """
 
     seconds: float
     bad: tuple[int, ...] = ()
-    nbad: int = 0
+    nreset: int = 0
     error: Exception | None = None
 
 
@@ -57,7 +57,7 @@ class Spec(NamedTuple):
     """Settings of the worlds of a node.
 
     Attributes:
-        nworld, nthread, dtype, given_contacts, record_bad: as in `featherlane.Batch`.
+        nworld, nthread, dtype, given_contacts, record_failures: as in `featherlane.Batch`.
         first: global number of the first world.
         cores: cores to run on; empty for all that the process may use.
     """
@@ -66,7 +66,7 @@ class Spec(NamedTuple):
     nthread: int
     dtype: str
     given_contacts: int
-    record_bad: int
+    record_failures: int
     first: int = 0
     cores: tuple[int, ...] = ()
 
@@ -118,7 +118,7 @@ class NodeWorlds:
     def _bad(self) -> tuple[tuple[int, ...], int]:
         if self.batch is None:
             return (), 0
-        bad = np.flatnonzero(self.batch.rows["warning"][:, BAD_NUMBER])
+        bad = np.flatnonzero(self.batch.rows["warning"][:, NON_FINITE])
         return tuple(bad[:NAMED].tolist()), len(bad)
 
     # ---- making ------------------------------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class NodeWorlds:
         made = unpacked("model", model) if isinstance(model, bytes) else model
         self._settle(spec)
         self._check_memory(made)
-        self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_bad)
+        self.batch = Batch(made, spec.nworld, spec.nthread, spec.dtype, spec.given_contacts, spec.record_failures)
         self.batch.mute()  # the user's process warns for all nodes
 
     def _settle(self, spec: Spec) -> None:
@@ -246,7 +246,7 @@ def memory_of(model: Model, spec: Spec) -> int:
     one = Batch(model, 1, 1, spec.dtype, spec.given_contacts)
     memory = Workspace.sizes_of(model, one.ngiven, one.width)["nmemory"] * 8
     rows = sum(a.nbytes for a in one.rows.values()) + memory
-    return spec.nworld * (rows + spec.record_bad * rows // 2)
+    return spec.nworld * (rows + spec.record_failures * rows // 2)
 
 
 def check_room(machine: str, nworld: int, need: int, free: int) -> None:

@@ -22,7 +22,7 @@ from featherlane.distributed.interrupt import Held
 from featherlane.distributed.node import Order, Report
 from featherlane.distributed.request import Checkpoints, Piece, Size, Take
 from featherlane.distributed.spread import Part
-from featherlane.errors import CallError, ModelError, warn_of_bad_numbers
+from featherlane.errors import CallError, ModelError, warn_of_non_finite
 from featherlane.model.enums import Disable
 from featherlane.model.model import Model
 from featherlane.simulation.batch.runner import NAMED
@@ -189,8 +189,8 @@ class Pieces:
             raise
         self._check(piece, answers)
         for part, _, report, result in answers:
-            if report.nbad:
-                self._bad[part.worker] = report.bad, report.nbad
+            if report.nreset:
+                self._bad[part.worker] = report.bad, report.nreset
             if piece.take is not None:
                 piece.take(part, result)
         piece.is_done = True
@@ -253,4 +253,4 @@ class Pieces:
         first = [int(self.starts[k]) + world for k, (worlds, _) in sorted(found.items()) for world in worlds][:NAMED]
         more = f" and {number - len(first)} more" * (number > len(first))
         who = f"world {first[0]}" if number == 1 else f"worlds {', '.join(map(str, first))}{more} each"
-        warn_of_bad_numbers(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)
+        warn_of_non_finite(who, not self.model.opt_disableflags & Disable.AUTORESET, "batch", 3)

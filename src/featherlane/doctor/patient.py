@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.errors import BadNumberWarning
+from featherlane.errors import NonFiniteWarning
 from featherlane.model.candidates import candidates as candidate_pairs
 from featherlane.model.enums import EQUALITY, LCP, OBJ_SITE, Disable, Enable
 from featherlane.model.joint import is_translation
@@ -135,12 +135,12 @@ class Patient:
         batch.reset(keyframe=np.array([start.keyframe for start in self.starts]))
         when = np.full(batch.nworld, np.inf)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BadNumberWarning)
+            warnings.simplefilter("ignore", NonFiniteWarning)
             for part in np.diff(np.linspace(0, self.trial_steps, PARTS + 1).astype(int)):
                 if part:
                     batch.step(int(part))
                     done += int(part)
-                    when = np.where((batch.status["bad_number"] > 0) & np.isinf(when), done * self.h, when)
+                    when = np.where((batch.status["non_finite"] > 0) & np.isinf(when), done * self.h, when)
         counts = [{name: int(of[w]) for name, of in batch.status.items()} for w in range(batch.nworld)]
         return [(start.name, counts[w], float(when[w])) for w, start in enumerate(self.starts)]
 

@@ -16,7 +16,7 @@ def bad(patient: Patient) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
     for start, counts, when in patient.trials:
-        if counts["bad_number"]:
+        if counts["non_finite"]:
             seen = f"numbers turned bad within {when:.3g} s from {start}"
             yield Sign("model", -1, seen, "mend what other findings say; a smaller timestep tells if it is stiffness")
 

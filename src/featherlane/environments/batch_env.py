@@ -61,7 +61,7 @@ class BatchEnv(TaskEnv):
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
         dtype="float64",
-        record_bad: int = 0,
+        record_failures: int = 0,
         info: bool = False,
         copy: bool = True,
         render_mode: str | None = None,
@@ -74,7 +74,7 @@ class BatchEnv(TaskEnv):
                 raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
         task = Functions(model, frame_skip, functions, field_names("fields", fields))
         super().__init__(
-            task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_bad,
+            task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_failures,
             render_mode, render_worlds,
         )  # fmt: skip
 

@@ -19,10 +19,10 @@ class SingleEnv(gym.Env):
     """
 
     def __init__(
-        self, task: Task, dtype="float64", info: bool = True, record_bad: int = 0, render_mode: str | None = None
+        self, task: Task, dtype="float64", info: bool = True, record_failures: int = 0, render_mode: str | None = None
     ):
         self.vector = TaskEnv(
-            task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_bad=record_bad,
+            task, 1, None, AutoresetMode.DISABLED, nthread=1, dtype=dtype, info=info, record_failures=record_failures,
             render_mode=render_mode,
         )  # fmt: skip
         self.task, self.batch, self.render_mode = task, self.vector.batch, render_mode

@@ -23,7 +23,7 @@ from featherlane.model.assignment import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
 
 DERIVED = ("gymnasium", "fresh")
-FAULTS = ("bad_number", "bad_control")  # statuses that end a world's episode
+FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
 class TaskEnv(VectorEnv):
@@ -41,7 +41,7 @@ class TaskEnv(VectorEnv):
         info: whether infos contain the task's infos: positions, velocities, reward terms.
         copy: True: each observation is a new array; False: observations alternate between two buffers without a copy,
             so those of the previous step stay valid.
-        record_bad: time steps that are recorded of each world, to replay a world that diverges; 0: none.
+        record_failures: time steps that are recorded of each world, to replay a world that diverges; 0: none.
         render_mode: "rgb_array": `render` returns pictures, headless without a display; None.
         render_worlds: number of worlds to render, from the first; pictures of the others are black.
 
@@ -71,7 +71,7 @@ class TaskEnv(VectorEnv):
         dtype="float64",
         info: bool = False,
         copy: bool = True,
-        record_bad: int = 0,
+        record_failures: int = 0,
         render_mode: str | None = None,
         render_worlds: int = 16,
     ):
@@ -84,7 +84,7 @@ class TaskEnv(VectorEnv):
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
         model = model if isinstance(model, Model) else load(model)
         self.autoreset_mode = mode_of(autoreset_mode)
-        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_bad=record_bad)
+        self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_failures=record_failures)
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,

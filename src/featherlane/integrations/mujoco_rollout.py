@@ -24,7 +24,7 @@ from featherlane.simulation.world.state import places, state_size
 
 FULL = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 CTRL, USER = int(mujoco.mjtState.mjSTATE_CTRL), int(mujoco.mjtState.mjSTATE_USER)
-RESET = STATUS.index("bad_number")
+RESET = STATUS.index("non_finite")
 
 
 class Rollout:

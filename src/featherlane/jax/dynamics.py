@@ -126,9 +126,9 @@ class Dynamics(Bridge):
         shapes = [jax.ShapeDtypeStruct(shape, dtype) for shape in native.results]
         call = jax.ffi.ffi_call(NAME, shapes, vmap_method="sequential")
         place, token = np.int64(native.place), np.int64(native.token)
-        found, nbad = call(qpos, qvel, act, *start, *rest, place=place, token=token)
+        found, nreset = call(qpos, qvel, act, *start, *rest, place=place, token=token)
         costate, by_control, served = reported(found, 2 * nv + na, nu)
-        bad = (nbad > native.nbad.astype(dtype))[:, :, None]
+        bad = (nreset > native.nreset.astype(dtype))[:, :, None]
 
         def here():
             spoilt = jnp.where(bad[:, 0], jnp.nan, costate)

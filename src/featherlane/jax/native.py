@@ -79,7 +79,7 @@ class NativeAdjoint(Native):
         arguments: shapes of the program's inputs: qpos, qvel, act; these in separate rows; controls and the derivative
             of the loss with respect to the states, in rows.
         results: shapes of the outputs: costates, gradients and reports, in rows; number of resets of each world.
-        nbad: number of resets before the rollout.
+        nreset: number of resets before the rollout.
     """
 
     def __init__(self, dynamics: Dynamics, nstep: int, dtype: np.dtype, handler: Handler):
@@ -99,10 +99,10 @@ class NativeAdjoint(Native):
         before = [_copy(worlds.rows[name], rows, -1, None) for name, rows in kept.items()]
         in_rows = [back.states.get(name, np.zeros((nworld, back.nrow, 0))) for name in (*STATE, "ctrl")]
         arguments = [*(worlds.rows[name] for name in STATE), *in_rows, back.direct]
-        results = [back.found, worlds.rows["nbad"]]
+        results = [back.found, worlds.rows["nreset"]]
         before += [_copy(rows, None, k, dtype) for k, rows in enumerate(arguments)]
         after = [_copy(None, rows, k, dtype) for k, rows in enumerate(results)]
-        self.nrow, self.nbad = back.nrow, kept["nbad"]
+        self.nrow, self.nreset = back.nrow, kept["nreset"]
         self.arguments, self.results = [a.shape for a in arguments], [a.shape for a in results]
         calls = [_call(plan, nworld), _call(plan_back, nworld)]
         self._register(handler, calls, before, after, (worlds, back, plan, plan_back, kept, arguments, results))

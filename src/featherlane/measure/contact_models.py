@@ -183,7 +183,7 @@ def _run(model: Model, state, request: Contest, contact: str, solver: str) -> Tr
         forward_position(model, data)  # the step's contact frames belong to the position before it
         energy(model, data)
         trace.energy.append(float(data.energy.sum()))
-    trace.resets = int(data.nbad)
+    trace.resets = int(data.nreset)
     return trace
 
 

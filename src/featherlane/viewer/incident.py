@@ -13,7 +13,7 @@ from featherlane.simulation.tile.fields import STATUS
 from featherlane.viewer.history import History, Kept, Pull
 
 SECONDS = 1.0
-BAD = ("bad_number", "bad_control")
+BAD = ("non_finite", "bad_control")
 SHOWN = ("time", "qpos", "qvel", "act", "ctrl", "mocap_pos", "mocap_quat")
 SET = frozenset("ctrl qfrc_applied xfrc_applied eq_active mocap_pos mocap_quat".split())  # inputs that the user sets
 
@@ -53,7 +53,7 @@ class Incident:
             can be saved.
         """
         total = sum(piece.steps for piece in self.pieces)
-        batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_bad=max(total, 1))
+        batch = Batch(self.model, 1, nthread=1, dtype=self.dtype, record_failures=max(total, 1))
         batch.mute()
         frames: dict[str, list[np.ndarray]] = {name: [] for name in (*SHOWN, "status")}
         _set(batch, self.pieces[0].kept, None)

@@ -274,7 +274,7 @@ class Page:
         height = float(self.scene.extents[2]) / 2 + float(self.scene.centre[2])
         bad = [w for w in self.bad_worlds() if w in self._offsets][:MARKS]
         for world in bad:
-            wanted[f"/bad/{world}"] = (f"world {world}: bad numbers", self._offsets[world] + (0, 0, height))
+            wanted[f"/bad/{world}"] = (f"world {world}: non-finite values", self._offsets[world] + (0, 0, height))
         if isinstance(self.source, Session) and len(self.source.parts) > 1:
             for world, part in enumerate(self.source.parts):
                 if world in self._offsets:
@@ -302,7 +302,7 @@ class Page:
         """Returns the numbers of the worlds with non-finite or out-of-range state or controls."""
         if isinstance(self.source, Watch):
             status = self.source.batch.status
-            return np.flatnonzero(status["bad_number"] + status["bad_control"]).tolist()
+            return np.flatnonzero(status["non_finite"] + status["bad_control"]).tolist()
         return self.source.bad_worlds
 
     # ---- mouse -------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class Playback:
         """Returns the worlds with non-finite or out-of-range state or controls up to the present frame."""
         if "status" not in self.frames:
             return []
-        bad = [STATUS.index("bad_number"), STATUS.index("bad_control")]
+        bad = [STATUS.index("non_finite"), STATUS.index("bad_control")]
         return np.flatnonzero(self.frames["status"][:, self.position, bad].any(1)).tolist()
 
     def seek(self, frame: int) -> None:

@@ -24,7 +24,7 @@ from featherlane.viewer.hand import Hand
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
 from featherlane.viewer.incident import Incident, incident_of
 
-BAD = ("bad_number", "bad_control")  # counts of `status` that mark a bad world
+BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
 PIECE = 32  # most steps between two moments of the history
 MOST_LAG = 0.1  # longest delay behind the wall clock that is made up for [s]

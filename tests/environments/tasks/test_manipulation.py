@@ -32,7 +32,7 @@ def test_points_to_reach_are_within_reach_and_clear_of_what_stands_there():
     assert goals[:, 0].max() > 0.4
 
 
-def test_a_grip_at_its_goal_is_paid_in_full_and_told():
+def test_a_grip_at_its_goal_is_paid_in_full_and_reported():
     env = made("ArmReach-v0", 3, info=True)
     env.batch.mocap_pos[1, 0] = env.batch.site_xpos[1, env.task.grip]
     terms = env.task.terms(env.batch)

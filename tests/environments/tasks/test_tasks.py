@@ -83,7 +83,7 @@ def test_starts_differ_by_world_and_repeat_with_their_seed(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_episode_is_its_own_in_any_company(name, steps=40):
+def test_an_episode_is_its_own_in_any_batch(name, steps=40):
     """Over resets, new commands and pushes, world i of many equals world 0 of a batch with seed + i."""
     short = {"max_episode_steps": 17}
     if hasattr(environments.tasks()[name], "command_time"):

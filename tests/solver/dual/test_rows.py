@@ -104,7 +104,7 @@ def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
 
 
 @pytest.mark.parametrize("room", ["ndualdofmax", "ndualYmax"])
-def test_what_finds_no_room_is_left_out_and_told(room):
+def test_what_finds_no_room_is_left_out_and_reported(room):
     s = touching(solver="pgs", width=8)
     call(make_blocks, s.m, s.d)
     whole = s.a["dual.ndual"][0]

@@ -54,7 +54,7 @@ def test_every_block_is_visited_once_and_some_sweeps_are_scrambled():
     assert len(first) > 3
 
 
-def test_the_order_is_the_same_in_any_company():
+def test_the_order_is_the_same_in_any_batch():
     d, names = blocks()
     mates = ([0, 3], [1], [0, 2, 5, 8])
     few, few_names = blocks(mates)

@@ -123,7 +123,7 @@ def test_inertia_is_read_where_there_is_a_matrix(monkeypatch, rng):
     assert call(starts_from_inertia, (s := two_ways(rng)).m, s.d)
 
 
-def test_what_is_left_out_is_told(monkeypatch, rng):
+def test_what_is_left_out_is_reported(monkeypatch, rng):
     for way in ("tree", "blocks", "ordered", "apart"):
         s = on(way, monkeypatch, rng)
         assert (call(leaves_out, s.d) == (way == "apart")).all()

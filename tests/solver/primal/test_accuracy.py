@@ -196,18 +196,18 @@ def test_acceleration_and_force_are_right_though_the_rows_do_not_balance(xml, sp
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_what_float32_cannot_know_is_told_and_moves_as_it_should(cone):
+def test_what_float32_cannot_know_is_reported_and_moves_as_it_should(cone):
     """Rows end at 1e-5 m/s^2, which is 5e9 N; the step uses the acceleration, which is accurate."""
     last = {}
     for dtype in ("float64", "float32"):
         *_, (_, batch) = moved(FINGERS, cone, dtype, 0.02)
         last[dtype] = np.array(batch.qvel, float)
-    assert batch.status["not_converged"].sum() > 0 and batch.nbad.sum() == 0
+    assert batch.status["not_converged"].sum() > 0 and batch.nreset.sum() == 0
     # the finger rotates by less than 1 rad/s; rounding alone would give 1e8
     np.testing.assert_allclose(last["float32"], last["float64"], atol=1.0)
 
 
-def test_a_rope_too_stiff_for_float32_is_right_or_told():
+def test_a_rope_too_stiff_for_float32_is_right_or_reported():
     """Its row has D = 1e15: in float32 the factor of H has lost the directions that the rope leaves free."""
     model, worlds = fl.load(TIED), 256
     batches = {dtype: fl.Batch(model, worlds, nthread=1, dtype=dtype) for dtype in ("float64", "float32")}
@@ -225,7 +225,7 @@ def test_a_rope_too_stiff_for_float32_is_right_or_told():
     assert wrong.sum() > 50 and not (wrong & ~told).any()
 
 
-def test_a_world_is_right_in_any_company():
+def test_a_world_is_right_in_any_batch():
     """The other worlds are far from the palm, and need no iterations."""
     model = fl.load(FINGERS.format(cone="pyramidal"))
     batch = fl.Batch(model, 8, nthread=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.distributed.sweeps.reduction import numbers_of
-from featherlane.errors import BadNumberWarning, ModelError
+from featherlane.errors import ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -75,7 +75,7 @@ def _rolled_out(plan: Plan, model: Model, samples: np.ndarray, values: Columns, 
         rows = batch.row_memory(name)[:n]
         plan.enter(name, rows, values)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BadNumberWarning)  # the result lists the samples
+        warnings.simplefilter("ignore", NonFiniteWarning)  # the result lists the samples
         return batch, batch.rollout(run.nstep, plan.controls(model, samples), run.record, ids)
 
 

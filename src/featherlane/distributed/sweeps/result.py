@@ -24,7 +24,7 @@ class Sweep:
         parameters: field path -> (n, ...) parameter values of each sample.
         results: name -> (n,) results of `reduce`.
         status: name -> (n,) status counts of each world, as in `Batch.status`: `contacts_full`, `rows_full`,
-            `bad_number`, `not_converged`, `bad_control`.
+            `non_finite`, `not_converged`, `bad_control`.
         nsample: number of samples of the whole sweep.
     """
 
@@ -101,7 +101,7 @@ class Sweep:
 
     def bad(self) -> np.ndarray:
         """Returns the samples with non-finite or out-of-range states, or with a non-finite result."""
-        wrong = self.status["bad_number"] > 0 if "bad_number" in self.status else np.zeros(len(self), bool)
+        wrong = self.status["non_finite"] > 0 if "non_finite" in self.status else np.zeros(len(self), bool)
         for values in self.results.values():
             wrong = wrong | ~np.isfinite(values)
         return self.samples[wrong]

@@ -31,7 +31,7 @@ from featherlane.distributed.sweeps.result import Sweep, joined, told
 from featherlane.distributed.sweeps.run_directory import RunDirectory
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
-from featherlane.errors import BadNumberWarning, InstallationError, ModelError
+from featherlane.errors import InstallationError, ModelError, NonFiniteWarning
 from featherlane.lanes import Kernel
 from featherlane.model.arguments import count
 from featherlane.model.model import Model
@@ -41,7 +41,7 @@ Watcher = Callable[[int, int], None]
 
 
 # message of the comparison with sample 0 alone
-COMPANY = "it is {own} alone: `control` or `reduce` lets samples depend on their company"
+DEPENDENT = "it is {own} alone: `control` or `reduce` makes samples depend on each other"
 WORKER = "it is {own} here: a worker computes with other kernels, libraries or functions"
 ELSEWHERE = "it is {own} here: the run directory was written by other kernels or libraries"
 
@@ -159,7 +159,7 @@ def _collect(plan: Plan, chunks: Chunks, trial: Columns, done: list, store: RunD
                 trial,
                 samples,
                 columns,
-                COMPANY,
+                DEPENDENT,
             )
             if store is not None:
                 store.write_chunk(samples, columns)
@@ -266,9 +266,9 @@ def _tell_of_bad(result: Sweep) -> None:
         import warnings
 
         warnings.warn(
-            f"samples {told(bad)} had bad numbers (NaN, or beyond 1e10), or results that are not finite: see "
+            f"samples {told(bad)} had values that are NaN or beyond 1e10, or results that are not finite: see "
             "Sweep.status, Sweep.bad()",
-            BadNumberWarning,
+            NonFiniteWarning,
             stacklevel=3,
         )
 

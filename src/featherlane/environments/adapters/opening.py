@@ -15,7 +15,7 @@ from featherlane.model.arguments import instance
 
 def missing(library: str, extra: str, error: ImportError) -> InstallationError:
     """Returns the error to raise if a library is not installed."""
-    return InstallationError(f"this door needs {library}: pip install 'featherlane[{extra}]' ({error})")
+    return InstallationError(f"this adapter needs {library}: pip install 'featherlane[{extra}]' ({error})")
 
 
 def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted: Any) -> TaskEnv:

@@ -59,7 +59,7 @@ class Trajectory:
         self.fields = [name for name in EVOLVING if self.worlds.arrays.rows[name].size]
         self.kept: list[States] = [self._copy()]
         self._recorded: States | None = None
-        nstep, before = control.shape[1], self.worlds.arrays.rows["nbad"].copy()
+        nstep, before = control.shape[1], self.worlds.arrays.rows["nreset"].copy()
         if interval == 1:
             self._recorded = self._steps(0, nstep)
         else:
@@ -68,7 +68,7 @@ class Trajectory:
                     self.kept.append(self._copy())
                 self.worlds.rollout(min(interval, nstep - first), control[:, first : first + interval], ())
         self.last = self._copy()
-        self.bad = (self.worlds.arrays.rows["nbad"] > before)[:, 0]
+        self.bad = (self.worlds.arrays.rows["nreset"] > before)[:, 0]
 
     def _copy(self) -> States:
         return {name: self.worlds.arrays.rows[name].copy() for name in self.fields}

@@ -66,24 +66,25 @@ class Batch(NamedAccess):
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: the largest number of contacts that `give_contacts` may give to a world.
-        record_bad: steps to keep of each world, so that a failed step can be replayed; 0: none.
+        record_failures: steps to keep of each world, so that a failed step can be replayed; 0: none.
 
     State fields are live arrays: `batch.qpos` (nworld, nq), `qvel`, `act`, `ctrl`, `time` (nworld,), `qacc_warmstart`,
     `qfrc_applied`, `xfrc_applied`, `mocap_pos`, `mocap_quat`, `eq_active`.  Derived fields are bound
     (`bind`) and refreshed by every call that computes them.
 
     Attributes:
-        status: worlds' counts of `contacts_full`, `rows_full`, `bad_number`, `not_converged` and `bad_control`, each
+        status: worlds' counts of `contacts_full`, `rows_full`, `non_finite`, `not_converged` and `bad_control`, each
             (nworld,).
-        nbad: resets of each world for non-finite or out-of-range values, (nworld,); the first emits `BadNumberWarning`.
+        nreset: resets of each world for non-finite or out-of-range values, (nworld,); the first emits
+            `NonFiniteWarning`.
         ncon, solver_niter, solver_residual, solver_gap: of each world's last step, (nworld,).
-        failures: with record_bad, a list of `Failure`: steps in which a count of `status` grew, each with the world's
-            last states and inputs for a bitwise identical replay.  It keeps each world's first failure of each cause,
-            64 in all, the oldest; removing failures makes space for others (`batch.failures.clear()`).
+        failures: with record_failures, a list of `Failure`: steps in which a count of `status` grew, each with the
+            world's last states and inputs for a bitwise identical replay.  It keeps each world's first failure of each
+            cause, 64 in all, the oldest; removing failures makes space for others (`batch.failures.clear()`).
 
     Raises:
         TypeError: `model` is not a Model.
-        ModelError: nworld, nthread, given_contacts or record_bad out of range, an unknown dtype.
+        ModelError: nworld, nthread, given_contacts or record_failures out of range, an unknown dtype.
     """
 
     layout = DATA
@@ -105,12 +106,12 @@ class Batch(NamedAccess):
         nthread: int = 0,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
-        record_bad: int = 0,
+        record_failures: int = 0,
     ):
         instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
         real, nworld = precision(dtype), count("nworld", nworld, 1)
         ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
-        kept = count("record_bad", record_bad, 0)
+        kept = count("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
 
@@ -133,7 +134,7 @@ class Batch(NamedAccess):
             self._check_kept(name)
             return self._bind(name)
         if name == "failures":
-            message = "batch has no failures: featherlane.Batch(..., record_bad=n) keeps n steps of each world"
+            message = "batch has no failures: featherlane.Batch(..., record_failures=n) keeps n steps of each world"
             raise UnknownAttributeError(message)
         raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
 
@@ -497,7 +498,7 @@ class Batch(NamedAccess):
         return self.runner.turn.is_held
 
     def mute(self) -> None:
-        """Emits no BadNumberWarning from now on: the caller reports what `status` counts."""
+        """Emits no NonFiniteWarning from now on: the caller reports what `status` counts."""
         self.runner.warned = True
 
     def watch(self, function: Callable[[], None] | None) -> None:

@@ -20,7 +20,7 @@ from featherlane.simulation.user.control import control_function
 from featherlane.simulation.user.function import UserFunction
 from featherlane.simulation.world.data import Data, step
 
-SEVERITY = ("bad_number", "bad_control", "not_converged", "rows_full", "contacts_full")  # most severe first
+SEVERITY = ("non_finite", "bad_control", "not_converged", "rows_full", "contacts_full")  # most severe first
 MADE = ("_model", "_data", "_function")  # created at the first access
 GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all other fields follow from the last step
 
@@ -28,7 +28,7 @@ GIVEN = frozenset(DATA.of("drive", "input", "given"))  # set by the user; all ot
 class Failure:
     """Holds a step of one world in which a count of `status` grew, with the steps before it.
 
-    `fl.Batch(model, nworld, record_bad=n)` stores failures in `batch.failures`; `load_failure` reads a saved one.
+    `fl.Batch(model, nworld, record_failures=n)` stores failures in `batch.failures`; `load_failure` reads a saved one.
 
         failure = batch.failures[0]
         data = failure.replay(-1)  # the world before the failed step; `data.forward()` computes that step's fields
@@ -38,7 +38,7 @@ class Failure:
         world: number of the world.
         step: steps of the world before this one since the batch was created (a reset does not restart the count).
         causes: all counts of `status` that grew in the step.
-        nstep: recorded steps, of which the failed one is the last: at most `record_bad`, and fewer after a reset,
+        nstep: recorded steps, of which the failed one is the last: at most `record_failures`, and fewer after a reset,
             after an edit of the model, or soon after the start.
         states: all persistent fields of the world, inputs included, before each of these steps: name -> (nstep, ...),
             in the batch's dtype.
@@ -77,7 +77,7 @@ class Failure:
 
     @property
     def cause(self) -> str:
-        """Returns the worst cause: `bad_number`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
+        """Returns the worst cause: `non_finite`, `bad_control`, `not_converged`, `rows_full` or `contacts_full`."""
         return next(name for name in SEVERITY if name in self.causes)
 
     @property

@@ -52,7 +52,7 @@ class MixedBatch:
         nthread: threads, 0 for one for each core.
         dtype: float64 or float32, of the state and of all arithmetic; times are float64 in both.
         given_contacts: the largest number of contacts that may be given to a world, see `Batch.give_contacts`.
-        record_bad: steps to keep of each world, see `Batch`.
+        record_failures: steps to keep of each world, see `Batch`.
 
     State fields are live arrays over all worlds, as wide as the widest model needs: `batch.qpos` (nworld, n), `ctrl`,
     `xfrc_applied` (nworld, n, 6), ...; entries that a world does not use are zero and are not read.  Derived fields are
@@ -64,8 +64,8 @@ class MixedBatch:
         nworld: number of all worlds.
         starts: (ngroup + 1,) the first world of each group, and `nworld`.
         group: (nworld,) the group of each world.
-        status, nbad, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
-        failures: with record_bad, copies of the groups' failures, with world numbers of this batch.
+        status, nreset, ncon, solver_niter, solver_residual, solver_gap: as of a `Batch`, for all worlds.
+        failures: with record_failures, copies of the groups' failures, with world numbers of this batch.
 
     Raises:
         TypeError: an item is not a pair of a Model and a number.
@@ -85,10 +85,10 @@ class MixedBatch:
         nthread: int = 0,
         dtype: DTypeLike = "float64",
         given_contacts: int = 0,
-        record_bad: int = 0,
+        record_failures: int = 0,
     ):
         pairs = _pairs(models)
-        groups = [Batch(model, n, nthread, dtype, given_contacts, record_bad) for model, n in pairs]
+        groups = [Batch(model, n, nthread, dtype, given_contacts, record_failures) for model, n in pairs]
         self.__dict__["groups"] = tuple(groups)
         self._start()
 
@@ -173,7 +173,7 @@ class MixedBatch:
 
     @property
     def failures(self) -> list[Failure]:
-        """Returns, with record_bad, copies of the groups' failures, ordered by step; see `Batch`."""
+        """Returns, with record_failures, copies of the groups' failures, ordered by step; see `Batch`."""
         found = []
         for start, group in zip(self.starts.tolist(), self.groups, strict=False):
             for failure in map(copy.copy, group.failures):

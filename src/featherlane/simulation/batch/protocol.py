@@ -38,7 +38,7 @@ class Worlds(Protocol):
 
     @property
     def failures(self) -> list[Any]:
-        """Returns, with `record_bad`, a list of `Failure`, each with the number of its world."""
+        """Returns, with `record_failures`, a list of `Failure`, each with the number of its world."""
         ...
 
     def __getattr__(self, name: str) -> Any: ...

@@ -13,7 +13,7 @@ import numpy as np
 
 from featherlane.lanes import Kernel
 from featherlane.model.enums import Disable
-from featherlane.model.status import BAD_NUMBER
+from featherlane.model.status import NON_FINITE
 from featherlane.simulation.batch.arrays import LASTING, WorldArrays
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.tile.fields import STATUS
@@ -180,7 +180,7 @@ class Recorder:
         between = [self._written["warning"][: len(chosen), : nstep - 1]] if nstep > 1 else []
         counts = np.concatenate([self._counts[:, None], *between, now[:, None]], 1)
         turned = counts[:, 1:] > counts[:, :-1]  # (n, nstep, cause)
-        reset = turned[:, :, BAD_NUMBER] & (worlds.model.opt_disableflags & Disable.AUTORESET == 0)
+        reset = turned[:, :, NON_FINITE] & (worlds.model.opt_disableflags & Disable.AUTORESET == 0)
         room = MOST_FAILURES - len(self.failures)
         if room > 0:
             known = np.zeros((self.nworld, len(STATUS)), bool)

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from featherlane.errors import warn_of_bad_numbers
+from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
 from featherlane.lanes.record import aligned
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
-from featherlane.model.status import BAD_NUMBER
+from featherlane.model.status import NON_FINITE
 from featherlane.simulation.batch.arrays import (
     COUNTS,
     DROPPED,
@@ -58,7 +58,7 @@ class Runner:
         arrays: the worlds.
         nthread: threads.
         recorder: records the last steps of each world; None: nothing is recorded.
-        warned: True if a `BadNumberWarning` has been emitted or none is wanted.
+        warned: True if a `NonFiniteWarning` has been emitted or none is wanted.
         at_once: world steps that take about PIECE_SECONDS.
 
     Attributes:
@@ -141,13 +141,13 @@ class Runner:
     def warn_of_bad(self, first: int = 0) -> None:
         """Warns once of worlds with non-finite or out-of-range values; `first` is the number of the first world."""
         rows = self.arrays.rows
-        if self.warned or not rows["warning"][:, BAD_NUMBER].any():
+        if self.warned or not rows["warning"][:, NON_FINITE].any():
             return
         self.warned = True
-        worlds = first + np.flatnonzero(rows["warning"][:, BAD_NUMBER])
+        worlds = first + np.flatnonzero(rows["warning"][:, NON_FINITE])
         more = f" and {len(worlds) - NAMED} more" * (len(worlds) > NAMED)
         who = f"world {worlds[0]}" if len(worlds) == 1 else f"worlds {', '.join(map(str, worlds[:NAMED]))}{more} each"
-        warn_of_bad_numbers(who, bool(rows["nbad"].any()), "batch", 3)
+        warn_of_non_finite(who, bool(rows["nreset"].any()), "batch", 3)
 
     # ---- rollouts ----------------------------------------------------------------------------------------------------
     def control_kernel(self, control: Kernel) -> UserFunction:

@@ -55,8 +55,8 @@ FIELDS = (
         "1",
         "which candidate pairs touch, in words of 24 bits: worlds that touch alike share tiles",
     ),
-    _count.real("warning", "5", "1", "counts: contacts full, rows full, bad number, not converged, bad control"),
-    _count.real("nbad", "1", "1", "times this world was reset for bad numbers", dtype="int64"),
+    _count.real("warning", "5", "1", "counts: contacts full, rows full, non-finite, not converged, bad control"),
+    _count.real("nreset", "1", "1", "times this world was reset for non-finite or out-of-range values", dtype="int64"),
     _detail.real("solver_fwdinv", "2", "N, N m", "forward less inverse: constraint force, applied force"),
     _inverse_output.real("qfrc_inverse", "nv", "N, N m", "external force that gives qacc"),
 )

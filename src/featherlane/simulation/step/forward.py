@@ -216,10 +216,10 @@ def forward_pass(m, d):
     """Runs `forward` without a step: a world with non-finite or out-of-range values is counted, not reset.
 
     Source: MuJoCo mj_forward, which counts nothing.
-    Reads:  what `forward` reads.   Writes: every field down to qacc, warning (bad number).
+    Reads:  what `forward` reads.   Writes: every field down to qacc, warning (non-finite).
     """
     forward(m, d)
-    warn(d, BAD_NUMBER, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
+    warn(d, NON_FINITE, bad_state(m, d) | bad_acceleration(m, d) | infinite_outputs(m, d))
 
 
 @stage
@@ -307,7 +307,7 @@ def step(m, d):
     if needs_energy(m, d) or measures(m, d):
         found = infinite_outputs(m, d)
         if any_(found):
-            warn(d, BAD_NUMBER, found & not_(bad_state(m, d)))  # the next step counts a bad state
+            warn(d, NON_FINITE, found & not_(bad_state(m, d)))  # the next step counts a bad state
 
 
 @stage

@@ -153,7 +153,7 @@ def reset_bad(m, d, acceleration):
 
     Source: MuJoCo mj_checkPos, mj_checkVel, mj_checkAcc.
     Reads:  qpos, qvel, act, time, mocap_pos, mocap_quat, eq_active; qacc.
-    Writes: warning (bad number), nbad; of these worlds time, qpos, qvel, act, history, plastic, qacc_warmstart,
+    Writes: warning (non-finite), nreset; of these worlds time, qpos, qvel, act, history, plastic, qacc_warmstart,
             ctrl, qfrc_applied, xfrc_applied, mocap_pos, mocap_quat, eq_active, given_present, given_replace,
             tree_asleep, tree_settled, sleep_qpos, sleep_mocap.
     """
@@ -162,9 +162,9 @@ def reset_bad(m, d, acceleration):
     else:
         mask = bad_state(m, d)
     if any_(mask):
-        warn(d, BAD_NUMBER, mask)
+        warn(d, NON_FINITE, mask)
         if m.opt_disableflags & DISABLE_AUTORESET == 0:
-            d.nbad[0] = where(mask, d.nbad[0] + 1.0, d.nbad[0])
+            d.nreset[0] = where(mask, d.nreset[0] + 1.0, d.nreset[0])
             reset_worlds(m, d, mask)
             if sleeping(m):
                 restart_sleep(m, d, mask)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_bad_numbers
+from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near, warn_of_non_finite
 from featherlane.lanes import Kernel, Stage
 from featherlane.lanes.record import shaping
 from featherlane.model.arguments import count, instance
@@ -22,7 +22,7 @@ from featherlane.model.enums import DANTZIG, LCP, Disable, Enable, State
 from featherlane.model.model import Model, check_model
 from featherlane.model.names import NamedAccess
 from featherlane.model.sleep import AWAKE
-from featherlane.model.status import BAD_NUMBER
+from featherlane.model.status import NON_FINITE
 from featherlane.simulation.step.forward import forward_pass, steps
 from featherlane.simulation.step.forward import step as one_step
 from featherlane.simulation.tile.calls import fields_called_for
@@ -96,7 +96,7 @@ class Data(NamedAccess):
         own["_told"] = False  # whether a warning of non-finite or out-of-range values was emitted
         own["model"], own["workspace"], own["_turns"] = model, Workspace(model, 1, given=given), (Turn("data"),)
         own["_turn_token"] = self._turns[0].token
-        own["_bad"] = memoryview(self.workspace.arrays["warning"][BAD_NUMBER])  # read after each step: 30 ns
+        own["_bad"] = memoryview(self.workspace.arrays["warning"][NON_FINITE])  # read after each step: 30 ns
         # the bound step, several in one call; the model's revision in the record, and its stamp without edits
         own["_step"] = own["_steps"] = own["_revision"] = own["_stamp"] = None
 
@@ -223,7 +223,7 @@ class Data(NamedAccess):
     # ---- contacts, rows, reports -------------------------------------------------------------------------------------
     @property
     def status(self) -> dict[str, int]:
-        """Counts since the last reset: `contacts_full`, `rows_full`, `bad_number`, `not_converged`, `bad_control`.
+        """Counts since the last reset: `contacts_full`, `rows_full`, `non_finite`, `not_converged`, `bad_control`.
 
         They count steps and forward passes in which contacts or rows exceeded their capacity, a state or acceleration
         value was NaN or beyond 1e10, the solver did not converge, or a control was NaN or beyond 1e10 (all act as 0).
@@ -460,7 +460,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
     `mocap_pos`, `mocap_quat`, `eq_active`), and writes the new state.  Derived fields are those of the state before the
     last step.
     A world is reset, and counted in `data.status`, if its position, velocity, activation, time, acceleration or a mocap
-    body's pose is NaN or beyond 1e10; the first time emits a `BadNumberWarning`.  A step with such a control is also
+    body's pose is NaN or beyond 1e10; the first time emits a `NonFiniteWarning`.  A step with such a control is also
     counted, but then all controls are taken as 0 and nothing is reset.
     With the flag `sleep`, trees at rest fall asleep and do not move until something wakes them (`data.tree_asleep`).
 
@@ -500,7 +500,7 @@ def step(model: Model, data: Data, nstep: int = 1) -> None:
         token.append(None)
     if data._bad[0] and not data._told:
         data.__dict__["_told"] = True
-        warn_of_bad_numbers("a world", data.nbad > 0, "data", 1)
+        warn_of_non_finite("a world", data.nreset > 0, "data", 1)
 
 
 def _bind(data: Data) -> Callable[[], None]:

@@ -86,7 +86,7 @@ def test_rows_without_fill_in_hold_every_entry_of_h(w, seed):
     assert total <= sum(map(len, eliminated(w.model, ends, True).values()))
 
 
-def test_rows_without_room_are_told(w):
+def test_rows_without_room_are_reported(w):
     (m, d), a = records(w), w.arrays
     enter(w, np.random.default_rng(3), 6)
     a["hessian.fill"][0], a["con_overflow"][0] = 1, 0

@@ -101,7 +101,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
 
 
 @pytest.mark.parametrize("room", ["npanel", "nfill"])
-def test_what_finds_no_room_is_told(room):
+def test_what_finds_no_room_is_reported(room):
     w, m, d, _ = placed(3, 20)
     used = {"npanel": 0, "nfill": int(w.arrays["graph.rownnz"][: w.model.ntree].sum())}
     for t in range(w.model.ntree):

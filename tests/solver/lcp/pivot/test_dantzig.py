@@ -87,7 +87,7 @@ def test_what_another_problem_left_changes_no_bit(start_, rng):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def test_a_row_without_an_answer_is_told():
+def test_a_row_without_an_answer_is_reported():
     r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
     assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x[0]) and r1.one.residual[0] > dantzig.TOLERANCE
 

@@ -94,7 +94,7 @@ def test_the_system_holds_the_derivative_of_the_limits(contacts):
     np.testing.assert_allclose(system[:, count], expected, atol=EXACT)
 
 
-def test_a_singular_system_is_told():
+def test_a_singular_system_is_reported():
     r1 = start(Problem(np.eye(9), np.zeros(9), 0.0, 1.0))
     U = r1.one.L.array[: 9 * 16].reshape(9, 16)
     U[2:4, :3] = [[0.0, 2.0, 4.0], [3.0, 1.0, 5.0]]

@@ -69,7 +69,7 @@ def test_it_can_be_made_again(tile):
         np.testing.assert_array_equal(getattr(d.lcp, name).array, array, err_msg=name)
 
 
-def test_a_worlds_rows_are_its_own_in_any_company(rng):
+def test_a_worlds_rows_are_its_own_in_any_batch(rng):
     """Absent rows are zero and have no force."""
     tile = scene(rng, 4)
     tile.run(make_lcp)

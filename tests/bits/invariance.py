@@ -8,8 +8,8 @@ that are split.  If worlds have different models, `get_model` is compared with t
 public field and report is compared bit for bit, at some steps; so are inverse dynamics,
 derivatives and rays at the start.
 
-As a program: `python tests/bits company SECONDS [SEED] [FOLDER or part of a model's name ...]` prints the differences,
-over the bundled models and those of the folders; without folders, over the models of the wheels.
+As a program: `python tests/bits invariance SECONDS [SEED] [FOLDER or part of a model's name ...]` prints the
+differences, over the bundled models and those of the folders; without folders, over the models of the wheels.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from scenes.states import kicked
 
 CHECKS = (1, 2, 4, 7, 12)  # steps after which fields are compared
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
-REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nbad")
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "warning", "nreset")
 FIELDS = tuple(n for n in DATA.that("shown") if n not in DATA.of("report", "count"))
 ISLANDS = ("nisland", "tree_island", "dof_island")  # computed if trees may sleep
 AT_CALL = ("qfrc_inverse", "solver_fwdinv")
@@ -263,16 +263,16 @@ class Truth:
         self.all = (*kept(self.model), *computed(self.model))
         self.looks = []
         for w in self.worlds:
-            batch = Company(self, [w], "alone").batch(bound=self.all)
+            batch = SampledBatch(self, [w], "alone").batch(bound=self.all)
             self.looks.append([{n: a[0] for n, a in seen.items()} for _, seen in steps(batch, [w], "steps", self.all)])
 
     def was_reset(self, subject: int, k: int) -> bool:
         """Returns whether the subject was reset before check k."""
-        return self.looks[subject][k]["nbad"][0] > 0
+        return self.looks[subject][k]["nreset"][0] > 0
 
 
 @dataclass
-class Company:
+class SampledBatch:
     """Returns worlds of a case in one batch."""
 
     truth: Truth
@@ -355,7 +355,7 @@ def look_at_data(report: Report, truth: Truth, how: str = "plain") -> None:
     for s, w in enumerate(truth.worlds):
         model = truth.model
         if w.rows:
-            one = Company(truth, [w], "model").batch()
+            one = SampledBatch(truth, [w], "model").batch()
             model = one.get_model(0)
         data, done = fl.Data(model), 0
         if how == "used":
@@ -383,7 +383,7 @@ def look_at_model(report: Report, truth: Truth) -> None:
     """Checks subjects with per-world models, in batches of one with the model from `get_model`."""
     names = in_order(truth.all)
     for s, w in enumerate(truth.worlds):
-        model = Company(truth, [w], "model").batch().get_model(0)
+        model = SampledBatch(truth, [w], "model").batch().get_model(0)
         batch = fl.Batch(model, 1, nthread=1, dtype=truth.case.dtype)
         fill(batch, [World(w.kind, w.state, w.controls, {})])
         for n in truth.all:
@@ -410,10 +410,10 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
 
 def look_at_questions(report: Report, truth: Truth) -> None:
     """Compares queries of the subjects at their start, together and alone."""
-    everyone = Company(truth, truth.worlds[:-1], "questions")
+    everyone = SampledBatch(truth, truth.worlds[:-1], "questions")
     together = asked_of(everyone.batch(), np.random.default_rng(truth.case.seed))
     for s, w in enumerate(everyone.worlds):
-        alone = asked_of(Company(truth, [w], "questions").batch(), np.random.default_rng(truth.case.seed))
+        alone = asked_of(SampledBatch(truth, [w], "questions").batch(), np.random.default_rng(truth.case.seed))
         for name, value in alone.items():
             report.fields, report.values = report.fields + 1, report.values + value.size
             a, b = np.ascontiguousarray(together[name][s], truth.case.dtype), np.ascontiguousarray(value[0])
@@ -421,7 +421,7 @@ def look_at_questions(report: Report, truth: Truth) -> None:
                 report.found.append((truth.case, "questions", f"{s} {w.kind}", 0, name, difference(a, b)))
 
 
-def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, bound: str) -> None:
+def look_at_batch(report: Report, truth: Truth, size: int, rng, way: str, bound: str) -> None:
     """Puts subjects at random places of a batch of a size; the other worlds are unrelated or subjects again."""
     model, case = truth.model, truth.case
     chosen = rng.integers(len(truth.worlds), size=size)
@@ -440,13 +440,13 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
     nthread = int(rng.integers(1, 3))
     kinds = " ".join(w.kind for w in worlds)
     what = f"{size} worlds [{kinds}], {way}, {bound} bound, {nthread} threads"
-    company = Company(truth, worlds, what)
+    sampled = SampledBatch(truth, worlds, what)
     going = {i for i in range(size) if not wild[i]}
-    if any(w.kind == "warped" for w in worlds) and not is_allowed(company):
+    if any(w.kind == "warped" for w in worlds) and not is_allowed(sampled):
         return
     if way == "checkpoint" and any(n in w.state for w in worlds for n in INPUTS):
         way = "copy"
-    for k, seen in steps(company.batch(asked, nthread, way == "used"), worlds, way, names, rng):
+    for k, seen in steps(sampled.batch(asked, nthread, way == "used"), worlds, way, names, rng):
         for i in sorted(going):
             if way == "rollout" and truth.was_reset(int(chosen[i]), k):
                 going.discard(i)  # the rest of a rollout has its given controls, that of a step none
@@ -458,16 +458,16 @@ def look_at_company(report: Report, truth: Truth, size: int, rng, way: str, boun
             break
 
 
-def is_allowed(company: Company) -> bool:
+def is_allowed(sampled: SampledBatch) -> bool:
     """Returns whether the model values of all worlds are in their allowed ranges."""
     try:
-        company.batch().forward()
+        sampled.batch().forward()
     except fl.ModelError:
         return False
     return True
 
 
-def look_at(case: Case, report: Report, companies: int = 10) -> None:
+def look_at(case: Case, report: Report, batches: int = 10) -> None:
     """Runs all comparisons of a case."""
     limit = case.slots or capacity.CONTACT_LIMIT
     with warnings.catch_warnings(), mock.patch.object(capacity, "CONTACT_LIMIT", limit):
@@ -481,9 +481,9 @@ def look_at(case: Case, report: Report, companies: int = 10) -> None:
             look_at_model(report, truth)
         look_at_questions(report, truth)
         rng = np.random.default_rng(case.seed + 1)
-        for c in range(companies):
+        for c in range(batches):
             size = SIZES[(c + case.seed) % len(SIZES)]
-            look_at_company(report, truth, size, rng, WAYS[rng.integers(len(WAYS))], ("all", "none", "some")[c % 3])
+            look_at_batch(report, truth, size, rng, WAYS[rng.integers(len(WAYS))], ("all", "none", "some")[c % 3])
 
 
 # ---- cases -----------------------------------------------------------------------------------------------------------
@@ -545,8 +545,8 @@ def search(seconds: float, seed: int, loaders, most_dofs: int = 60, say=None) ->
                 names.remove(case.name)
             continue
         if say and len(report.found) > before:
-            for case, company, world, step, name, far in report.found[before : before + 3]:
-                say(f"DIFFERS {case} | {company} | world {world} | step {step} | {name} by {far:.2e}")
+            for case, sampled, world, step, name, far in report.found[before : before + 3]:
+                say(f"DIFFERS {case} | {sampled} | world {world} | step {step} | {name} by {far:.2e}")
     return report
 
 

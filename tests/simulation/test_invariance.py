@@ -1,4 +1,4 @@
-"""A world's bits and reports do not depend on the batch: a case of each rule, and sampled cases (company.py)."""
+"""A world's bits and reports do not depend on the batch: a case of each rule, and sampled cases (invariance.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from bits.company import Case, Report, look_at, models, of_wheels, search
+from bits.invariance import Case, Report, look_at, models, of_wheels, search
 from featherlane.solver.primal.problem import moved
 
 SCENE = '<mujoco><option {}><flag {}/></option><worldbody><geom type="plane" size="5 5 1"/>{}</worldbody>{}</mujoco>'
@@ -30,7 +30,7 @@ OWN = {  # models that are not bundled
     "linked": lambda: fl.load(SCENE.format("", "", BOXES, ""), links=[LINK]),
     "dozing": lambda: fl.load(SCENE.format("", 'sleep="enable"', BOXES, "")),
 }
-REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "nbad")
+REPORTS = ("ncon", "solver_niter", "solver_residual", "solver_gap", "nreset")
 FIELDS = ("time", "qpos", "qvel", "qacc_warmstart", "qacc", "qfrc_constraint", *REPORTS)
 SECONDS, SEED = (
     float(os.environ.get("FEATHERLANE_FUZZ_SECONDS", "120")),
@@ -142,7 +142,7 @@ def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake
 
 
 @pytest.mark.parametrize("name, options, dtype, expand, slots", SAMPLE)
-def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand, slots):
+def test_worlds_have_their_own_bits_in_any_batch(name, options, dtype, expand, slots):
     report = Report()
     load = OWN.get(name, lambda: fl.load(name))
     look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
@@ -151,7 +151,7 @@ def test_worlds_have_their_own_bits_in_any_company(name, options, dtype, expand,
 
 
 @pytest.mark.slow
-def test_no_world_shows_its_company():
+def test_sampled_worlds_do_not_depend_on_their_batch():
     """Samples cases for FEATHERLANE_FUZZ_SECONDS, seed FEATHERLANE_FUZZ_SEED and up, over all models of the wheels."""
     report = search(SECONDS, SEED, models(of_wheels()))
     print(report)
