@@ -20,10 +20,10 @@ from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, flag, is_mixed
-from featherlane.model.enums import State
+from featherlane.model.enums import OBJ_SITE, OBJ_UNKNOWN, OBJ_XBODY, State
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
-from featherlane.model.names import NamedAccess
+from featherlane.model.names import NamedAccess, index_of
 from featherlane.model.set_const import model_of_world
 from featherlane.simulation.batch.arrays import (
     LASTING,
@@ -43,6 +43,7 @@ from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
+from featherlane.simulation.query.jacobian import Jacobians
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
@@ -332,6 +333,50 @@ class Batch(NamedAccess):
         """
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
+
+    def jac(self, point: ArrayLike, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the Jacobians of a point that moves with a body, in each world's present state.
+
+        Args:
+            point: what broadcasts to (n, 3) for the n worlds of the call, in world axes [m].
+            body: name or number of the body that carries it.
+            ids: the worlds; None for all.
+
+        Returns:
+            (jacp, jacr), each (n, 3, nv): velocity of the point and angular velocity of the body for each DoF.  State
+            and bound outputs do not change.
+
+        Raises:
+            UnknownNameError: an unknown body.
+            ModelError: points that do not broadcast.
+
+        Source: Featherstone eq. 2.24; MuJoCo mj_jac.
+        """
+        return self._jacobians(OBJ_UNKNOWN, index_of(self.model, "body", body), ids, point)
+
+    def jac_body(self, body: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a body's frame; see `jac`.
+
+        Raises:
+            UnknownNameError: an unknown body.
+
+        Source: MuJoCo mj_jacBody.
+        """
+        return self._jacobians(OBJ_XBODY, index_of(self.model, "body", body), ids)
+
+    def jac_site(self, site: int | str, ids=None) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the Jacobians (jacp, jacr), each (n, 3, nv) [m or 1, and rad by DoF], of a site; see `jac`.
+
+        Raises:
+            UnknownNameError: an unknown site.
+
+        Source: MuJoCo mj_jacSite.
+        """
+        return self._jacobians(OBJ_SITE, index_of(self.model, "site", site), ids)
+
+    def _jacobians(self, kind: int, index: int, ids, point=None) -> tuple[np.ndarray, np.ndarray]:
+        chosen = self._ids(ids)
+        return self.query(Jacobians(self.model, len(chosen), self.dtype, kind, index, point), chosen)
 
     # ---- outputs -----------------------------------------------------------------------------------------------------
     def bind(self, name: str) -> np.ndarray:

@@ -203,7 +203,8 @@ class Runner:
     def _answer(self, question: Question, chosen: np.ndarray) -> None:
         for workspace in self.prepare(self.width):
             question.enter(workspace)
-        plan = self.plan(question.loop, self.arrays.nworld, question.brought(), question.taken(), keeps=question.reads)
+        rows, kept = (question.brought(), question.taken()), question.reads
+        plan = self.plan(question.loop, self.arrays.nworld, *rows, keeps=kept, sizes=question.sizes)
         work([self._begun(plan, question.number, chosen)], self.team)
 
     # ---- plans -------------------------------------------------------------------------------------------------------

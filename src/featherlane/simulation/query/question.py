@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ class Question(ABC):
         loop: the stage that loops over tiles.
         reads: fields of a world that the result depends on.
         number: queries per world, which are steps of the loop.
+        sizes: sizes of the loop's own record.
         single: whether each world has one query, and results have no axis for it.
     """
 
@@ -25,6 +28,7 @@ class Question(ABC):
     reads: tuple[str, ...] = ("qpos", "mocap_pos", "mocap_quat")
     number: int
     single: bool = False
+    sizes: Mapping[str, int] = MappingProxyType({})
 
     def brought(self) -> dict[str, np.ndarray]:
         """Returns field -> rows (n, number, ...) of the arguments for n worlds."""
