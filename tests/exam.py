@@ -19,11 +19,16 @@ TOLERANT = "np.testing.assert_allclose(\\1, rtol=1e-9, atol=1e-9 * max(1.0, np.a
 
 
 class Exam(NamedTuple):
-    """Defines a test file of the package `mujoco`, the replacement of its import, and its comparisons with MuJoCo."""
+    """Defines a test file of the package `mujoco`, the replacement of its import, and its comparisons with MuJoCo.
+
+    `compared` is a pattern of the second argument of assert_array_equal, `others` are patterns of other comparisons
+    with MuJoCo, with groups of both arguments and of the second one.
+    """
 
     file: str
     imports: tuple[str, str]
-    compared: str  # a pattern of the second argument of assert_array_equal
+    compared: str
+    others: tuple[tuple[str, str], ...] = ()
 
 
 EXAMS = {
@@ -31,6 +36,16 @@ EXAMS = {
         "rollout_test.py",
         ("from mujoco import rollout", "from featherlane.integrations import mujoco_rollout as rollout"),
         r"py_state|py_sensordata|np\.expand_dims\(state2, axis=0\)",
+    ),
+    "batch": Exam(
+        "batch_test.py",
+        ("from mujoco import batch\n", "from featherlane.integrations import mujoco_batch as batch\n"),
+        r"(?:ref\[i\]|di?)\.(?:qpos|qvel|xpos|sensordata|energy)|d\.joint\('free'\)\.qpos|d\.sensor\(1\)\.data"
+        r"|expected(?=, f')|state|sensordata|state\[:, -1, 0\]|jp|jr|ep|er|nrm|xpos\[sim\]",
+        (
+            (r"self\.assertEqual\((dist2?\[i, \w\], (ref|expected))\)", TOLERANT),
+            (r"np\.array_equal\((xpos\[i\], (d\.xpos))\)", r"np.allclose(\1, rtol=1e-9, atol=1e-9)"),
+        ),
     ),
 }
 
@@ -44,7 +59,11 @@ def source(exam: Exam) -> str:
     if old not in text:
         raise SystemExit(f"{exam.file}: no line {old!r}; tried with MuJoCo 3.17 to 4.0")
     text = text.replace(old, new)
-    return re.sub(rf"np\.testing\.assert_array_equal\((\w[^()]*, ({exam.compared}))\)", TOLERANT, text)
+    first = r"\w(?:[^()]|\([^()]*\))*"
+    compared = (rf"np\.testing\.assert_array_equal\((?:\s*)({first}, ({exam.compared}))(?:, f'[^']*')?\)", TOLERANT)
+    for pattern, replacement in (compared, *exam.others):
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def run(name: str, *tests: str) -> subprocess.CompletedProcess:

@@ -130,6 +130,13 @@ class WorldArrays:
             self.expand(name)
         self.expanded.set_const(chosen, inputs)
 
+    def share_expanded(self, other: WorldArrays) -> None:
+        """Uses the per-world model fields of another batch, whose models have the same sizes."""
+        for name, rows in other.expanded.items():
+            if self.expanded.get(name) is not rows:
+                self.expanded[name] = rows
+                self._changed()
+
     # ---- given contacts ----------------------------------------------------------------------------------------------
     def give_contacts(self, contacts: Contacts, replace, count, chosen: np.ndarray) -> None:
         """Gives contacts to the chosen worlds; see `Batch.give_contacts`."""

@@ -1,0 +1,127 @@
+"""Named access to the fields of many simulations: `batch.joint("hinge").qpos`, `batch.body("pole").mass = masses`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+
+from featherlane.integrations.batch_fields import DATA_FIELDS, MODEL_FIELDS, STATE, computed, near
+
+if TYPE_CHECKING:
+    from featherlane.integrations.mujoco_batch import Batch
+
+KINDS = ("actuator", "body", "camera", "geom", "joint", "light", "sensor", "site", "tendon")
+MODEL_KINDS = ("equality", "keyframe", "material", "numeric", "pair")  # MjData has no fields of these
+COPIES = {("actuator", "moment")}  # attributes of MjData's named access that are not views of a field
+STRUCTURE = ("adr", "num", "id", "type")  # endings of integer fields that are the same in every simulation
+
+_places: dict[tuple[str, str, bool], str] = {}  # (kind, attribute, of MjModel) -> field
+
+
+class Named:
+    """One object's part of the fields of all simulations, with the attributes of MjData's and MjModel's named access.
+
+    Fields of MjData are bound.  Fields of MjModel are read without expanding them; a write expands them.
+    """
+
+    __slots__ = ("_batch", "_data", "_kind", "_model", "id", "name")
+
+    def __init__(self, batch: Batch, kind: str, key: int | str):
+        model = getattr(batch.model, kind)(key)
+        data = getattr(batch.template, kind)(key) if kind in KINDS else None
+        for slot, value in zip(self.__slots__, (batch, data, kind, model, model.id, model.name), strict=True):
+            object.__setattr__(self, slot, value)
+
+    def __getattr__(self, attribute: str) -> np.ndarray:
+        return self._part(attribute, False)
+
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        if attribute in self.__slots__:
+            raise AttributeError(f"{attribute} cannot be set")
+        self._part(attribute, True)[...] = value
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} {self.name!r}, id {self.id}>"
+
+    def _part(self, attribute: str, write: bool) -> np.ndarray:
+        """Returns this object's (nsim, ...) part of a field; to write, expands a field of MjModel."""
+        batch, what = self._batch, f"{self._kind} {attribute}"
+        of_data = None if (self._kind, attribute) in COPIES else getattr(self._data, attribute, None)
+        for is_model, view in ((False, of_data), (True, getattr(self._model, attribute, None))):
+            if not isinstance(view, np.ndarray):
+                continue
+            if not view.size:
+                return _fixed(np.empty((batch.nsim, *view.shape), view.dtype))
+            owner = batch.model if is_model else batch.template
+            field = _field(owner, MODEL_FIELDS if is_model else DATA_FIELDS, (self._kind, attribute, is_model), view)
+            if field is None:
+                break
+            if is_model:
+                rows = self._model_rows(field, attribute, view, write)
+                if len(rows.shape) == view.ndim + 1 and rows.shape[1:] == view.shape:
+                    return rows
+            else:
+                if write and field not in STATE:
+                    raise computed(what)
+                rows = batch.bind(field)
+            start = (_address(view) - _address(getattr(owner, field))) // view.itemsize
+            return rows.reshape(batch.nsim, -1)[:, start : start + view.size].reshape(batch.nsim, *view.shape)
+        else:
+            if (self._kind, attribute) not in COPIES:
+                names = {*dir(self._model), *dir(self._data)} if self._data is not None else dir(self._model)
+                raise AttributeError(f"{attribute} is not a field of a {self._kind}{near(attribute, names)}")
+        raise AttributeError(f"{what} is not a slice of a field that the batch binds or expands")
+
+    def _model_rows(self, field: str, attribute: str, view: np.ndarray, write: bool) -> np.ndarray:
+        """Returns rows of a field of MjModel, or this object's part of them if they are not stored by simulation."""
+        batch = self._batch
+        if batch.models is not None:
+            if write:
+                raise ValueError(f"{field} is a field of the models given to set_models: set them again after an edit")
+            views = [getattr(getattr(model, self._kind)(self.id), attribute) for model in batch.models]
+            return _fixed(np.stack(views))
+        if view.dtype.kind in "iu" and field.endswith(STRUCTURE):
+            if write:
+                raise ValueError(f"{field} is structural: it is the same in every simulation")
+            return np.broadcast_to(view, (batch.nsim, *view.shape))
+        if write or batch.is_expanded(field):
+            return batch.expand(field)
+        rows = batch._expanded_values(field)
+        return np.broadcast_to(view, (batch.nsim, *view.shape)) if rows is None else rows
+
+
+def _fixed(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _field(owner: Any, names: Iterable[str], key: tuple[str, str, bool], view: np.ndarray) -> str | None:
+    """Returns the field of an MjData or MjModel whose memory contains a view; None if there is none."""
+    if key not in _places:
+        for name in names:
+            array = getattr(owner, name, None)
+            if not isinstance(array, np.ndarray) or array.dtype != view.dtype:
+                continue
+            if 0 <= _address(view) - _address(array) <= array.nbytes - view.nbytes:
+                _places[key] = name
+                break
+    return _places.get(key)
+
+
+def method(kind: str) -> Any:
+    """Returns a method of a batch that returns the object of a kind with a name or an id."""
+
+    def named(self: Batch, key: int | str) -> Named:
+        return Named(self, kind, key)
+
+    named.__name__, named.__doc__ = kind, f"Returns the {kind} with this name or id."
+    return named
+
+

@@ -1,0 +1,168 @@
+"""Rollouts of `mujoco_batch.Batch`: inputs of each step, arrays to record into, and simulations that stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from featherlane.integrations.batch_fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
+from featherlane.integrations.batch_worlds import Part, Worlds
+from featherlane.model.status import BAD_CONTROL, NON_FINITE
+from featherlane.simulation.batch.runner import run
+from featherlane.simulation.tile.fields import DATA
+
+CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
+
+
+def places(model: Any, bits: int) -> dict[str, slice]:
+    """Returns the columns of each part of a state vector, by field."""
+    found, start = {}, 0
+    for name, bit in STATE.items():
+        if bit & bits:
+            end = start + mujoco.mj_stateSize(model, bit)
+            if end > start:
+                found[name] = slice(start, end)
+            start = end
+    return found
+
+
+class Inputs:
+    """Holds the inputs of the steps of a rollout by field.
+
+    Args:
+        model: an MjModel.
+        n, nstep: simulations and steps.
+        control, spec: as for `Batch.rollout`.
+
+    Attributes:
+        fields: (n, nstep, size) arrays by field.
+    """
+
+    def __init__(self, model: Any, n: int, nstep: int, control: ArrayLike | None, spec: int):
+        self.fields: dict[str, np.ndarray] = {}
+        if control is not None:
+            if int(spec) & ~USER:
+                raise ValueError("control_spec must be a subset of mjSTATE_USER")
+            given = np.broadcast_to(np.asarray(control, float), (n, nstep, mujoco.mj_stateSize(model, int(spec))))
+            self.fields = {name: given[..., at] for name, at in places(model, int(spec)).items()}
+
+
+class Records:
+    """Holds the arrays that a rollout records into.
+
+    Args:
+        model, data: an MjModel and an MjData of it.
+        n, nstep: simulations and steps.
+        record, out: as for `Batch.rollout`.
+
+    Attributes:
+        out: (n, nstep, ...) by item of `record`.
+        fields: names of fields to record.
+    """
+
+    def __init__(self, model: Any, data: Any, n: int, nstep: int, record: Sequence[Any], out: Mapping | None):
+        if nstep < 1:
+            raise ValueError("nstep must be positive")
+        self.lead, self.out, self.fields = (n, nstep), {}, dict[str, None]()
+        self._parts: dict[Any, dict[str, slice]] = {}
+        for item in record:
+            if isinstance(item, str):
+                if item not in DATA_FIELDS:
+                    raise unbindable(data, item)
+                one = template(data, item)
+                assert one is not None
+                shape, dtype = (n, nstep, *one.shape), one.dtype
+                self.fields[item] = None
+            else:
+                self._parts[item] = places(model, int(item))
+                shape, dtype = (n, nstep, mujoco.mj_stateSize(model, int(item))), np.dtype(float)
+                self.fields |= dict.fromkeys(self._parts[item])
+            self.out[item] = _array(item, (out or {}).get(item), shape, dtype)
+
+    def fill(self, at: np.ndarray | slice, found: Mapping[str, np.ndarray]) -> None:
+        """Writes recorded fields (n, nstep, ...) of the simulations at these places."""
+        for item, array in self.out.items():
+            if item in self._parts:
+                for name, columns in self._parts[item].items():
+                    array[at, :, columns] = found[name].reshape(*found[name].shape[:2], -1)
+            elif WHOLE.get(item):
+                array[at] = 0
+                array[at, :, 0] = found[item].reshape(found[item].shape[:2])
+            elif found[item] is not array:
+                array[at] = found[item].reshape(-1, *array.shape[1:])
+
+
+def _array(item: Any, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Returns an array to record into, checked or new."""
+    if given is None:
+        return np.empty(shape, dtype)
+    fits = isinstance(given, np.ndarray) and given.shape == shape and given.dtype == dtype
+    if not (fits and given.flags.c_contiguous and given.flags.writeable):
+        raise ValueError(f"out[{item!r}] must be a writable C-contiguous {dtype} array of shape {shape}")
+    return given
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+def roll(worlds: Worlds, parts: Sequence[Part], records: Records, inputs: Inputs) -> None:
+    """Steps the simulations of the parts, which are a whole call, and records."""
+    before = {part.batch: _rows(part) for part in parts}
+    founds = _steps(parts, records.lead[1], inputs, records.fields)
+    user = worlds.rows.places["userdata"]
+    for part, found in zip(parts, founds, strict=True):
+        if "userdata" in inputs.fields:
+            worlds.rows.state[part.chosen, user] = inputs.fields["userdata"][part.at][:, -1]
+        if "userdata" in records.fields:
+            rows = worlds.rows.state[part.chosen, None, user]
+            found["userdata"] = inputs.fields["userdata"][part.at] if "userdata" in inputs.fields else rows
+            found["userdata"] = np.broadcast_to(found["userdata"], (*found["warning"].shape[:2], rows.shape[-1]))
+        last = _last_steps(found["warning"], before[part.batch]["warning"])
+        for step in np.unique(last[last >= 0]).tolist():
+            _stop(part, step, np.flatnonzero(last == step), before[part.batch], inputs, found)
+        records.fill(part.at, found)
+
+
+def _rows(part: Part) -> dict[str, np.ndarray]:
+    """Returns copies of the persistent rows of a part."""
+    return {name: rows[part.chosen] for name, rows in part.batch.rows.items()}
+
+
+def _steps(parts: Sequence[Part], nstep: int, inputs: Inputs, names: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+    """Advances the simulations of the parts; returns the recorded fields of each part, and `warning`."""
+    shares, reads, founds = [], [], []
+    for batch, chosen, at in parts:
+        dims = {name: DATA[name].dims(batch.arrays.sizes) for name in (*names, *inputs.fields, "warning") if name in DATA}
+        lead = len(chosen), nstep
+        found = {name: np.empty((*lead, *dims[name])) for name in (*names, "warning") if name in dims}
+        given = {name: a[at][:, :nstep].reshape(*lead, *dims[name]) for name, a in inputs.fields.items() if name in dims}
+        share, read = batch.runner.share(nstep, chosen, given or None, found)
+        shares.append(share)
+        reads.append(read)
+        founds.append(found)
+    shares = [share for share in shares if len(share.chosen)]
+    if shares:
+        run(nstep, shares)
+    for part, read, found in zip(parts, reads, founds, strict=True):
+        part.batch.runner.measure_recorded(part.chosen, read, found)
+    return founds
+
+
+def _last_steps(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Returns the step of each simulation's first new warning, (n,); -1: none."""
+    new = counts[..., [NON_FINITE, BAD_CONTROL]] > before[:, None, [NON_FINITE, BAD_CONTROL]]
+    new = new.any(-1)
+    return np.where(new.any(1), new.argmax(1), -1)
+
+
+def _stop(part: Part, step: int, at: np.ndarray, before: Mapping[str, np.ndarray], inputs: Inputs, found) -> None:
+    """Sets simulations to their states after a step, and repeats the records of that step."""
+    sims = part.chosen[at]
+    for name, rows in part.batch.rows.items():
+        rows[sims] = before[name][at] if name in before else 0.0
+    places = at if isinstance(part.at, slice) else part.at[at]
+    _steps([Part(part.batch, sims, places)], step + 1, inputs, {})
+    for rows in found.values():
+        rows[at, step + 1 :] = rows[at, step : step + 1]
