@@ -23,7 +23,7 @@ UNKEPT = ("plugin",)  # parts that Featherlane refuses
 # outputs whose values are integers in MjData
 WHOLE = {"ncon": (), "solver_niter": (mujoco.mjNISLAND,), "tree_asleep": None, "tree_awake": None}
 # fields of both libraries with another meaning or size
-DIFFERENT = {"body_awake", "dof_island", "nisland", "plastic", "signature", "tree_island", "warning"}
+DIFFERENT = {"qDeriv", "qLU", "body_awake", "dof_island", "nisland", "plastic", "signature", "tree_island", "warning"}
 # fields of an MjModel that all simulations share
 ASSETS = ("bvh_child", "bvh_depth", "bvh_nodeid", "_sizes", "names", "paths", "plugin", "text_data")
 ASSETS += ("hfield_", "mesh_", "oct_", "skin_", "tex_")
