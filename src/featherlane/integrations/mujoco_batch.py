@@ -105,8 +105,10 @@ class Batch:
         self._whole: dict[str, np.ndarray] = {}  # outputs that are integers in MjData
         self._seen = np.zeros((nsim, len(STATUS)))  # counts of warnings at the end of the last call
         self._constant = False  # set_const was called
-        places = self._worlds.rows.places
-        self._checked = self._worlds.rows.state[:, places["qpos"].start : places["qvel"].stop]
+        places, state = self._worlds.rows.places, self._worlds.rows.state
+        self._checked = state[:, places["qpos"].start : places["qvel"].stop]
+        # contiguous memory is scanned about four times as fast
+        self._scanned = state if state.size <= 4 * self._checked.size + 32 * nsim else self._checked
 
     @cached_property
     def template(self) -> Any:
@@ -526,16 +528,17 @@ class Batch:
 
     def _bad_states(self) -> np.ndarray | None:
         """Returns (2, nsim): the position, the velocity is bad; None if all are good."""
-        x = self._checked
-        if not x.size or (x.max() < LARGEST and x.min() > -LARGEST):
+        seen = self._scanned
+        if not seen.size or (seen.max() < LARGEST and seen.min() > -LARGEST):
             return None
+        x = self._checked
         good = np.abs(x) <= LARGEST
         return ~np.stack([good[:, : self.model.nq].all(1), good[:, self.model.nq :].all(1)])
 
     def _count_warnings(self, chosen: np.ndarray, bad: np.ndarray | None) -> None:
         """Adds new warnings to `warning`; those of simulations that were reset start again, as in MuJoCo."""
         counts = self._counts()
-        if np.array_equal(counts, self._seen):
+        if not counts.any() or np.array_equal(counts, self._seen):
             return
         new, self._seen = counts - self._seen, counts.copy()
         warned, kinds = dict(zip(STATUS, new.T, strict=True)), mujoco.mjtWarning
