@@ -14,16 +14,17 @@ from featherlane.simulation.world.recordings import BINDABLE
 
 INTEGRATION, USER = int(mujoco.mjtState.mjSTATE_INTEGRATION), int(mujoco.mjtState.mjSTATE_USER)
 # fields of MjData that are parts of a state, in the order of a state vector
+BITS = sorted((int(bit), name.removeprefix("mjSTATE_")) for name, bit in mujoco.mjtState.__members__.items())
 STATE = {
     "qacc_warmstart" if name == "WARMSTART" else name.lower(): bit
-    for bit, name in sorted((int(bit), name.removeprefix("mjSTATE_")) for name, bit in mujoco.mjtState.__members__.items())
+    for bit, name in BITS
     if bit & INTEGRATION and bit & (bit - 1) == 0
 }
 UNKEPT = ("plugin",)  # parts that Featherlane refuses
 # outputs whose values are integers in MjData
 WHOLE = {"ncon": (), "solver_niter": (mujoco.mjNISLAND,), "tree_asleep": None, "tree_awake": None}
 # fields of both libraries with another meaning or size
-DIFFERENT = {"qDeriv", "qLU", "body_awake", "dof_island", "nisland", "plastic", "signature", "tree_island", "warning"}
+DIFFERENT = {"qDeriv", "qLU", "body_awake", "dof_island", "nisland", "signature", "tree_island", "warning"}
 # fields of an MjModel that all simulations share
 ASSETS = ("bvh_child", "bvh_depth", "bvh_nodeid", "_sizes", "names", "paths", "plugin", "text_data")
 ASSETS += ("hfield_", "mesh_", "oct_", "skin_", "tex_")

@@ -81,16 +81,15 @@ class Named:
         if batch.models is not None:
             if write:
                 raise ValueError(f"{field} is a field of the models given to set_models: set them again after an edit")
-            views = [getattr(getattr(model, self._kind)(self.id), attribute) for model in batch.models]
-            return _fixed(np.stack(views))
-        if view.dtype.kind in "iu" and field.endswith(STRUCTURE):
-            if write:
-                raise ValueError(f"{field} is structural: it is the same in every simulation")
-            return np.broadcast_to(view, (batch.nsim, *view.shape))
-        if write or batch.is_expanded(field):
-            return batch.expand(field)
-        rows = batch._expanded_values(field)
+            models = [batch.models] * batch.nsim if isinstance(batch.models, mujoco.MjModel) else batch.models
+            return _fixed(np.stack([getattr(getattr(model, self._kind)(self.id), attribute) for model in models]))
+        rows = batch.rows_of(field, view, write)
         return np.broadcast_to(view, (batch.nsim, *view.shape)) if rows is None else rows
+
+
+def structural(field: str, view: np.ndarray) -> bool:
+    """Returns whether a field of MjModel is an address, count, id or type, which is the same in every simulation."""
+    return view.dtype.kind in "iu" and field.endswith(STRUCTURE) and not field.endswith("contype")
 
 
 def _fixed(array: np.ndarray) -> np.ndarray:
@@ -123,5 +122,3 @@ def method(kind: str) -> Any:
 
     named.__name__, named.__doc__ = kind, f"Returns the {kind} with this name or id."
     return named
-
-

@@ -134,10 +134,14 @@ def _steps(parts: Sequence[Part], nstep: int, inputs: Inputs, names: Mapping[str
     """Advances the simulations of the parts; returns the recorded fields of each part, and `warning`."""
     shares, reads, founds = [], [], []
     for batch, chosen, at in parts:
-        dims = {name: DATA[name].dims(batch.arrays.sizes) for name in (*names, *inputs.fields, "warning") if name in DATA}
+        dims = {
+            name: DATA[name].dims(batch.arrays.sizes) for name in (*names, *inputs.fields, "warning") if name in DATA
+        }
         lead = len(chosen), nstep
         found = {name: np.empty((*lead, *dims[name])) for name in (*names, "warning") if name in dims}
-        given = {name: a[at][:, :nstep].reshape(*lead, *dims[name]) for name, a in inputs.fields.items() if name in dims}
+        given = {
+            name: a[at][:, :nstep].reshape(*lead, *dims[name]) for name, a in inputs.fields.items() if name in dims
+        }
         share, read = batch.runner.share(nstep, chosen, given or None, found)
         shares.append(share)
         reads.append(read)

@@ -22,6 +22,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.integrations import batch_records as records
+from featherlane.integrations.batch_arguments import (
+    ACC,
+    NONE,
+    check_callbacks,
+    checked_sim,
+    checked_stage,
+    checked_whole,
+)
+from featherlane.integrations.batch_arguments import checked_ids as _ids
 from featherlane.integrations.batch_fields import (
     DATA_FIELDS,
     INTEGRATION,
@@ -29,8 +38,6 @@ from featherlane.integrations.batch_fields import (
     STATE,
     WHOLE,
     computed,
-    is_physics,
-    is_real,
     place,
     set_values,
     template,
@@ -39,17 +46,15 @@ from featherlane.integrations.batch_fields import (
     values,
 )
 from featherlane.integrations.batch_named import KINDS, MODEL_KINDS, method
+from featherlane.integrations.batch_named import structural as _structural
+from featherlane.integrations.batch_warnings import Warnings
 from featherlane.integrations.batch_worlds import Part, Worlds, step
-from featherlane.model.status import STATUS
 
 __all__ = ["DATA_FIELDS", "MODEL_FIELDS", "Batch", "SimulationError"]
 
-NONE, ACC = int(mujoco.mjtStage.mjSTAGE_NONE), int(mujoco.mjtStage.mjSTAGE_ACC)
-CALLBACKS = [name for name in dir(mujoco) if name.startswith("get_mjcb_") and name != "get_mjcb_time"]
 REFITTED = ("bvh_aabb", "light_pos0", "light_poscom0", "light_dir0")  # fields that mj_setConst sets for rendering
 KEYS = {"key_time": "time", "key_qpos": "qpos", "key_qvel": "qvel", "key_act": "act", "key_ctrl": "ctrl"}
 KEYS |= {"key_mpos": "mocap_pos", "key_mquat": "mocap_quat"}
-LARGEST = 1e10  # a larger value of a state is bad
 
 
 class SimulationError(RuntimeError):
@@ -77,9 +82,7 @@ class Batch:
 
     Attributes:
         model: the model that was given.
-        warning: (nsim, mjNWARNING, 2) int32, last information and number of each warning.
         status: (nsim,) int32, 1: the simulation's last call raised an error.
-        models: the model of each simulation after `set_models`, else None.
 
     Raises:
         ValueError: nsim or nthread out of range, a Python callback, a model with sleep that is not persistent.
@@ -91,24 +94,20 @@ class Batch:
     def __init__(self, model: Any, nsim: int, nthread: int = 0, persistent: bool = False):
         if nsim < 1:
             raise ValueError("nsim must be positive")
-        _check_callbacks()
+        check_callbacks()
         if model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP) and not persistent:
             raise ValueError("models with sleep need a persistent batch: Batch(..., persistent=True)")
         self.model, self.persistent = model, persistent
         self._worlds = Worlds(model, int(nsim), max(int(nthread), 0))
-        self.warning = np.zeros((nsim, int(mujoco.mjtWarning.mjNWARNING), 2), np.int32)
+        self._warnings = Warnings(self._worlds, model.nq)
         self.status = np.zeros(nsim, np.int32)
         self._status, self.status = self.status, self.status.view()
         self.status.flags.writeable = False
         self._errors: dict[int, str] = {}
         self._expanded: dict[str, np.ndarray] = {}
         self._whole: dict[str, np.ndarray] = {}  # outputs that are integers in MjData
-        self._seen = np.zeros((nsim, len(STATUS)))  # counts of warnings at the end of the last call
         self._constant = False  # set_const was called
-        places, state = self._worlds.rows.places, self._worlds.rows.state
-        self._checked = state[:, places["qpos"].start : places["qvel"].stop]
-        # contiguous memory is scanned about four times as fast
-        self._scanned = state if state.size <= 4 * self._checked.size + 32 * nsim else self._checked
+        self._models: Any = None  # as given to set_models
 
     @cached_property
     def template(self) -> Any:
@@ -137,13 +136,18 @@ class Batch:
         return self._worlds.rows.state
 
     @property
-    def models(self) -> list | None:
-        """Returns the model of each simulation after `set_models`, else None."""
-        return self._worlds.models
+    def warning(self) -> np.ndarray:
+        """Returns the warning counters, (nsim, mjNWARNING, 2) int32; the number is the last entry, the first is 0."""
+        return self._warnings.numbers
+
+    @property
+    def models(self) -> Any:
+        """Returns what `set_models` was given: None, an MjModel, or a tuple of one for each simulation."""
+        return self._models
 
     def error(self, sim: int) -> str:
         """Returns the message of the error of a simulation's last call, or ''."""
-        return self._errors.get(self._sim(sim), "")
+        return self._errors.get(checked_sim(sim, self.nsim), "")
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> np.ndarray:
@@ -219,17 +223,28 @@ class Batch:
             self._refit(self._worlds.every, [name])
         return rows
 
-    def is_expanded(self, name: str) -> bool:
-        """Returns whether `expand` was called for a field."""
-        return name in self._expanded
+    def expanded(self, name: str) -> np.ndarray | None:
+        """Returns a read-only array of a field's per-simulation values; None if all simulations have the model's.
+
+        Raises:
+            ValueError: a name that is not in `MODEL_FIELDS`.
+        """
+        if name not in MODEL_FIELDS:
+            raise unexpandable(self.model, name)
+        return self._expanded_values(name)
 
     def _expanded_values(self, name: str) -> np.ndarray | None:
-        """Returns a read-only array of a field's per-simulation values; None if all simulations have the model's."""
         rows = self._worlds.expanded(name)
         if rows is not None:
             rows = rows.view()
             rows.flags.writeable = False
         return rows
+
+    def rows_of(self, field: str, view: np.ndarray, write: bool) -> np.ndarray | None:
+        """Returns rows of a field of MjModel for named access; None if all simulations have the model's values."""
+        if write and _structural(field, view) and field not in self._expanded:
+            raise ValueError(f"{field} is structural: it is the same in every simulation")
+        return self.expand(field) if write or field in self._expanded else self._expanded_values(field)
 
     # ---- running -----------------------------------------------------------------------------------------------------
     def step(self, ids: ArrayLike | None = None, nstep: int = 1, stage: int = NONE) -> None:
@@ -248,9 +263,9 @@ class Batch:
         nstep, chosen = operator.index(nstep), self._ids(ids)
         if nstep < 1:
             raise mujoco.FatalError("step: nstep must be positive")
-        stage, bad = _stage(stage), self._bad_states()
+        stage, bad = checked_stage(stage), self._warnings.scan()
         failed = self._call(chosen, step(nstep))
-        self._count_warnings(chosen, bad)
+        self._warnings.count(bad)
         if stage != NONE:
             self._call(np.setdiff1d(chosen, [*failed]), step(0))
         self._finish(chosen, failed)
@@ -258,9 +273,9 @@ class Batch:
     def forward(self, ids: ArrayLike | None = None, stage: int = ACC) -> None:
         """Computes the outputs of the present state; the arguments are those of `step`."""
         chosen, failed = self._ids(ids), {}
-        if _stage(stage) != NONE:
+        if checked_stage(stage) != NONE:
             failed = self._call(chosen, step(0))
-            self._seen[chosen] = self._counts()[chosen]
+            self._warnings.skip(chosen)
         self._finish(chosen, failed)
 
     def reset(self, ids: ArrayLike | None = None, keyframe: ArrayLike = -1, stage: int = ACC) -> None:
@@ -275,21 +290,21 @@ class Batch:
             ValueError: an unknown keyframe, invalid ids.
         """
         chosen, worlds = self._ids(ids), self._worlds
-        nkey = min((model.nkey for model in self.models or ()), default=self.model.nkey)
-        keys = _whole(keyframe, (len(chosen),), -1, nkey, "keyframe")
+        nkey = min((model.nkey for model in worlds.models or ()), default=self.model.nkey)
+        keys = checked_whole(keyframe, (len(chosen),), -1, nkey, "keyframe")
 
         def do(parts: Sequence[Part]) -> None:
             for batch, sims, at in parts:
                 batch.reset(sims, keys[at], forward=False)
 
         failed = self._call(chosen, do)
-        self._seen[chosen], self.warning[chosen] = 0.0, 0
+        self._warnings.clear(chosen)
         worlds.rows.state[chosen, worlds.rows.places["userdata"]] = 0.0
         for name in KEYS.keys() & self._expanded.keys():
             sims, key = chosen[keys >= 0], keys[keys >= 0]
             part = self._expanded[name][sims, key]
             worlds.rows.state[sims, worlds.rows.places[KEYS[name]]] = part.reshape(len(sims), -1)
-        if _stage(stage) != NONE and worlds.bound:
+        if checked_stage(stage) != NONE and worlds.bound:
             failed |= self._call(chosen, step(0))
         self._finish(chosen, failed)
 
@@ -325,9 +340,9 @@ class Batch:
         plan = records.Records(self.model, self.template, len(chosen), nstep, record, out)
         inputs = records.Inputs(self.model, len(chosen), nstep, control, control_spec)
         self._worlds.use_inputs(*inputs.fields)
-        bad = self._bad_states()
+        bad = self._warnings.scan()
         failed = self._call(chosen, lambda parts: records.roll(self._worlds, parts, plan, inputs))
-        self._count_warnings(chosen, bad)
+        self._warnings.count(bad)
         self._finish(chosen, failed)
         return plan.out
 
@@ -346,7 +361,7 @@ class Batch:
         Source: MuJoCo mj_jac.
         """
         chosen, nv = self._ids(ids), self.model.nv
-        bodies = _whole(body, (len(chosen),), 0, self.model.nbody, "body")
+        bodies = checked_whole(body, (len(chosen),), 0, self.model.nbody, "body")
         points = np.broadcast_to(np.asarray(point, float), (len(chosen), 3))
         found = np.zeros((2, len(chosen), 3, nv))
 
@@ -390,7 +405,7 @@ class Batch:
         n, starts, rays = len(chosen), np.atleast_2d(np.asarray(pnt, float)), np.atleast_2d(np.asarray(vec, float))
         shape = n, np.broadcast_shapes(starts.shape[:-1], rays.shape[:-1])[-1]
         starts, rays = np.broadcast_to(starts, (*shape, 3)), np.broadcast_to(rays, (*shape, 3))
-        exclude = _whole(bodyexclude, shape, -1, self.model.nbody, "bodyexclude")
+        exclude = checked_whole(bodyexclude, shape, -1, self.model.nbody, "bodyexclude")
         distance, geom, normals = np.full(shape, -1.0), np.full(shape, -1, np.int32), np.zeros((*shape, 3))
 
         def do(parts: Sequence[Part]) -> None:
@@ -436,15 +451,15 @@ class Batch:
             FatalError: a model of other sizes; a field is expanded.
             UnsupportedFeatureError: a model with a feature that Featherlane does not support.
         """
-        if isinstance(models, mujoco.MjModel):
-            models = [models] * self.nsim
-        if models is not None:
-            models = list(models)
-            if len(models) != self.nsim:
-                raise ValueError(f"set_models needs a model per simulation, got {len(models)} for {self.nsim}")
+        one = isinstance(models, mujoco.MjModel)
+        each = [models] * self.nsim if one else None if models is None else list(models)
+        if each is not None:
+            if len(each) != self.nsim:
+                raise ValueError(f"set_models needs a model per simulation, got {len(each)} for {self.nsim}")
             if self._expanded or self._constant:
                 raise mujoco.FatalError("set_models: the batch has per-simulation model fields (expand, set_const)")
-        self._worlds.set_models(models)
+        self._worlds.set_models(each)
+        self._models = models if one or each is None else tuple(each)
 
     def get_model(self, sim: int, model: Any = None) -> Any:
         """Returns the MjModel of a simulation, with its expanded fields.
@@ -453,10 +468,10 @@ class Batch:
             sim: the simulation.
             model: an MjModel of the same sizes to write into; None for a new one.
         """
-        return self._model(self._sim(sim), model)
+        return self._model(checked_sim(sim, self.nsim), model)
 
     def _model(self, sim: int, model: Any = None, skipped: Sequence[str] = ()) -> Any:
-        source = self._worlds.model if self.models is None else self.models[sim]
+        source = self._worlds.model if self._worlds.models is None else self._worlds.models[sim]
         if model is None:
             model = copy.copy(source)
         else:
@@ -479,7 +494,7 @@ class Batch:
             sim: the simulation.
             data: an MjData to write into; None for a new one.
         """
-        sim = self._sim(sim)
+        sim = checked_sim(sim, self.nsim)
         data = mujoco.MjData(self.model) if data is None else data
         model = self.get_model(sim) if self.persistent else self.model
         mujoco.mj_setState(model, data, self._worlds.rows.state[sim], INTEGRATION)
@@ -492,25 +507,20 @@ class Batch:
         found = _ids(ids, self.nsim)
         return self._worlds.every if found is None else found.astype(np.int64)
 
-    def _sim(self, sim: int) -> int:
-        if not 0 <= operator.index(sim) < self.nsim:
-            raise IndexError(f"sim must be in [0, {self.nsim}), got {sim}")
-        return operator.index(sim)
-
     def _refuse_models(self, call: str) -> None:
         if self.models is not None:
             raise mujoco.FatalError(f"{call}: the simulations have models of the caller (set_models)")
 
     def _call(self, chosen: np.ndarray, do: Callable[[list[Part]], None]) -> dict[int, str]:
         """Runs a function of the parts of a call; returns the messages of the simulations with errors."""
-        _check_callbacks()
+        check_callbacks()
         return self._worlds.run(chosen, do) if len(chosen) else {}
 
     def _finish(self, chosen: np.ndarray, failed: Mapping[int, str]) -> None:
         """Refreshes integer outputs, sets `status`, and raises the error of the failed simulations."""
         for name, view in self._whole.items():
             rows, whole = self._worlds.bind(name), view.base
-            if name in WHOLE and WHOLE[name]:
+            if WHOLE.get(name):
                 whole[:, 0] = rows.reshape(self.nsim, -1)[:, 0]
             else:
                 whole[...] = rows.reshape(whole.shape)
@@ -522,86 +532,6 @@ class Batch:
             self._status[ids], self._errors = 1, self._errors | dict(failed)
             raise SimulationError(ids, failed[int(ids[0])], len(chosen))
 
-    def _counts(self) -> np.ndarray:
-        """Returns Featherlane's counts of each status code, (nsim, n)."""
-        return self._worlds.base.rows["warning"]
-
-    def _bad_states(self) -> np.ndarray | None:
-        """Returns (2, nsim): the position, the velocity is bad; None if all are good."""
-        seen = self._scanned
-        if not seen.size or (seen.max() < LARGEST and seen.min() > -LARGEST):
-            return None
-        x = self._checked
-        good = np.abs(x) <= LARGEST
-        return ~np.stack([good[:, : self.model.nq].all(1), good[:, self.model.nq :].all(1)])
-
-    def _count_warnings(self, chosen: np.ndarray, bad: np.ndarray | None) -> None:
-        """Adds new warnings to `warning`; those of simulations that were reset start again, as in MuJoCo."""
-        counts = self._counts()
-        if not counts.any() or np.array_equal(counts, self._seen):
-            return
-        new, self._seen = counts - self._seen, counts.copy()
-        warned, kinds = dict(zip(STATUS, new.T, strict=True)), mujoco.mjtWarning
-        reset = np.flatnonzero(warned["non_finite"] > 0)
-        self.warning[reset] = 0
-        causes = np.full(self.nsim, int(kinds.mjWARN_BADQACC))
-        if bad is not None:
-            causes[bad[1]] = int(kinds.mjWARN_BADQVEL)
-            causes[bad[0]] = int(kinds.mjWARN_BADQPOS)
-        self.warning[reset, causes[reset], 1] = 1
-        self.warning[:, int(kinds.mjWARN_CONTACTFULL), 1] += warned["contacts_full"].astype(np.int32)
-        self.warning[:, int(kinds.mjWARN_CNSTRFULL), 1] += warned["rows_full"].astype(np.int32)
-        self.warning[:, int(kinds.mjWARN_BADCTRL), 1] += warned["bad_control"].astype(np.int32)
-
 
 for _kind in (*KINDS, *MODEL_KINDS):
     setattr(Batch, _kind, method(_kind))
-
-
-# ---- arguments -------------------------------------------------------------------------------------------------------
-def _check_callbacks() -> None:
-    """Raises an error if a callback of MuJoCo is installed, which Featherlane does not call."""
-    for name in CALLBACKS:
-        if getattr(mujoco, name)() is not None:
-            raise ValueError(f"{name.removeprefix('get_')} is installed; Featherlane does not call MuJoCo's callbacks")
-
-
-def _stage(stage: Any) -> int:
-    if not NONE <= int(stage) <= ACC:
-        raise mujoco.FatalError(f"stage must be in [mjSTAGE_NONE, mjSTAGE_ACC] = [{NONE}, {ACC}], got {int(stage)}")
-    return int(stage)
-
-
-def _ids(ids: ArrayLike | None, nsim: int) -> np.ndarray | None:
-    """Returns ascending numbers of simulations (n,) int32, checked; None for all."""
-    if ids is None:
-        return None
-    given = np.asarray(ids)
-    if given.dtype == bool:
-        if given.shape != (nsim,):
-            raise ValueError(f"a mask must have shape ({nsim},), got {given.shape}")
-        return None if given.all() else np.flatnonzero(given).astype(np.int32)
-    if given.ndim != 1:
-        raise ValueError("ids must be one-dimensional")
-    if not given.size:
-        return np.zeros(0, np.int32)
-    if given.dtype.kind not in "iu":
-        raise ValueError(f"ids must be integers, got {given.dtype}")
-    falls = np.flatnonzero(given[1:] <= given[:-1])
-    if falls.size:
-        raise ValueError(f"ids must be sorted and unique, got {given[falls[0]]} before {given[falls[0] + 1]}")
-    for sim in (given[0], given[-1]):
-        if not 0 <= sim < nsim:
-            raise ValueError(f"ids must be in [0, {nsim}), got {sim}")
-    return given.astype(np.int32)
-
-
-def _whole(value: ArrayLike, shape: tuple[int, ...], low: int, high: int, name: str) -> np.ndarray:
-    """Returns integers in [low, high) that broadcast to a shape, checked."""
-    given = np.asarray(value)
-    if given.dtype.kind not in "iu":
-        raise ValueError(f"{name} must be integers, got {given.dtype}")
-    wrong = given[(given < low) | (given >= high)]
-    if wrong.size:
-        raise ValueError(f"{name} must be in [{low}, {high}), got {wrong.flat[0]}")
-    return np.broadcast_to(given, shape).astype(np.int64)

@@ -1,0 +1,73 @@
+"""MuJoCo's warning counters of many simulations, from Featherlane's status codes."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from featherlane.integrations.batch_worlds import Worlds
+from featherlane.model.status import STATUS
+
+KINDS = mujoco.mjtWarning
+COUNTED = {
+    "contacts_full": int(KINDS.mjWARN_CONTACTFULL),
+    "rows_full": int(KINDS.mjWARN_CNSTRFULL),
+    "bad_control": int(KINDS.mjWARN_BADCTRL),
+}
+LARGEST = 1e10  # a larger value of a state is bad
+
+
+class Warnings:
+    """Counts warnings.
+
+    Args:
+        worlds: the simulations.
+        nq: coordinates of a state.
+
+    Attributes:
+        numbers: (nsim, mjNWARNING, 2) int32: 0 in place of the last information, and the number of each warning.
+    """
+
+    def __init__(self, worlds: Worlds, nq: int):
+        self.numbers = np.zeros((worlds.nsim, int(KINDS.mjNWARNING), 2), np.int32)
+        self._worlds, self._nq, self._seen = worlds, nq, np.zeros((worlds.nsim, len(STATUS)))
+        places, state = worlds.rows.places, worlds.rows.state
+        self._checked = state[:, places["qpos"].start : places["qvel"].stop]
+        # contiguous memory is scanned about four times as fast
+        self._scanned = state if state.size <= 4 * self._checked.size + 32 * worlds.nsim else self._checked
+
+    def scan(self) -> np.ndarray | None:
+        """Returns (2, nsim): the position, the velocity is bad; None if all are good."""
+        seen = self._scanned
+        if not seen.size or (seen.max() < LARGEST and seen.min() > -LARGEST):
+            return None
+        good = np.abs(self._checked) <= LARGEST
+        return ~np.stack([good[:, : self._nq].all(1), good[:, self._nq :].all(1)])
+
+    def count(self, bad: np.ndarray | None) -> None:
+        """Counts the warnings of a call; those of a simulation that was reset start again, as in MuJoCo.
+
+        Args:
+            bad: what `scan` returned before the call.
+        """
+        counts = self._worlds.base.rows["warning"]
+        if not counts.any() or np.array_equal(counts, self._seen):
+            return
+        new, self._seen = counts - self._seen, counts.copy()
+        reset = np.flatnonzero(new[:, STATUS.index("non_finite")] > 0)
+        causes = np.full(len(counts), int(KINDS.mjWARN_BADQACC))
+        if bad is not None:
+            causes[bad[1]] = int(KINDS.mjWARN_BADQVEL)
+            causes[bad[0]] = int(KINDS.mjWARN_BADQPOS)
+        self.numbers[reset] = 0
+        self.numbers[reset, causes[reset], 1] = 1
+        for name, kind in COUNTED.items():
+            self.numbers[:, kind, 1] += new[:, STATUS.index(name)].astype(np.int32)
+
+    def skip(self, chosen: np.ndarray) -> None:
+        """Does not count the warnings of the last call, as for a forward pass."""
+        self._seen[chosen] = self._worlds.base.rows["warning"][chosen]
+
+    def clear(self, chosen: np.ndarray) -> None:
+        """Sets the counts of simulations to zero."""
+        self._seen[chosen], self.numbers[chosen] = 0.0, 0
