@@ -213,7 +213,7 @@ class Worlds:
             parts, failed = self.parts(chosen)
             do(parts)
         except ModelError:
-            bad = self._invalid(chosen)
+            bad = self._invalid()
             if not bad:
                 raise
             sims, expanded = [*bad], self.base.expanded_fields
@@ -226,19 +226,26 @@ class Worlds:
             finally:
                 for name, rows in expanded.items():
                     rows[sims] = kept[name]
-            failed |= bad
+            failed |= {sim: text for sim, text in bad.items() if sim in set(chosen.tolist())}
         return failed
 
-    def _invalid(self, chosen: np.ndarray) -> dict[int, str]:
+    def _invalid(self) -> dict[int, str]:
         """Returns messages of simulations with a value that a field of the model cannot hold."""
         found = {}
         for name, rows in self.base.expanded_fields.items():
-            for sim in chosen.tolist():
-                try:
-                    check_field(self.base.model, name, rows[sim : sim + 1], worlds=True)
-                except ModelError as error:
-                    found.setdefault(sim, str(error))
+            for sim in () if self._message(name, rows) is None else range(self.nsim):
+                text = self._message(name, rows[sim : sim + 1])
+                if text is not None:
+                    found.setdefault(sim, text)
         return found
+
+    def _message(self, name: str, rows: np.ndarray) -> str | None:
+        """Returns the message of an invalid value of a field, None if all are valid."""
+        try:
+            check_field(self.base.model, name, rows, worlds=True)
+        except ModelError as error:
+            return str(error)
+        return None
 
     def set_const(self, chosen: np.ndarray) -> dict[int, str]:
         """Recomputes the fields that depend on expanded ones; returns the messages of simulations with errors."""
