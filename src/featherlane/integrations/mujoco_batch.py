@@ -11,67 +11,45 @@ sum in different orders.  Any MuJoCo that Featherlane supports can be installed,
 
 from __future__ import annotations
 
-import copy
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.integrations import batch_records as records
-from featherlane.integrations.batch_arguments import (
+from featherlane.integrations.batch import records
+from featherlane.integrations.batch.arguments import (
     ACC,
     NONE,
-    check_callbacks,
-    checked_sim,
     checked_stage,
     checked_whole,
 )
-from featherlane.integrations.batch_arguments import checked_ids as _ids
-from featherlane.integrations.batch_fields import (
+from featherlane.integrations.batch.arguments import checked_ids as _ids  # noqa: F401
+from featherlane.integrations.batch.calls import SimulationError
+from featherlane.integrations.batch.fields import (
     DATA_FIELDS,
-    INTEGRATION,
     MODEL_FIELDS,
     STATE,
     WHOLE,
     computed,
     place,
-    set_values,
     template,
     unbindable,
-    unexpandable,
-    values,
 )
-from featherlane.integrations.batch_named import KINDS, MODEL_KINDS, method
-from featherlane.integrations.batch_named import structural as _structural
-from featherlane.integrations.batch_warnings import Warnings
-from featherlane.integrations.batch_worlds import Part, Worlds, step
+from featherlane.integrations.batch.models import Models
+from featherlane.integrations.batch.named import KINDS, MODEL_KINDS, method
+from featherlane.integrations.batch.named import structural as _structural
+from featherlane.integrations.batch.worlds import Part, step
 
 __all__ = ["DATA_FIELDS", "MODEL_FIELDS", "Batch", "SimulationError"]
 
-REFITTED = ("bvh_aabb", "light_pos0", "light_poscom0", "light_dir0")  # fields that mj_setConst sets for rendering
 KEYS = {"key_time": "time", "key_qpos": "qpos", "key_qvel": "qvel", "key_act": "act", "key_ctrl": "ctrl"}
 KEYS |= {"key_mpos": "mocap_pos", "key_mquat": "mocap_quat"}
 
 
-class SimulationError(RuntimeError):
-    """Reports errors in some simulations of a call: these kept their state, the others ran.
-
-    Attributes:
-        ids: numbers of the simulations; `Batch.error` returns the message of each.
-    """
-
-    def __init__(self, ids: np.ndarray, message: str, ncall: int | None = None):
-        self.ids = ids
-        shown = ", ".join(map(str, ids[:5])) + ", ..." * (len(ids) > 5)
-        of = "" if ncall is None else f" of {ncall}"
-        super().__init__(f"errors in {len(ids)}{of} simulations ({shown}); simulation {ids[0]}: {message}")
-
-
-class Batch:
+class Batch(Models):
     """Steps nsim simulations of a copy of a model.
 
     Args:
@@ -91,39 +69,6 @@ class Batch:
     Source: mujoco.batch.
     """
 
-    def __init__(self, model: Any, nsim: int, nthread: int = 0, persistent: bool = False):
-        if nsim < 1:
-            raise ValueError("nsim must be positive")
-        check_callbacks()
-        if model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_SLEEP) and not persistent:
-            raise ValueError("models with sleep need a persistent batch: Batch(..., persistent=True)")
-        self.model, self.persistent = model, persistent
-        self._worlds = Worlds(model, int(nsim), max(int(nthread), 0))
-        self._warnings = Warnings(self._worlds, model.nq)
-        self.status = np.zeros(nsim, np.int32)
-        self._status, self.status = self.status, self.status.view()
-        self.status.flags.writeable = False
-        self._errors: dict[int, str] = {}
-        self._expanded: dict[str, np.ndarray] = {}
-        self._whole: dict[str, np.ndarray] = {}  # outputs that are integers in MjData
-        self._constant = False  # set_const was called
-        self._models: Any = None  # as given to set_models
-
-    @cached_property
-    def template(self) -> Any:
-        """Returns an MjData of the model, for shapes and types of fields."""
-        return mujoco.MjData(self.model)
-
-    @property
-    def nsim(self) -> int:
-        """Returns the number of simulations."""
-        return self._worlds.nsim
-
-    @property
-    def nthread(self) -> int:
-        """Returns the number of threads."""
-        return self._worlds.base.nthread
-
     @property
     def nstate(self) -> int:
         """Returns the length of a state vector."""
@@ -134,20 +79,6 @@ class Batch:
         """Returns the state vectors of mjSTATE_INTEGRATION, (nsim, nstate), live."""
         self._worlds.use_inputs()
         return self._worlds.rows.state
-
-    @property
-    def warning(self) -> np.ndarray:
-        """Returns the warning counters, (nsim, mjNWARNING, 2) int32; the number is the last entry, the first is 0."""
-        return self._warnings.numbers
-
-    @property
-    def models(self) -> Any:
-        """Returns what `set_models` was given: None, an MjModel, or a tuple of one for each simulation."""
-        return self._models
-
-    def error(self, sim: int) -> str:
-        """Returns the message of the error of a simulation's last call, or ''."""
-        return self._errors.get(checked_sim(sim, self.nsim), "")
 
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> np.ndarray:
@@ -180,7 +111,7 @@ class Batch:
         if name not in DATA_FIELDS:
             raise unbindable(self.template, name)
         if name in self._whole:
-            return self._whole[name]
+            return self._whole[name][1]
         shape, worlds = template(self.template, name).shape, self._worlds  # type: ignore[union-attr]
         if name in STATE:
             worlds.use_inputs(name)
@@ -189,56 +120,10 @@ class Batch:
         rows = worlds.bind(name)
         if name not in WHOLE:
             return rows.reshape(self.nsim, *shape)
-        whole = self._whole[name] = np.zeros((self.nsim, *shape), np.int32)
-        view = self._whole[name] = whole.view()
-        view.flags.writeable = False
-        return view
-
-    def expand(self, name: str) -> np.ndarray:
-        """Gives a field of MjModel separate values in each simulation, as for domain randomization.
-
-        After a write to a field that others depend on (masses, sizes, ...), call `set_const`.
-
-        Args:
-            name: one of `MODEL_FIELDS`; options as `opt.timestep`.
-
-        Returns:
-            (nsim, ...) live array.  Fields that Featherlane does not read only change the models of `get_model`.
-
-        Raises:
-            ValueError: another name.
-            FatalError: the simulations have models of the caller (`set_models`).
-        """
-        if name in self._expanded:
-            return self._expanded[name]
-        if name not in MODEL_FIELDS:
-            raise unexpandable(self.model, name)
-        self._refuse_models("expand")
-        rows = self._worlds.expand(name)
-        if name == "bvh_aabb":  # those of bodies precede those of meshes
-            end = int(self.model.mesh_bvhadr[self.model.mesh_bvhnum > 0].min(initial=self.model.nbvhstatic))
-            rows = self._worlds.own[name] = np.ascontiguousarray(rows[:, :end])
-        self._expanded[name] = rows
-        if name in REFITTED and self._constant:
-            self._refit(self._worlds.every, [name])
-        return rows
-
-    def expanded(self, name: str) -> np.ndarray | None:
-        """Returns a read-only array of a field's per-simulation values; None if all simulations have the model's.
-
-        Raises:
-            ValueError: a name that is not in `MODEL_FIELDS`.
-        """
-        if name not in MODEL_FIELDS:
-            raise unexpandable(self.model, name)
-        return self._expanded_values(name)
-
-    def _expanded_values(self, name: str) -> np.ndarray | None:
-        rows = self._worlds.expanded(name)
-        if rows is not None:
-            rows = rows.view()
-            rows.flags.writeable = False
-        return rows
+        whole = np.zeros((self.nsim, *shape), np.int32)
+        self._whole[name] = whole, whole.view()
+        self._whole[name][1].flags.writeable = False
+        return self._whole[name][1]
 
     def rows_of(self, field: str, view: np.ndarray, write: bool) -> np.ndarray | None:
         """Returns rows of a field of MjModel for named access; None if all simulations have the model's values."""
@@ -415,122 +300,6 @@ class Batch:
 
         self._finish(chosen, self._call(chosen, do))
         return (distance, geom, normals) if normal else (distance, geom)
-
-    # ---- models ------------------------------------------------------------------------------------------------------
-    def set_const(self, ids: ArrayLike | None = None) -> None:
-        """Recomputes the model fields that depend on expanded ones, by simulation, as mj_setConst.
-
-        Raises:
-            SimulationError: mj_setConst raised an error in some simulations.
-            FatalError: the simulations have models of the caller (`set_models`).
-        """
-        chosen = self._ids(ids)
-        self._refuse_models("set_const")
-        failed = self._worlds.set_const(chosen)
-        self._constant = True
-        self._refit(np.setdiff1d(chosen, [*failed]), [name for name in REFITTED if name in self._expanded])
-        self._finish(chosen, failed)
-
-    def _refit(self, sims: np.ndarray, names: Sequence[str]) -> None:
-        """Sets expanded fields that mj_setConst computes and Featherlane does not read."""
-        for sim in sims if names else ():
-            model = self._model(sim, skipped=names)
-            for name in names:
-                self._expanded[name][sim] = values(model, name)[: self._expanded[name].shape[1]]
-
-    def set_models(self, models: Any) -> None:
-        """Sets the model of each simulation.
-
-        Models may differ in all values, with the sizes of the batch's model.  Set them again after an edit.
-
-        Args:
-            models: an MjModel for each simulation, one for all, or None for the batch's model.
-
-        Raises:
-            ValueError: the number of models is not nsim.
-            FatalError: a model of other sizes; a field is expanded.
-            UnsupportedFeatureError: a model with a feature that Featherlane does not support.
-        """
-        one = isinstance(models, mujoco.MjModel)
-        each = [models] * self.nsim if one else None if models is None else list(models)
-        if each is not None:
-            if len(each) != self.nsim:
-                raise ValueError(f"set_models needs a model per simulation, got {len(each)} for {self.nsim}")
-            if self._expanded or self._constant:
-                raise mujoco.FatalError("set_models: the batch has per-simulation model fields (expand, set_const)")
-        self._worlds.set_models(each)
-        self._models = models if one or each is None else tuple(each)
-
-    def get_model(self, sim: int, model: Any = None) -> Any:
-        """Returns the MjModel of a simulation, with its expanded fields.
-
-        Args:
-            sim: the simulation.
-            model: an MjModel of the same sizes to write into; None for a new one.
-        """
-        return self._model(checked_sim(sim, self.nsim), model)
-
-    def _model(self, sim: int, model: Any = None, skipped: Sequence[str] = ()) -> Any:
-        source = self._worlds.model if self._worlds.models is None else self._worlds.models[sim]
-        if model is None:
-            model = copy.copy(source)
-        else:
-            for name in MODEL_FIELDS:
-                set_values(model, name, values(source, name))
-        if self.models is not None:
-            return model
-        expanded = {name: rows for name in MODEL_FIELDS if (rows := self._worlds.expanded(name)) is not None}
-        for again in range(1 + self._constant):
-            for name in expanded.keys() - {*skipped}:
-                set_values(model, name, expanded[name][sim])
-            if self._constant and not again:  # fields that Featherlane does not read
-                mujoco.mj_setConst(model, mujoco.MjData(model))
-        return model
-
-    def get_data(self, sim: int, data: Any = None) -> Any:
-        """Returns the state of a simulation as an MjData; a persistent batch also computes its derived fields.
-
-        Args:
-            sim: the simulation.
-            data: an MjData to write into; None for a new one.
-        """
-        sim = checked_sim(sim, self.nsim)
-        data = mujoco.MjData(self.model) if data is None else data
-        model = self.get_model(sim) if self.persistent else self.model
-        mujoco.mj_setState(model, data, self._worlds.rows.state[sim], INTEGRATION)
-        if self.persistent:
-            mujoco.mj_forward(model, data)
-        return data
-
-    # ---- calls -------------------------------------------------------------------------------------------------------
-    def _ids(self, ids: ArrayLike | None) -> np.ndarray:
-        found = _ids(ids, self.nsim)
-        return self._worlds.every if found is None else found.astype(np.int64)
-
-    def _refuse_models(self, call: str) -> None:
-        if self.models is not None:
-            raise mujoco.FatalError(f"{call}: the simulations have models of the caller (set_models)")
-
-    def _call(self, chosen: np.ndarray, do: Callable[[list[Part]], None]) -> dict[int, str]:
-        """Runs a function of the parts of a call; returns the messages of the simulations with errors."""
-        check_callbacks()
-        return self._worlds.run(chosen, do) if len(chosen) else {}
-
-    def _finish(self, chosen: np.ndarray, failed: Mapping[int, str]) -> None:
-        """Refreshes integer outputs, sets `status`, and raises the error of the failed simulations."""
-        for name, view in self._whole.items():
-            rows, whole = self._worlds.bind(name), view.base
-            if WHOLE.get(name):
-                whole[:, 0] = rows.reshape(self.nsim, -1)[:, 0]
-            else:
-                whole[...] = rows.reshape(whole.shape)
-        if self._errors:
-            self._status[chosen] = 0
-            self._errors = {sim: text for sim, text in self._errors.items() if self._status[sim]}
-        if failed:
-            ids = np.array(sorted(failed))
-            self._status[ids], self._errors = 1, self._errors | dict(failed)
-            raise SimulationError(ids, failed[int(ids[0])], len(chosen))
 
 
 for _kind in (*KINDS, *MODEL_KINDS):

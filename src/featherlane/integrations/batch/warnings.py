@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from featherlane.integrations.batch_worlds import Worlds
+from featherlane.integrations.batch.worlds import Worlds
 from featherlane.model.status import STATUS
 
 KINDS = mujoco.mjtWarning

@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.integrations.batch_fields import is_physics, is_real, native_name, set_values, values
-from featherlane.integrations.batch_rows import StateRows
+from featherlane.integrations.batch.fields import is_physics, is_real, native_name, set_values, values
+from featherlane.integrations.batch.rows import StateRows
 from featherlane.model import load
 from featherlane.model.fields import MUJOCO
 from featherlane.model.limits import check_field
@@ -27,6 +27,7 @@ from featherlane.simulation.batch.runner import Share, run
 
 REALS = [field.name for field in MUJOCO if field.kind == "real"]
 OTHERS = [field.name for field in MUJOCO if field.kind != "real"]
+SHAPES = [name for name in dir(mujoco.MjModel) if name.startswith(("mesh_", "hfield_", "exclude_"))]
 
 
 class Part(NamedTuple):
@@ -135,7 +136,10 @@ class Worlds:
                 raise mujoco.FatalError(f"set_models: model {k} has other sizes than the model of the batch")
         keys = {id(model): _structure(model) for model in distinct}
         usual = _structure(self.model)
-        made = {key: self._new(model) for model in distinct if (key := keys[id(model)]) != usual}
+        made: dict[bytes, Batch | str] = {}
+        for model in distinct:
+            if keys[id(model)] != usual and keys[id(model)] not in made:
+                made[keys[id(model)]] = self._new(model)
         self.models, self._made, self._variants, self._group = None if models is None else list(models), {}, [], None
         self.base = self._new(self.model)  # without the expanded fields of earlier models
         for name in REALS:
@@ -292,6 +296,5 @@ def _sizes(model: Any) -> list[int]:
 
 def _structure(model: Any) -> bytes:
     """Returns the values of an MjModel that select how it is stepped."""
-    arrays = [name for name in dir(model) if name.startswith(("mesh_", "hfield_", "exclude_"))]
-    parts = [np.asarray(read(model, name)) for name in OTHERS] + [np.asarray(getattr(model, name)) for name in arrays]
+    parts = [np.asarray(read(model, name)) for name in OTHERS] + [np.asarray(getattr(model, name)) for name in SHAPES]
     return b"".join(part.tobytes() for part in parts)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from featherlane.integrations.batch_fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
-from featherlane.integrations.batch_worlds import Part, Worlds
+from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
+from featherlane.integrations.batch.worlds import Part, Worlds
 from featherlane.model.status import BAD_CONTROL, NON_FINITE
 from featherlane.simulation.batch.runner import run
 from featherlane.simulation.tile.fields import DATA
@@ -83,6 +83,13 @@ class Records:
                 self.fields |= dict.fromkeys(self._parts[item])
             self.out[item] = _array(item, (out or {}).get(item), shape, dtype)
 
+    def buffers(self, parts: Sequence[Part], nstep: int) -> dict[str, np.ndarray]:
+        """Returns arrays that one part of a call can record into directly, by field."""
+        direct = [item for item in self.out if isinstance(item, str) and item not in WHOLE and item in DATA]
+        if len(parts) > 1 or len(parts[0].chosen) != self.lead[0] or nstep != self.lead[1]:
+            direct = []
+        return {item: self.out[item] for item in direct if self.out[item].dtype == float}
+
     def fill(self, at: np.ndarray | slice, found: Mapping[str, np.ndarray]) -> None:
         """Writes recorded fields (n, nstep, ...) of the simulations at these places."""
         for item, array in self.out.items():
@@ -92,7 +99,7 @@ class Records:
             elif WHOLE.get(item):
                 array[at] = 0
                 array[at, :, 0] = found[item].reshape(found[item].shape[:2])
-            elif found[item] is not array:
+            elif not np.may_share_memory(found[item], array):
                 array[at] = found[item].reshape(-1, *array.shape[1:])
 
 
@@ -109,17 +116,18 @@ def _array(item: Any, given: Any, shape: tuple[int, ...], dtype: np.dtype) -> np
 # ---- running ---------------------------------------------------------------------------------------------------------
 def roll(worlds: Worlds, parts: Sequence[Part], records: Records, inputs: Inputs) -> None:
     """Steps the simulations of the parts, which are a whole call, and records."""
-    before = {part.batch: _rows(part) for part in parts}
-    founds = _steps(parts, records.lead[1], inputs, records.fields)
+    nstep, before = records.lead[1], {part.batch: _rows(part) for part in parts}
+    founds = _steps(parts, nstep, inputs, records.fields, records.buffers(parts, nstep))
     user = worlds.rows.places["userdata"]
     for part, found in zip(parts, founds, strict=True):
+        last = _last_steps(found["warning"], before[part.batch]["warning"])
         if "userdata" in inputs.fields:
-            worlds.rows.state[part.chosen, user] = inputs.fields["userdata"][part.at][:, -1]
+            given = inputs.fields["userdata"][part.at]
+            worlds.rows.state[part.chosen, user] = given[np.arange(len(given)), last]  # -1: that of the last step
         if "userdata" in records.fields:
             rows = worlds.rows.state[part.chosen, None, user]
-            found["userdata"] = inputs.fields["userdata"][part.at] if "userdata" in inputs.fields else rows
-            found["userdata"] = np.broadcast_to(found["userdata"], (*found["warning"].shape[:2], rows.shape[-1]))
-        last = _last_steps(found["warning"], before[part.batch]["warning"])
+            given = inputs.fields["userdata"][part.at] if "userdata" in inputs.fields else rows
+            found["userdata"] = np.array(np.broadcast_to(given, (len(rows), nstep, rows.shape[-1])))
         for step in np.unique(last[last >= 0]).tolist():
             _stop(part, step, np.flatnonzero(last == step), before[part.batch], inputs, found)
         records.fill(part.at, found)
@@ -130,35 +138,35 @@ def _rows(part: Part) -> dict[str, np.ndarray]:
     return {name: rows[part.chosen] for name, rows in part.batch.rows.items()}
 
 
-def _steps(parts: Sequence[Part], nstep: int, inputs: Inputs, names: Mapping[str, Any]) -> list[dict[str, np.ndarray]]:
+def _steps(
+    parts: Sequence[Part], nstep: int, inputs: Inputs, names: Iterable[str], buffers: Mapping[str, np.ndarray]
+) -> list[dict[str, np.ndarray]]:
     """Advances the simulations of the parts; returns the recorded fields of each part, and `warning`."""
-    shares, reads, founds = [], [], []
+    shares, founds = [], []
     for batch, chosen, at in parts:
-        dims = {
-            name: DATA[name].dims(batch.arrays.sizes) for name in (*names, *inputs.fields, "warning") if name in DATA
+        lead, sizes = (len(chosen), nstep), batch.arrays.sizes
+        shapes = {
+            name: (*lead, *DATA[name].dims(sizes)) for name in (*names, *inputs.fields, "warning") if name in DATA
         }
-        lead = len(chosen), nstep
-        found = {name: np.empty((*lead, *dims[name])) for name in (*names, "warning") if name in dims}
-        given = {
-            name: a[at][:, :nstep].reshape(*lead, *dims[name]) for name, a in inputs.fields.items() if name in dims
-        }
-        share, read = batch.runner.share(nstep, chosen, given or None, found)
-        shares.append(share)
-        reads.append(read)
+        found = {}
+        for name in {*names, "warning"} & shapes.keys():
+            found[name] = buffers[name].reshape(shapes[name]) if name in buffers else np.empty(shapes[name])
+        given = {name: a[at][:, :nstep].reshape(shapes[name]) for name, a in inputs.fields.items() if name in shapes}
+        shares.append(batch.runner.share(nstep, chosen, given or None, found))
         founds.append(found)
-    shares = [share for share in shares if len(share.chosen)]
-    if shares:
-        run(nstep, shares)
-    for part, read, found in zip(parts, reads, founds, strict=True):
-        part.batch.runner.measure_recorded(part.chosen, read, found)
+    some = [share for share, _ in shares if len(share.chosen)]
+    if some:
+        run(nstep, some)
+    for part, (_, reads), found in zip(parts, shares, founds, strict=True):
+        part.batch.runner.measure_recorded(part.chosen, reads, found)
     return founds
 
 
 def _last_steps(counts: np.ndarray, before: np.ndarray) -> np.ndarray:
     """Returns the step of each simulation's first new warning, (n,); -1: none."""
     new = counts[..., [NON_FINITE, BAD_CONTROL]] > before[:, None, [NON_FINITE, BAD_CONTROL]]
-    new = new.any(-1)
-    return np.where(new.any(1), new.argmax(1), -1)
+    steps = np.any(new, axis=-1)
+    return np.where(steps.any(-1), steps.argmax(-1), -1)
 
 
 def _stop(part: Part, step: int, at: np.ndarray, before: Mapping[str, np.ndarray], inputs: Inputs, found) -> None:
@@ -167,6 +175,6 @@ def _stop(part: Part, step: int, at: np.ndarray, before: Mapping[str, np.ndarray
     for name, rows in part.batch.rows.items():
         rows[sims] = before[name][at] if name in before else 0.0
     places = at if isinstance(part.at, slice) else part.at[at]
-    _steps([Part(part.batch, sims, places)], step + 1, inputs, {})
+    _steps([Part(part.batch, sims, places)], step + 1, inputs, (), {})
     for rows in found.values():
         rows[at, step + 1 :] = rows[at, step : step + 1]

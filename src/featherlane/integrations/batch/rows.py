@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from featherlane.integrations.batch_fields import INTEGRATION, STATE
+from featherlane.integrations.batch.fields import INTEGRATION, STATE
 from featherlane.lanes.layout import Field
 from featherlane.simulation.batch.batch import Batch
 

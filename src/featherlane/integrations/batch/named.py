@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
 import numpy as np
 
-from featherlane.integrations.batch_fields import DATA_FIELDS, MODEL_FIELDS, STATE, computed, near
-
-if TYPE_CHECKING:
-    from featherlane.integrations.mujoco_batch import Batch
+from featherlane.integrations.batch.fields import DATA_FIELDS, MODEL_FIELDS, STATE, computed, near
 
 KINDS = ("actuator", "body", "camera", "geom", "joint", "light", "sensor", "site", "tendon")
 MODEL_KINDS = ("equality", "keyframe", "material", "numeric", "pair")  # MjData has no fields of these
@@ -29,7 +26,7 @@ class Named:
 
     __slots__ = ("_batch", "_data", "_kind", "_model", "id", "name")
 
-    def __init__(self, batch: Batch, kind: str, key: int | str):
+    def __init__(self, batch: Any, kind: str, key: int | str):
         model = getattr(batch.model, kind)(key)
         data = getattr(batch.template, kind)(key) if kind in KINDS else None
         for slot, value in zip(self.__slots__, (batch, data, kind, model, model.id, model.name), strict=True):
@@ -117,7 +114,7 @@ def _field(owner: Any, names: Iterable[str], key: tuple[str, str, bool], view: n
 def method(kind: str) -> Any:
     """Returns a method of a batch that returns the object of a kind with a name or an id."""
 
-    def named(self: Batch, key: int | str) -> Named:
+    def named(self: Any, key: int | str) -> Named:
         return Named(self, kind, key)
 
     named.__name__, named.__doc__ = kind, f"Returns the {kind} with this name or id."

@@ -1,0 +1,1 @@
+"""Parts of `featherlane.integrations.mujoco_batch`."""
