@@ -399,7 +399,7 @@ def asked_of(batch, rng) -> dict[str, np.ndarray]:
     model = batch.model
     qacc, point, way = rng.standard_normal(model.nv), rng.uniform(-1, 1, (4, 3)), rng.standard_normal((4, 3))
     hits = batch.ray(point, way)
-    out = {"ray": hits.distance, "normal": hits.normal}
+    out = {"ray": hits.distance, "normal": hits.normal, "jacobian": batch.jac(point[0], model.nbody - 1)[0]}
     if model.opt.contact_model == "convex":
         out |= {"inverse": batch.inverse(), "inverse of qacc": batch.inverse(qacc)}
         if not model.opt.enableflags & Enable.SLEEP:

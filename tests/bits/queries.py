@@ -69,6 +69,17 @@ def distances(batch, rng):
 
 
 @query
+def jacobians(batch, rng):
+    """Computes Jacobians of points of a body, of a body's frame and of a site, batched and alone."""
+    point, body = symmetric(rng, batch.nworld, 3), batch.model.nbody - 1
+    out = {"point": batch.jac(point, body), "body": batch.jac_body(body)}
+    if batch.model.nsite:
+        out["site"] = batch.jac_site(0)
+    out["alone"] = fl.jac(batch.model, batch.get_data(1), point[1], body)
+    return {f"{what} {part}": v for what, pair in out.items() for part, v in zip(("p", "r"), pair, strict=True)}
+
+
+@query
 def inverse(batch, rng):
     """Computes inverse dynamics of given accelerations, and of those of forward dynamics after some steps."""
     given = batch.inverse(5.0 * symmetric(rng, batch.nworld, batch.model.nv))
@@ -156,6 +167,8 @@ def queries() -> dict[str, Scene]:
         add(f"distances, {ground}", distances, shapes(ground))
     for lying in (False, True):
         add(f"distances, aligned{' and lying' * lying}", distances, aligned(lying), position=0.0)
+    for name in ("arm", "humanoid"):
+        add(f"jacobians, {name}", jacobians, name)
     for integrator in ("euler", "implicit", "implicitfast", "discrete"):
         add(f"inverse {integrator}", inverse, tree(1), integrator=integrator)
         add(f"inverse {integrator} of a mechanism", inverse, MECHANISM, integrator=integrator)

@@ -8,6 +8,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com, load
+from featherlane.lanes.processor import tile_width
 from oracles import smooth
 from oracles.naive import Naive
 
@@ -88,3 +89,47 @@ def test_a_body_that_does_not_exist_is_named(world):
     model, _, data, _, _ = world
     with pytest.raises(fl.UnknownNameError, match=f"{model.nbody}"):
         jac(model, data, np.zeros(3), model.nbody)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_jacobians_in_a_batch_equal_those_of_each_world(dtype, rng):
+    model = load("arm")
+    nworld, tolerance = 2 * tile_width(dtype) + 3, TOLERANCE if dtype == "float64" else 1e-5
+    batch, point = fl.Batch(model, nworld, dtype=dtype), rng.standard_normal((nworld, 3))
+    batch.qpos = rng.uniform(-1, 1, (nworld, model.nq))
+    batch.bind("xpos")
+    before, ids = batch.get_state(), [nworld - 2, 1]
+    both = batch.jac(point, "hand"), batch.jac_body("hand"), batch.jac_site("grip")
+    some = batch.jac(point[ids], "hand", ids), batch.jac_body("hand", ids), batch.jac_site("grip", ids)
+    for pair, part in zip(both, some, strict=True):
+        np.testing.assert_array_equal(np.array(pair)[:, ids], part)
+    for world in range(nworld):
+        data = batch.get_data(world)
+        alone = jac(model, data, point[world], "hand"), jac_body(model, data, "hand"), jac_site(model, data, "grip")
+        for pair, expected in zip(both, alone, strict=True):
+            for found, reference in zip(pair, expected, strict=True):
+                assert found.dtype == dtype and smooth.relative(found[world], reference) <= tolerance
+    np.testing.assert_array_equal(batch.get_state(), before)
+    assert not batch.xpos.any()  # bound outputs do not change
+
+
+def test_jacobians_in_a_batch_use_the_fields_of_each_world():
+    batch = fl.Batch(load("arm"), 3)
+    batch.expand("body_pos")[:, 1:, 2] += np.arange(3.0)[:, None]
+    found = batch.jac_site("grip")[0]
+    for world in range(3):
+        expected = jac_site(batch.get_model(world), batch.get_data(world), "grip")[0]
+        np.testing.assert_allclose(found[world], expected, rtol=0, atol=1e-14)
+    assert not np.allclose(found[0], found[2])
+
+
+def test_wrong_points_and_elements_are_refused():
+    batch = fl.Batch(load("arm"), 3)
+    for call in (lambda: batch.jac(np.zeros((2, 3)), 1), lambda: batch.jac("point", 1), lambda: batch.jac([0, 0], 1)):
+        with pytest.raises(fl.ModelError, match="point"):
+            call()
+    for call in (batch.jac_body, batch.jac_site, lambda key: batch.jac(np.zeros(3), key)):
+        for key in ("nothing", 99, -1, 0.5):
+            with pytest.raises(fl.UnknownNameError):
+                call(key)
+    assert batch.jac_body(1, ids=[])[0].shape == (0, 3, batch.model.nv)
