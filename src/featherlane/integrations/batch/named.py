@@ -65,7 +65,10 @@ class Named:
                     raise computed(what)
                 rows = batch.bind(field)
             start = (_address(view) - _address(getattr(owner, field))) // view.itemsize
-            return rows.reshape(batch.nsim, -1)[:, start : start + view.size].reshape(batch.nsim, *view.shape)
+            flat = rows.reshape(batch.nsim, -1)
+            if not np.may_share_memory(flat, rows):  # `eq_data` of an older MuJoCo
+                return rows[:, start // view.size]
+            return flat[:, start : start + view.size].reshape(batch.nsim, *view.shape)
         else:
             if (self._kind, attribute) not in COPIES:
                 names = {*dir(self._model), *dir(self._data)} if self._data is not None else dir(self._model)

@@ -86,7 +86,7 @@ class Records:
     def buffers(self, parts: Sequence[Part], nstep: int) -> dict[str, np.ndarray]:
         """Returns arrays that one part of a call can record into directly, by field."""
         direct = [item for item in self.out if isinstance(item, str) and item not in WHOLE and item in DATA]
-        if len(parts) > 1 or len(parts[0].chosen) != self.lead[0] or nstep != self.lead[1]:
+        if len(parts) != 1 or len(parts[0].chosen) != self.lead[0] or nstep != self.lead[1]:
             direct = []
         return {item: self.out[item] for item in direct if self.out[item].dtype == float}
 

@@ -107,12 +107,11 @@ class Worlds:
 
     def expand(self, name: str) -> np.ndarray:
         """Returns per-simulation values of a field of MjModel, (nsim, ...)."""
-        shape = values(self.model, name).shape
         if is_real(name):
-            return self.base.expand(native_name(name)).reshape(self.nsim, *shape)
+            return self._shaped(name, self.base.expand(native_name(name)))
         if name not in self.own:
             value = values(self.model, name)
-            self.own[name] = np.array(np.broadcast_to(value, (self.nsim, *shape)), order="C")
+            self.own[name] = np.array(np.broadcast_to(value, (self.nsim, *value.shape)), order="C")
         return self.own[name]
 
     def expanded(self, name: str) -> np.ndarray | None:
@@ -120,7 +119,14 @@ class Worlds:
         if not is_real(name):
             return self.own.get(name)
         rows = self.base.expanded_fields.get(native_name(name))
-        return None if rows is None else rows.reshape(self.nsim, *values(self.model, name).shape)
+        return None if rows is None else self._shaped(name, rows)
+
+    def _shaped(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Returns native rows of a field with the shape that MuJoCo gives it, a view."""
+        shape = values(self.model, name).shape
+        if name == "eq_data":  # MuJoCo before 3.17 has fewer columns
+            return rows.reshape(self.nsim, shape[0], -1)[..., : shape[1]]
+        return rows.reshape(self.nsim, *shape)
 
     # ---- models ------------------------------------------------------------------------------------------------------
     def set_models(self, models: Sequence | None) -> None:
