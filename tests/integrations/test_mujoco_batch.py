@@ -253,6 +253,20 @@ def test_models_of_the_caller(rng):
     close(pair[0].sensordata, pair[1].sensordata)
 
 
+def test_keyframes_of_models_of_the_caller(rng):
+    pair, models = both(), variants()
+    for k, model in enumerate(models):
+        model.key_qpos[0, 2] = 1.0 + k
+    models[6] = mujoco.MjModel.from_xml_string(re.sub("<keyframe>.*</keyframe>", "", SCENE))
+    keys = np.where(np.arange(NSIM) % 2 | (np.arange(NSIM) == 6), -1, 0)
+    for batch in pair:
+        batch.set_models(models)
+        batch.reset(keyframe=keys)
+        with pytest.raises((ValueError, mujoco.FatalError)):
+            batch.reset([5, 6], keyframe=0)
+    close(pair[0].state, pair[1].state)
+
+
 def test_models_of_other_sizes_are_refused(rng):
     other = mujoco.MjModel.from_xml_string(SCENE.replace('<site name="tip"', '<site/><site name="tip"'))
     for batch in both():

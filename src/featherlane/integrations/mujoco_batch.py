@@ -45,9 +45,6 @@ from featherlane.integrations.batch.worlds import Part, step
 
 __all__ = ["DATA_FIELDS", "MODEL_FIELDS", "Batch", "SimulationError"]
 
-KEYS = {"key_time": "time", "key_qpos": "qpos", "key_qvel": "qvel", "key_act": "act", "key_ctrl": "ctrl"}
-KEYS |= {"key_mpos": "mocap_pos", "key_mquat": "mocap_quat"}
-
 
 class Batch(Models):
     """Steps nsim simulations of a copy of a model.
@@ -174,22 +171,22 @@ class Batch(Models):
         Raises:
             ValueError: an unknown keyframe, invalid ids.
         """
-        chosen, worlds = self._ids(ids), self._worlds
-        nkey = min((model.nkey for model in worlds.models or ()), default=self.model.nkey)
-        keys = checked_whole(keyframe, (len(chosen),), -1, nkey, "keyframe")
+        chosen, worlds, stage = self._ids(ids), self._worlds, checked_stage(stage)
+        nkey = np.array([model.nkey for model in worlds.models])[chosen] if worlds.models else self.model.nkey
+        keys = checked_whole(keyframe, (len(chosen),), -1, np.max(nkey, initial=0), "keyframe")
+        if (keys >= nkey).any():
+            raise ValueError(f"keyframe: the model of simulation {chosen[keys >= nkey][0]} has no such keyframe")
 
         def do(parts: Sequence[Part]) -> None:
-            for batch, sims, at in parts:
-                batch.reset(sims, keys[at], forward=False)
+            for batch, sims, _ in parts:
+                batch.reset(sims, forward=False)
 
         failed = self._call(chosen, do)
         self._warnings.clear(chosen)
         worlds.rows.state[chosen, worlds.rows.places["userdata"]] = 0.0
-        for name in KEYS.keys() & self._expanded.keys():
-            sims, key = chosen[keys >= 0], keys[keys >= 0]
-            part = self._expanded[name][sims, key]
-            worlds.rows.state[sims, worlds.rows.places[KEYS[name]]] = part.reshape(len(sims), -1)
-        if checked_stage(stage) != NONE and worlds.bound:
+        if (keys >= 0).any():
+            self._set_keyframes(chosen[keys >= 0], keys[keys >= 0])
+        if stage != NONE and worlds.bound:
             failed |= self._call(chosen, step(0))
         self._finish(chosen, failed)
 

@@ -14,6 +14,8 @@ from featherlane.integrations.batch.arguments import checked_sim
 from featherlane.integrations.batch.calls import Calls
 from featherlane.integrations.batch.fields import INTEGRATION, MODEL_FIELDS, set_values, unexpandable, values
 
+KEYS = {"key_time": "time", "key_qpos": "qpos", "key_qvel": "qvel", "key_act": "act", "key_ctrl": "ctrl"}
+KEYS |= {"key_mpos": "mocap_pos", "key_mquat": "mocap_quat", "key_plastic": "plastic"}
 REFITTED = ("bvh_aabb", "light_pos0", "light_poscom0", "light_dir0")  # fields that mj_setConst sets for rendering
 
 
@@ -124,6 +126,20 @@ class Models(Calls):
                 raise mujoco.FatalError("set_models: the batch has per-simulation model fields (expand, set_const)")
         self._worlds.set_models(each)
         self._models = models if one or each is None else tuple(each)
+
+    def _set_keyframes(self, sims: np.ndarray, keys: np.ndarray) -> None:
+        """Sets the state of simulations to that of a keyframe of each one's model."""
+        state, places, models = self._worlds.rows.state, self._worlds.rows.places, self._worlds.models
+        for name, field in KEYS.items():
+            if name not in MODEL_FIELDS:
+                continue
+            if models is not None:
+                rows = np.stack([getattr(models[sim], name)[key] for sim, key in zip(sims, keys, strict=True)])
+            elif name in self._expanded:
+                rows = self._expanded[name][sims, keys]
+            else:
+                rows = getattr(self._worlds.model, name)[keys]
+            state[sims, places[field]] = rows.reshape(len(sims), -1)
 
     def get_model(self, sim: int, model: Any = None) -> Any:
         """Returns the MjModel of a simulation, with its expanded fields.

@@ -47,33 +47,24 @@ class Named:
         """Returns this object's (nsim, ...) part of a field; to write, expands a field of MjModel."""
         batch, what = self._batch, f"{self._kind} {attribute}"
         of_data = None if (self._kind, attribute) in COPIES else getattr(self._data, attribute, None)
-        for is_model, view in ((False, of_data), (True, getattr(self._model, attribute, None))):
+        views = [(False, of_data), (True, getattr(self._model, attribute, None))]
+        for is_model, view in views:
             if not isinstance(view, np.ndarray):
                 continue
             if not view.size:
                 return _fixed(np.empty((batch.nsim, *view.shape), view.dtype))
-            owner = batch.model if is_model else batch.template
-            field = _field(owner, MODEL_FIELDS if is_model else DATA_FIELDS, (self._kind, attribute, is_model), view)
+            owner, names = (batch.model, MODEL_FIELDS) if is_model else (batch.template, DATA_FIELDS)
+            field = _field(owner, names, (self._kind, attribute, is_model), view)
             if field is None:
-                break
-            if is_model:
-                rows = self._model_rows(field, attribute, view, write)
-                if len(rows.shape) == view.ndim + 1 and rows.shape[1:] == view.shape:
-                    return rows
-            else:
-                if write and field not in STATE:
-                    raise computed(what)
-                rows = batch.bind(field)
-            start = (_address(view) - _address(getattr(owner, field))) // view.itemsize
-            flat = rows.reshape(batch.nsim, -1)
-            if not np.may_share_memory(flat, rows):  # `eq_data` of an older MuJoCo
-                return rows[:, start // view.size]
-            return flat[:, start : start + view.size].reshape(batch.nsim, *view.shape)
-        else:
-            if (self._kind, attribute) not in COPIES:
-                names = {*dir(self._model), *dir(self._data)} if self._data is not None else dir(self._model)
-                raise AttributeError(f"{attribute} is not a field of a {self._kind}{near(attribute, names)}")
-        raise AttributeError(f"{what} is not a slice of a field that the batch binds or expands")
+                continue
+            if not is_model and write and field not in STATE:
+                raise computed(what)
+            rows = self._model_rows(field, attribute, view, write) if is_model else batch.bind(field)
+            return rows if rows.shape[1:] == view.shape else _slice(rows, getattr(owner, field), view)
+        if any(isinstance(view, np.ndarray) for _, view in views) or (self._kind, attribute) in COPIES:
+            raise AttributeError(f"{what} is not a slice of a field that the batch binds or expands")
+        names = {*dir(self._model), *dir(self._data)} if self._data is not None else dir(self._model)
+        raise AttributeError(f"{attribute} is not a field of a {self._kind}{near(attribute, names)}")
 
     def _model_rows(self, field: str, attribute: str, view: np.ndarray, write: bool) -> np.ndarray:
         """Returns rows of a field of MjModel, or this object's part of them if they are not stored by simulation."""
@@ -95,6 +86,14 @@ def structural(field: str, view: np.ndarray) -> bool:
 def _fixed(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
+
+
+def _slice(rows: np.ndarray, field: np.ndarray, view: np.ndarray) -> np.ndarray:
+    """Returns the part of rows (nsim, ...) that a view is of a field."""
+    start, flat = (_address(view) - _address(field)) // view.itemsize, rows.reshape(len(rows), -1)
+    if not np.may_share_memory(flat, rows):  # `eq_data` of an older MuJoCo
+        return rows[:, start // view.size]
+    return flat[:, start : start + view.size].reshape(len(rows), *view.shape)
 
 
 def _address(array: np.ndarray) -> int:

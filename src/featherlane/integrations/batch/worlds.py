@@ -18,6 +18,7 @@ from featherlane.errors import ModelError
 from featherlane.integrations.batch.fields import is_physics, is_real, native_name, set_values, values
 from featherlane.integrations.batch.rows import StateRows
 from featherlane.model import load
+from featherlane.model.enums import NEQDATA
 from featherlane.model.fields import MUJOCO
 from featherlane.model.limits import check_field
 from featherlane.model.mujoco_arrays import read
@@ -125,7 +126,7 @@ class Worlds:
         """Returns native rows of a field with the shape that MuJoCo gives it, a view."""
         shape = values(self.model, name).shape
         if name == "eq_data":  # MuJoCo before 3.17 has fewer columns
-            return rows.reshape(self.nsim, shape[0], -1)[..., : shape[1]]
+            return rows.reshape(self.nsim, shape[0], NEQDATA)[..., : shape[1]]
         return rows.reshape(self.nsim, *shape)
 
     # ---- models ------------------------------------------------------------------------------------------------------
