@@ -149,16 +149,27 @@ class Batch(Models):
         failed = self._call(chosen, step(nstep))
         self._warnings.count(bad)
         if stage != NONE:
-            self._call(np.setdiff1d(chosen, [*failed]), step(0))
+            self._forward(np.setdiff1d(chosen, [*failed]))
         self._finish(chosen, failed)
 
     def forward(self, ids: ArrayLike | None = None, stage: int = ACC) -> None:
-        """Computes the outputs of the present state; the arguments are those of `step`."""
-        chosen, failed = self._ids(ids), {}
-        if checked_stage(stage) != NONE:
-            failed = self._call(chosen, step(0))
-            self._warnings.skip(chosen)
-        self._finish(chosen, failed)
+        """Computes the outputs of the present state; the arguments are those of `step`.
+
+        A simulation with a bad position or velocity is reset and counted, as in a step.
+        """
+        chosen = self._ids(ids)
+        self._finish(chosen, {} if checked_stage(stage) == NONE else self._forward(chosen))
+
+    def _forward(self, chosen: np.ndarray) -> dict[int, str]:
+        bad = self._warnings.scan()
+        if bad is not None:
+            sims = chosen[bad.any(0)[chosen]]
+            if not self.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
+                self._reset(sims)
+            self._warnings.restart(sims, bad)
+        failed = self._call(chosen, step(0))
+        self._warnings.count(None, stepped=False)
+        return failed
 
     def reset(self, ids: ArrayLike | None = None, keyframe: ArrayLike = -1, stage: int = ACC) -> None:
         """Sets simulations to the model's defaults or to keyframes, and computes outputs.
@@ -177,18 +188,22 @@ class Batch(Models):
         if (keys >= nkey).any():
             raise ValueError(f"keyframe: the model of simulation {chosen[keys >= nkey][0]} has no such keyframe")
 
+        failed = self._reset(chosen)
+        if (keys >= 0).any():
+            self._set_keyframes(chosen[keys >= 0], keys[keys >= 0])
+        if stage != NONE and worlds.bound:
+            failed |= self._forward(chosen)
+        self._finish(chosen, failed)
+
+    def _reset(self, chosen: np.ndarray) -> dict[int, str]:
         def do(parts: Sequence[Part]) -> None:
             for batch, sims, _ in parts:
                 batch.reset(sims, forward=False)
 
-        failed = self._call(chosen, do)
+        failed, rows = self._call(chosen, do), self._worlds.rows
         self._warnings.clear(chosen)
-        worlds.rows.state[chosen, worlds.rows.places["userdata"]] = 0.0
-        if (keys >= 0).any():
-            self._set_keyframes(chosen[keys >= 0], keys[keys >= 0])
-        if stage != NONE and worlds.bound:
-            failed |= self._call(chosen, step(0))
-        self._finish(chosen, failed)
+        rows.state[chosen, rows.places["userdata"]] = 0.0
+        return failed
 
     def rollout(
         self,

@@ -92,6 +92,8 @@ class Models(Calls):
         """
         chosen = self._ids(ids)
         self._refuse_models("set_const")
+        if not self._expanded:
+            return
         failed = self._worlds.set_const(chosen)
         self._constant = True
         self._refit(np.setdiff1d(chosen, [*failed]), [name for name in REFITTED if name in self._expanded])
@@ -117,12 +119,14 @@ class Models(Calls):
             FatalError: a model of other sizes; a field is expanded.
             UnsupportedFeatureError: a model with a feature that Featherlane does not support.
         """
+        if models is None and self._models is None:
+            return
         one = isinstance(models, mujoco.MjModel)
         each = [models] * self.nsim if one else None if models is None else list(models)
         if each is not None:
             if len(each) != self.nsim:
                 raise ValueError(f"set_models needs a model per simulation, got {len(each)} for {self.nsim}")
-            if self._expanded or self._constant:
+            if self._expanded:
                 raise mujoco.FatalError("set_models: the batch has per-simulation model fields (expand, set_const)")
         self._worlds.set_models(each)
         self._models = models if one or each is None else tuple(each)

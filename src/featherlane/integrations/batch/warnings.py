@@ -44,29 +44,30 @@ class Warnings:
         good = np.abs(self._checked) <= LARGEST
         return ~np.stack([good[:, : self._nq].all(1), good[:, self._nq :].all(1)])
 
-    def count(self, bad: np.ndarray | None) -> None:
-        """Counts the warnings of a call; those of a simulation that was reset start again, as in MuJoCo.
+    def count(self, bad: np.ndarray | None, stepped: bool = True) -> None:
+        """Counts the warnings of a call.
 
         Args:
             bad: what `scan` returned before the call.
+            stepped: whether the call was a step; a forward pass does not check the acceleration.
         """
         counts = self._worlds.base.rows["warning"]
         if not counts.any() or np.array_equal(counts, self._seen):
             return
         new, self._seen = counts - self._seen, counts.copy()
-        reset = np.flatnonzero(new[:, STATUS.index("non_finite")] > 0)
-        causes = np.full(len(counts), int(KINDS.mjWARN_BADQACC))
-        if bad is not None:
-            causes[bad[1]] = int(KINDS.mjWARN_BADQVEL)
-            causes[bad[0]] = int(KINDS.mjWARN_BADQPOS)
-        self.numbers[reset] = 0
-        self.numbers[reset, causes[reset], 1] = 1
+        if stepped:
+            self.restart(np.flatnonzero(new[:, STATUS.index("non_finite")] > 0), bad)
         for name, kind in COUNTED.items():
             self.numbers[:, kind, 1] += new[:, STATUS.index(name)].astype(np.int32)
 
-    def skip(self, chosen: np.ndarray) -> None:
-        """Does not count the warnings of the last call, as for a forward pass."""
-        self._seen[chosen] = self._worlds.base.rows["warning"][chosen]
+    def restart(self, sims: np.ndarray, bad: np.ndarray | None) -> None:
+        """Counts one bad value of simulations; all counts of a simulation start again, as in MuJoCo's reset."""
+        causes = np.full(len(self.numbers), int(KINDS.mjWARN_BADQACC))
+        if bad is not None:
+            causes[bad[1]] = int(KINDS.mjWARN_BADQVEL)
+            causes[bad[0]] = int(KINDS.mjWARN_BADQPOS)
+        self.numbers[sims] = 0
+        self.numbers[sims, causes[sims], 1] = 1
 
     def clear(self, chosen: np.ndarray) -> None:
         """Sets the counts of simulations to zero."""
