@@ -70,8 +70,10 @@ class Calls:
         self.both(lambda batch: setattr(batch, name, value > 0 if name == "eq_active" else value))
 
     def call_write_a_bad_value(self):
+        """Only once in a simulation: after a second reset MuJoCo's counter is 1 again, and its rollout goes on."""
         sim = self.rng.integers(NSIM)
-        self.both(lambda batch: batch.qvel.__setitem__((sim, 0), np.nan))
+        if not self.pair[1].warning[sim].any():
+            self.both(lambda batch: batch.qvel.__setitem__((sim, 0), np.nan))
 
     def call_expand(self):
         name, factor = str(self.rng.choice(REALS)), self.rng.uniform(0.8, 1.2, NSIM)
