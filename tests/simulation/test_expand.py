@@ -248,3 +248,21 @@ def test_a_field_can_be_expanded_after_a_step(nworld):
         batch.step(3)
     assert np.array_equal(batches[0].qpos, batches[1].qpos)
     assert np.array_equal(model.body_mass, before)
+
+
+def test_batches_of_models_of_equal_sizes_share_expanded_fields():
+    """As the native batches of `integrations.mujoco_batch` do, whose models differ in integers."""
+    models = [fl.load("humanoid") for _ in range(2)]
+    models[1].opt.iterations = 50
+    first, second = (fl.Batch(model, 3, nthread=1) for model in models)
+    for batch in (first, second):
+        batch.step()
+    masses = first.expand("body_mass")
+    second.arrays.share_expanded(first.arrays)
+    masses *= np.linspace(1.0, 2.0, 3)[:, None]
+    first.set_const()
+    second.arrays.share_expanded(first.arrays)
+    for batch in (first, second):
+        batch.step(5)
+    np.testing.assert_array_equal(first.qpos, second.qpos)
+    assert len(np.unique(first.qpos[:, 2])) == 3
