@@ -163,8 +163,8 @@ class Batch(Models):
     def _forward(self, chosen: np.ndarray) -> dict[int, str]:
         bad = self._warnings.scan()
         if bad is not None:
-            sims = chosen[bad.any(0)[chosen]]
-            if not self.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
+            sims = chosen[np.any(bad, axis=0)[chosen]]
+            if not self._worlds.model.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_AUTORESET):
                 self._reset(sims)
             self._warnings.restart(sims, bad)
         failed = self._call(chosen, step(0))
@@ -185,8 +185,9 @@ class Batch(Models):
         chosen, worlds, stage = self._ids(ids), self._worlds, checked_stage(stage)
         nkey = np.array([model.nkey for model in worlds.models])[chosen] if worlds.models else self.model.nkey
         keys = checked_whole(keyframe, (len(chosen),), -1, np.max(nkey, initial=0), "keyframe")
-        if (keys >= nkey).any():
-            raise ValueError(f"keyframe: the model of simulation {chosen[keys >= nkey][0]} has no such keyframe")
+        wrong = chosen[np.flatnonzero(keys >= nkey)]
+        if wrong.size:
+            raise ValueError(f"keyframe: the model of simulation {wrong[0]} has no such keyframe")
 
         failed = self._reset(chosen)
         if (keys >= 0).any():
