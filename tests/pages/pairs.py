@@ -67,7 +67,7 @@ class Agreement:
         points: largest difference of positions and distances, point by point, if their number is the same [m].
         missed: poses with a missing or a false contact of ours, with a distance that is not at the limit;
             decided by MuJoCo's contacts, or its distance for convex pairs (it misses some, too).
-        wrong: overlapping boxes and meshes that were compared with `exact_depth`, because MuJoCo's depth differs from ours.
+        wrong: overlapping boxes and meshes whose depth in MuJoCo differs from ours; compared with `exact_depth`.
     """
 
     poses: int = 0
