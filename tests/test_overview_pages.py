@@ -11,7 +11,7 @@ from pages import links
 ROOT = Path(__file__).parents[1]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 MOST_BYTES = 150_000  # limit for a picture of the gallery
-NO_TABLE = {"report", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
+NO_TABLE = {"report", "plots", "dart", "edit_loop", "compile_time"}  # shared modules; scripts for contributors
 
 
 def scenes() -> set[str]:

@@ -148,7 +148,7 @@ def bad_world(axes) -> None:
     speed = np.abs(batch.rollout(20, record="qvel")["qvel"][..., 0])
     axes.semilogy(speed[1:].T, color="0.6", linewidth=1)
     axes.semilogy(speed[0], color="#d55e00", linewidth=2)
-    axes.annotate("mass 0.2 kg", (0.45, 0.75), xycoords="axes fraction", color="#d55e00")
+    axes.annotate("mass 0.2 kg", (0.08, 0.85), xycoords="axes fraction", color="#d55e00")
     axes.set(xlabel="step", ylabel="speed [m/s]", ylim=(1e-3, None))
 
 

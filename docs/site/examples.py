@@ -25,7 +25,7 @@ PICTURES = {name: (f"control_{name}", f"control.py {name}") for name in CONTROL}
 }
 PAGE = """# {title}
 
-Example: {about}.
+{about}.
 
 ![{title}: the result of the example](../images/{picture}.png){{ width="480" }}
 
@@ -62,7 +62,9 @@ def page(name: str, about: str) -> str:
     title = TITLES.get(name, name.replace("_", " ").capitalize())
     drawn = f" `python docs/images/{command}` draws the picture." if command else ""
     source = (EXAMPLES / f"{name}.py").read_text().strip()
-    return PAGE.format(title=title, about=about, picture=image, name=name, drawn=drawn, source=source)
+    return PAGE.format(
+        title=title, about=about[0].upper() + about[1:], picture=image, name=name, drawn=drawn, source=source
+    )
 
 
 def pages() -> dict[str, str]:
