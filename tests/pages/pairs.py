@@ -332,8 +332,8 @@ Some differences are MuJoCo's errors:
 - Normals of curved shapes: MuJoCo's iteration stops within about 1e-5.
 - The centre of a sphere or the axis of a capsule on the surface of a height field: the exact depth is the radius, as
   in Featherlane. MuJoCo's is wrong by up to 1e-4.
-- Overlapping boxes and meshes: in {wrong} poses MuJoCo's depth is wrong by more than 1e-6. These are compared with the
-  least overlap along the normals of all faces and pairs of edges.
+- Overlapping boxes and meshes: MuJoCo's depth is wrong by more than 1e-6 in {wrong} of the poses. These are
+  compared with the least overlap along the normals of all faces and pairs of edges.
 - A capsule along a cylinder's axis: the exact depth is the sum of the radii, as in Featherlane. MuJoCo's is wrong by
   up to 1e-5.
 """
