@@ -20,7 +20,7 @@ import featherlane as fl
 from featherlane.painter import PICTURES, Painter, prepare
 
 FOLDER, EXAMPLES = Path(__file__).parent, Path(__file__).parents[2] / "examples"
-COLOURS, RATE = 48, 15  # colours of a file, frames per second
+COLOURS, RATE = 96, 15  # colours of a file, frames per second
 MOST_BYTES = 1_000_000
 
 
