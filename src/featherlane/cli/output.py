@@ -153,11 +153,11 @@ def check_target(path: Path, suffix: str) -> Path:
     if path.suffix.lower() != suffix:
         raise ModelError(f"{path}: got {path.suffix or 'no suffix'}, allowed is {suffix}")
     if path.is_dir():
-        raise ModelError(f"{path}: is a folder")
+        raise ModelError(f"{path}: this is a folder, allowed is a file")
     if not path.parent.is_dir():
-        raise ModelError(f"{path}: there is no folder {path.parent}")
+        raise ModelError(f"{path}: the folder {path.parent} does not exist")
     if not os.access(path.parent, os.W_OK):
-        raise ModelError(f"{path}: the folder {path.parent} cannot be written")
+        raise ModelError(f"{path}: the folder {path.parent} is not writable")
     return path
 
 

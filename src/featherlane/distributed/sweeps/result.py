@@ -149,7 +149,7 @@ def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int)
     return Sweep(samples[order], columns, nsample)
 
 
-def told(samples: np.ndarray) -> str:
+def listed(samples: np.ndarray) -> str:
     """Formats some sample numbers, and the number of others."""
     more = f" and {len(samples) - NAMED} more" * (len(samples) > NAMED)
     return f"{', '.join(map(str, samples[:NAMED]))}{more}"

@@ -27,7 +27,7 @@ from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk, try
 from featherlane.distributed.sweeps.identity import identity
 from featherlane.distributed.sweeps.plan import Plan, make_plan
 from featherlane.distributed.sweeps.reduction import Function, Named
-from featherlane.distributed.sweeps.result import Sweep, joined, told
+from featherlane.distributed.sweeps.result import Sweep, joined, listed
 from featherlane.distributed.sweeps.run_directory import RunDirectory
 from featherlane.distributed.sweeps.values import Source
 from featherlane.distributed.sweeps.workers import Workers
@@ -266,7 +266,7 @@ def _tell_of_bad(result: Sweep) -> None:
         import warnings
 
         warnings.warn(
-            f"samples {told(bad)} had values that are NaN or beyond 1e10, or results that are not finite: see "
+            f"samples {listed(bad)} had values that are NaN or beyond 1e10, or results that are not finite: see "
             "Sweep.status, Sweep.bad()",
             NonFiniteWarning,
             stacklevel=3,
