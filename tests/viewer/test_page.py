@@ -136,7 +136,7 @@ def test_bodies_and_actuators(opened):
     turn(page, "mass", 9.0)
     assert session.mass(body) == 9.0
     turn(page, "picked", 1)
-    turn(page, "scope", "the picked one")
+    turn(page, "scope", "the selected world")
     before = session.friction(body)
     turn(page, "friction", 0.25)
     assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]

@@ -26,8 +26,8 @@ def compile_kernels(dtype: str | None, processes: int, force: bool, as_json: boo
     """
     count("processes", processes, 0)
     configuration = library().configuration()
-    wanted = processor.base_of(dtype) if dtype else None
-    variants = [v for v in processor.variants() if wanted in (None, v[0])]
+    base = processor.base_of(dtype) if dtype else None
+    variants = [v for v in processor.variants() if base in (None, v[0])]
     every = list(stages().values()) if configuration["object"] == "none" or force else []
     start, compiled = time.perf_counter(), 0
     if every:
