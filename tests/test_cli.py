@@ -397,7 +397,7 @@ def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch
     [
         (("--solvers", "newton,sor"), "got 'sor'"),
         (("--solvers", "cg,cg"), "named twice"),
-        (("--solvers", ","), "none is named"),
+        (("--solvers", ","), "got none"),
         (("--states", "0"), "states: got 0"),
         (("--iterations", "0"), "iterations: got 0"),
         (("--plot", "curves.pdf"), "allowed is .png"),
@@ -408,7 +408,7 @@ def test_compare_refuses_what_cannot_be(capfd, options, part):
 
 
 def test_compare_needs_a_constraint(capfd):
-    assert "has a constraint" in fails(capfd, "compare", "double_pendulum", *FEW)
+    assert "has active constraints" in fails(capfd, "compare", "double_pendulum", *FEW)
 
 
 # ---- compare --contact -----------------------------------------------------------------------------------
@@ -469,8 +469,8 @@ def test_the_energy_of_a_run_is_that_of_its_states():
     [
         (("--contact", "convex,soft"), "got 'soft'"),
         (("--contact", "lcp,lcp"), "named twice"),
-        (("--contact", ","), "none is named"),
-        (("--contact", "convex", "--solvers", "dantzig"), "'dantzig' is none of"),
+        (("--contact", ","), "got none"),
+        (("--contact", "convex", "--solvers", "dantzig"), "'dantzig', which does not belong to"),
         (("--contact", "lcp", "--solvers", "sor"), "got 'sor'"),
         (("--contact", "lcp", "--steps", "0"), "steps: got 0"),
         (("--contact", "lcp", "--iterations", "0"), "iterations: got 0"),

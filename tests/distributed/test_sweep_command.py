@@ -139,7 +139,7 @@ def test_a_run_goes_on_only_when_that_is_asked_for(folder, capfd):
     assert swept(*arguments, "--resume") == 0
     (folder / "sweep.toml").write_text(WHOLE.replace("seed = 4", "seed = 5"))
     assert swept(*arguments, "--resume") == 2
-    assert "holds a run of another seed" in capfd.readouterr().err
+    assert "contains a run with another seed" in capfd.readouterr().err
     assert swept(folder / "sweep.toml", "--resume") == 2
     assert "resume: requires --out" in capfd.readouterr().err
 

@@ -233,7 +233,7 @@ def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
 def test_a_reward_that_is_no_number_is_refused():
     env = BatchEnv("cartpole", N, observation, lambda batch, before: np.log(batch.qpos[:, 0] - 1.0))
     env.reset()
-    with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match="reward: got .* in world 0"):
+    with np.errstate(invalid="ignore"), pytest.raises(fl.ModelError, match=r"reward: got .* in world 0"):
         env.step(np.zeros((N, 1)))
 
 

@@ -81,19 +81,19 @@ class Fields:
         self._sent: dict[str, np.ndarray] = {}
         self._edited: set[str] = set()
         self._stale: set[str] = set()
-        self._untold: set[str] = set()
+        self._unsent: set[str] = set()
 
     def forget(self) -> None:
         """Marks the sent rows as possibly missing in the workers."""
-        self._untold = self._lent.keys() - self._stale  # except rows that workers have recomputed
-        self._edited |= self._untold
+        self._unsent = self._lent.keys() - self._stale  # except rows that workers have recomputed
+        self._edited |= self._unsent
 
     def lend(self, name: str) -> np.ndarray:
         """Returns a live array (nworld, ...), initially the model's values."""
         if name not in self._lent:
             if name in self.names:
                 rows = self._fetch(name)
-                self._untold.add(name)
+                self._unsent.add(name)
             else:
                 value = self.model.__dict__[name]
                 rows = np.broadcast_to(value, (self.nworld, *value.shape))
@@ -137,7 +137,7 @@ class Fields:
         found = {}
         for name in sorted(self._edited):
             rows = self._lent[name].array
-            is_known = name in self.names and name not in self._untold
+            is_known = name in self.names and name not in self._unsent
             if not is_known or not np.array_equal(rows, self._sent[name]):
                 check_field(self.model, name, rows, worlds=True)
                 found[name] = rows
@@ -145,7 +145,7 @@ class Fields:
             self._sent[name] = rows.copy()
             if name not in self.names:
                 self.names.append(name)
-        self._untold = set()
+        self._unsent = set()
         self._edited = {name for name in self._edited if self._lent[name].is_held()}
         return found
 

@@ -257,8 +257,8 @@ def check_room(machine: str, nworld: int, need: int, free: int) -> None:
     """
     if need > free:
         raise ModelError(
-            f"nworld: {nworld} worlds on {machine} need {need / 2**30:.3g} GiB, of which {free / 2**30:.3g} are free; "
-            "allowed are fewer worlds, or more nodes"
+            f"nworld: {nworld} worlds on {machine} need {need / 2**30:.3g} GiB, but "
+            f"{free / 2**30:.3g} GiB are free; use fewer worlds or more nodes"
         )
 
 

@@ -30,7 +30,7 @@ SOLVES = "solve_constraint"
 OF_ROWS = ("collision", "make_constraint", SOLVES)  # stages that a tile at its capacity processes in parts
 
 
-def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None) -> dict[str, float]:
+def stage_times(lineup: Lineup, on_progress: Callable[[int], None] = lambda done: None) -> dict[str, float]:
     """Measures microseconds per world of each stage, of the whole step, and of the unexplained rest.
 
     Tiles and requested outputs are those of the batch (it groups worlds with similar contacts, and piles one by one).
@@ -47,7 +47,7 @@ def stage_times(lineup: Lineup, told: Callable[[int], None] = lambda done: None)
         for name, seconds in _tile_times(lineup, tile).items():
             total[name] = total.get(name, 0.0) + seconds
         timed += len(tile.worlds)
-        told(timed)
+        on_progress(timed)
     step = total.pop("step", 0.0)
     total |= {"rest": step - sum(total.values()), "step": step}
     return {name: 1e6 * seconds / max(timed, 1) for name, seconds in total.items()}

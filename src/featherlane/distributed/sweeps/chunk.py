@@ -115,7 +115,7 @@ def try_one(plan: Plan, nthread: int = 1) -> Columns:
         if name.startswith("result:") and not np.isfinite(value[0]):
             raise ModelError(
                 f"reduce: sample 0: {name.removeprefix('result:')}: got {value[0]}, allowed are finite numbers "
-                "in the trial before the sweep (in later samples they are kept, and told of)"
+                "in the trial before the sweep (in later samples, non-finite numbers are kept and reported)"
             )
     plan.names = tuple(name.removeprefix("result:") for name in columns if name.startswith("result:"))
     return columns
