@@ -294,7 +294,7 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
         (lambda b: b.rollout(2, out={"qpos": np.zeros(3)}), "out"),
         (lambda b: b.rollout(2, reduce="median"), "allowed are mean"),
         (lambda b: b.rollout(2, reduce="mean", out="refs"), "allowed is None"),
-        (lambda b: b.reduce("mean", "qpos", ids=[]), "one world at least"),
+        (lambda b: b.reduce("mean", "qpos", ids=[]), "at least one"),
         (lambda b: b.histogram("qpos", "wide"), "edges:"),
         (lambda b: b.histogram("qpos", [0.0, 0.0]), "edges: got"),
         (lambda b: b.reset(forward=np.array([True, False])), "forward:"),

@@ -299,7 +299,7 @@ def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     (tmp_path / "noted").mkdir()
     (tmp_path / "noted/run.json").write_text("{}")
-    for name, message in [("a.npz", "cannot be read"), ("b.npz", "cannot be read"), ("c.npz", "file or folder not found"),
+    for name, message in [("a.npz", "cannot be read"), ("b.npz", "cannot be read"), ("c.npz", "not found"),
                           ("folder", "not a run directory"), ("noted", "number of samples")]:  # fmt: skip
         with pytest.raises(fl.ModelError, match=message):
             fd.load_sweep(tmp_path / name)

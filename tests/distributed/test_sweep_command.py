@@ -204,7 +204,7 @@ WRONG = {
         "got each with grid, allowed with choice, uniform",
     ),
     "a wrong apply": (SHORT + "[parameters]\nqvel = {grid=[1], apply='x'}\n", "parameter 'qvel': apply: got 'x'"),
-    "an unknown field": (SHORT + "[parameters]\nqvell = [1]\n", "'qvell' is no field"),
+    "an unknown field": (SHORT + "[parameters]\nqvell = [1]\n", "unknown field 'qvell'"),
     "steps and seconds": (
         SHORT.replace("steps = 2", "steps = 2\nseconds = 1"),
         "got both or neither of steps and seconds",

@@ -217,7 +217,7 @@ def test_a_function_that_is_missing_is_an_error_before_a_step():
     model = fl.load(user_scene("all"))
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
-    message = r"functions of the user are missing.*set_user_actuator(.|\n)*actuator 'turn': activation"
+    message = r"user callbacks are missing.*set_user_actuator(.|\n)*actuator 'turn': activation"
     for call in (lambda: fl.step(model, data), fl.Batch(model, 2).step, lambda: fl.forward(model, data)):
         with pytest.raises(fl.UnsupportedFeatureError, match=message):
             call()
@@ -272,7 +272,7 @@ WRONG = {
     "not finite": (fl.kernel(lambda m, d, i: lanes.log(0.0 * d.qpos[0])), "gives -inf in qpos0"),
     "list": (looping, r"looping cannot be compiled: .*test_user_actuator.py, line \d+, in looping: no list"),
     "power": (fl.kernel(lambda m, d, i: d.qpos[0] ** 2), "cannot be compiled: .*pow_"),
-    "failing": (lambda m, d, i: 1 / 0, "fails in qpos0 with ZeroDivisionError"),
+    "failing": (lambda m, d, i: 1 / 0, "raised an error in qpos0: ZeroDivisionError"),
 }
 
 

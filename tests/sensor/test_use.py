@@ -166,9 +166,9 @@ def test_a_users_sensor_is_cut_off_and_can_be_taken_back():
     ("sensor", "function", "reads", "message"),
     [
         ("rate", tilt, "xpos", "type user"),
-        ("mine", tilt, "qpos", "moved on"),
+        ("mine", tilt, "qpos", "value of the next step"),
         ("mine", tilt, "xpoz", "no field.*xpos"),
-        ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returns shape \(\)"),
+        ("mine", lambda model, x: x[..., 0, 0], "xpos", r"returned shape \(\)"),
         ("mine", lambda model, x: 1 / 0, "xpos", "ZeroDivisionError"),
         ("mine", 0.0, 0.0, "sensor 'mine': function:"),
         ("mine", tilt, 0.0, "sensor 'mine': reads:"),

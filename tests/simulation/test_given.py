@@ -244,7 +244,7 @@ WRONG = {
     "dist: got a number": {"dist": -0.1},
     "got 3 contacts": {"dist": np.zeros(3)},
     "pos: got shape (4,)": {"pos": np.zeros(4)},
-    "pos: got a number that is not finite": {"pos": [0, np.nan, 0]},
+    "pos: got a non-finite number": {"pos": [0, np.nan, 0]},
     "frame: got shape (2, 4)": {"frame": np.zeros((2, 4))},
     "normal of length 0": {"frame": np.zeros(3)},
     "not orthonormal": {"frame": np.ones(9)},

@@ -37,7 +37,7 @@ def recording(tmp_path_factory):
         (["pendulum", "--host", "8.8.8.8"], "host: got '8.8.8.8'"),
         (["pendulum", "--no-token", "--host", "0.0.0.0"], "token: got none with host"),
         (["pendulum", "--set", "timestep=-1"], "timestep"),
-        (["pendulum", "--set", "bogus=1"], "no option 'bogus'"),
+        (["pendulum", "--set", "bogus=1"], "unknown option 'bogus'"),
         (["pendulum", "--keyframe", "bogus"], "keyframe: got 'bogus'"),
         (["pendulum", "--model", "humanoid"], "allowed only with a recording"),
         (["{out}", "--model", "humanoid"], "allowed with the model"),

@@ -213,7 +213,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
         with pytest.raises(fl.ModelError, match=says):
             page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
-    with pytest.raises(fl.ModelError, match="another model"):
+    with pytest.raises(fl.ModelError, match="for this model"):
         other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
 
 
@@ -260,7 +260,7 @@ def test_plots(opened, visited):
     assert chart().data[1][-1] == pytest.approx(page.ask(page.frame).pos[0, 1, 2], abs=0.2)
     turn(page, "quantity", "nonsense")
     turn(page, "plot")
-    assert "no 'nonsense'" in page.message
+    assert "unknown quantity 'nonsense'" in page.message
     turn(page, "unplot")
     turn(page, "plot energy", False)
     assert plots.names == ("contacts", "residual")

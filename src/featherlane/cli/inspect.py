@@ -283,7 +283,7 @@ def _print_support(screen, lacking: list[str]) -> None:
     if not lacking:
         screen.print(Text("All features that affect the motion are supported.", style="green"))
         return
-    screen.print(Text("Not supported, and needed for the motion:", style="bold red"))
+    screen.print(Text("Not supported, but needed for the motion:", style="bold red"))
     for line in lacking:
         screen.print(Text(f"  {line}"))
 

@@ -18,7 +18,7 @@ from featherlane.measure.race import Lineup
 from featherlane.model.integrator import SCHEMES
 from featherlane.model.load import load
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import sizes_wanted
+from featherlane.simulation.batch.runner import step_flags
 from featherlane.simulation.step import forward
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.part import SOLVE, solve_in_parts
@@ -82,7 +82,7 @@ def tiles(lineup: Lineup) -> Iterator[Tile]:
     for width, some in counter.runner.parts(np.arange(course.worlds)):
         part = counter.runner.arrange(some, width, 0)
         workspace = Workspace(lineup.model, width, course.dtype)
-        for name, value in sizes_wanted(lineup.model, course.worlds).items():
+        for name, value in step_flags(lineup.model, course.worlds).items():
             workspace.record.set_size(name, value)
         nothing = Workspace(load("<mujoco/>"), width, course.dtype).bound(path_frames)
         for worlds in part[: len(part) // width * width].reshape(-1, width):

@@ -41,7 +41,7 @@ def costs(mj) -> dict[str, float]:
 
 @derived(
     size("articulated_pays", "1: the articulated-body algorithm costs less than the factor of M"),
-    size("implicit_diagonal", "1: implicitfast changes nothing but the diagonal of M"),
+    size("implicit_diagonal", "1: implicitfast changes only the diagonal of M"),
 )
 def choices(mj) -> dict[str, bool]:
     """Returns which algorithms are faster on the model's tree."""

@@ -112,7 +112,7 @@ def register(scheme: Scheme) -> None:
         ValueError: the number or the name is already registered.
     """
     if scheme.number in SCHEMES or scheme.name in {other.name for other in SCHEMES.values()}:
-        raise ArgumentError(f"an integrator {scheme.number}, {scheme.name!r} is registered already")
+        raise ArgumentError(f"the integrator {scheme.number}, {scheme.name!r}, is registered already")
     n = scheme.number
     SCHEMES[n] = scheme
     advance.add(n, scheme.advance)

@@ -235,8 +235,8 @@ class Model(NamedAccess):
         if name in KEYFRAME_FIELDS or name == "nkey":
             return getattr(self.mj_model, name)
         if not name.startswith("_") and hasattr(self.__dict__.get("mj_model"), name):
-            raise UnknownAttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
-        raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
+            raise UnknownAttributeError(f"model has no attribute {name!r}; MuJoCo's field is model.mj_model.{name}")
+        raise UnknownAttributeError(f"model has no attribute {name!r}{near(name, MODEL.index)}")
 
     def __setattr__(self, name: str, value: Any):
         if name not in MODEL:
@@ -384,7 +384,7 @@ def check_model(model: Any) -> None:
     Raises:
         TypeError: it is not a Model.
     """
-    instance("model", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
+    instance("model", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
 
 
 for _name in LIVE:

@@ -55,11 +55,10 @@ def take_up(session: Session, content: bytes, source: str = "file") -> None:
     sizes = [get_state(part.batch.model, part.batch, bits).shape[1] for part in session.parts]
     most = HEADER + 8 * session.nworld * sizes[0]
     state = read_member(io.BytesIO(content), source, REFUSAL, "state", most)
-    if state.ndim != 2 or state.shape[1] != sizes[0] or len(state) not in (1, session.nworld):
-        raise ModelError(
-            f"{source}: got states of shape {state.shape}, allowed are ({session.nworld}, "
-            f"{sizes[0]}) and (1, {sizes[0]}) for this model"
-        )
+    shapes = dict.fromkeys(((session.nworld, sizes[0]), (1, sizes[0])))
+    if state.shape not in shapes:
+        allowed = " and ".join(map(str, shapes))
+        raise ModelError(f"{source}: got states of shape {state.shape}, allowed for this model: {allowed}")
     if state.dtype.kind != "f" or not np.isfinite(state).all():
         raise ModelError(f"{source}: got states that are not finite numbers")
     session.jump()

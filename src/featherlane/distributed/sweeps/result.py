@@ -136,7 +136,7 @@ def load_sweep(path: str | Path) -> Sweep:
             arrays: dict[str, Any] = {name: file[name] for name in file.files}
         return Sweep(arrays.pop("sample"), arrays, int(arrays.pop("nsample")))
     except Exception as error:  # the reader can raise any error on another file
-        raise ModelError(f"{source}: not a table of a sweep: {error}") from None
+        raise ModelError(f"{source}: cannot be read as a table of a sweep: {error}") from None
 
 
 def joined(chunks: list[tuple[np.ndarray, dict[str, np.ndarray]]], nsample: int) -> Sweep:

@@ -230,14 +230,14 @@ class WorldArrays:
         """
         for name in self.rows:
             if name not in kept and name not in (*ON_DEMAND, *SLEEP_ROWS):
-                raise ModelError(f"restore: the checkpoint lacks {name!r}")
+                raise ModelError(f"restore: the checkpoint does not contain {name!r}")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
             shape, dtype = self._shape_in_checkpoint(key), self.dtype
             if shape is not None:
                 dtype = (MODEL if key.startswith("model.") else DATA)[key.removeprefix("model.")].stored_as(dtype)
             if shape is None or value.shape != shape or value.dtype != dtype:
-                allowed = "no such field" if shape is None else f"allowed is {dtype} {shape}"
+                allowed = "which is not a field of a checkpoint" if shape is None else f"allowed is {dtype} {shape}"
                 raise ModelError(f"restore: {key}: got {value.dtype} {value.shape}, {allowed}")
             if key.startswith("model."):
                 check_field(self.model, key.removeprefix("model."), value, worlds=True)
@@ -292,15 +292,15 @@ def keyframe_numbers(model: Model, keyframe: Any, n: int) -> np.ndarray:
     except ValueError:
         raise ModelError(f"keyframe: got shape {given.shape}, allowed is () or ({n},)") from None
     if keys.dtype.kind not in "iu" or ((keys < -1) | (keys >= model.nkey)).any():
-        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1}, or a name")
+        raise ModelError(f"keyframe: got {keyframe!r}, allowed are -1 to {model.nkey - 1} and names")
     return keys
 
 
 def not_kept(name: str) -> ModelError:
     """Returns the error for reading an output that was not bound before the last call."""
     return ModelError(
-        f"{name}: it was not bound before the last call, which did not keep its values; call batch.bind({name!r}), "
-        "then batch.step() or batch.forward(); an environment takes the name in `fields`"
+        f"{name}: its values are not available, because it was not bound before the last call; "
+        f"call batch.bind({name!r}), then batch.step() or batch.forward(); in an environment, add the name to `fields`"
     )
 
 
@@ -312,7 +312,7 @@ def precision(dtype) -> np.dtype:
         raise ModelError(str(error)) from None
     given = np.dtype(dtype)
     if not given.isnative:
-        raise ModelError(f"dtype is {given.str!r}; allowed are float64 and float32 in this machine's byte order")
+        raise ModelError(f"dtype: got {given.str!r}, allowed are float64 and float32 in this machine's byte order")
     return given
 
 
@@ -329,12 +329,12 @@ def chosen_worlds(ids, nworld: int) -> np.ndarray:
     if a.size == 0:
         return np.zeros(0, np.int64)
     if a.ndim != 1 or a.dtype.kind not in "iu":
-        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are whole numbers (n,) or a mask")
+        raise ModelError(f"ids: got {a.dtype} of shape {a.shape}, allowed are world numbers (n,) or a mask")
     if a[0] >= 0 and a[-1] < nworld and (a[1:] > a[:-1]).all():
         return a.astype(np.int64, copy=False)  # the common case, which needs no sort
     wrong = a[(a < 0) | (a >= nworld)]
     if wrong.size:
         raise ModelError(f"ids: got {wrong[0]}, allowed are 0 to {nworld - 1}")
     if len(np.unique(a)) != len(a):
-        raise ModelError("ids: a world is named twice")
+        raise ModelError("ids: got a world twice, allowed are different worlds")
     return a.astype(np.int64)

@@ -41,7 +41,7 @@ from featherlane.simulation.world.recordings import (
     recordings,
 )
 
-ARGUMENTS = "are pairs (model, number of worlds), at least one"
+ARGUMENTS = "are one or more pairs (model, number of worlds)"
 
 
 class MixedBatch:
@@ -107,18 +107,20 @@ class MixedBatch:
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise UnknownAttributeError(f"mixed batch has no {name!r}")
+            raise UnknownAttributeError(f"mixed batch has no attribute {name!r}")
         if name in STATE or name in REPORTS:
             return self._of_all(name)
         if name in BINDABLE:
             for group in self.groups:
                 getattr(group, name)  # or raises its error
             return self.bind(name)
-        raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, BINDABLE)}; see also batch.groups")
+        raise UnknownAttributeError(
+            f"mixed batch has no attribute {name!r}{near(name, BINDABLE)}; see also batch.groups"
+        )
 
     def __setattr__(self, name: str, value) -> None:
         if name not in STATE:
-            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         rows = self._of_all(name)
         given = regular(name, value)
         try:
@@ -168,8 +170,8 @@ class MixedBatch:
     @property
     def status(self) -> dict[str, np.ndarray]:
         """Returns the counts since the last reset of each world, by name, each (nworld,) int64."""
-        told = [group.status for group in self.groups]
-        return {name: np.concatenate([one[name] for one in told]) for name in STATUS}
+        statuses = [group.status for group in self.groups]
+        return {name: np.concatenate([one[name] for one in statuses]) for name in STATUS}
 
     @property
     def failures(self) -> list[Failure]:
@@ -241,7 +243,7 @@ class MixedBatch:
         """
         nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
-            raise ModelError("ids: allowed are ascending numbers of worlds, so that those of a model stand together")
+            raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
         for name in names:
             check_field_name("record", name)
         how = check_rollout(reduce, out, len(chosen))
@@ -327,12 +329,12 @@ class MixedBatch:
 
     def restore(self, kept) -> None:
         """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
         for key in kept:
             number, _, name = str(key).partition(".")
             if not (number.isdigit() and int(number) < len(parts)):
-                raise ModelError(f"restore: {key}: no such group, allowed are 0. to {len(parts) - 1}.")
+                raise ModelError(f"restore: {key}: unknown group, allowed are 0. to {len(parts) - 1}.")
             parts[int(number)][name] = kept[key]
         before = [group.checkpoint() for group in self.groups]
         for k, group in enumerate(self.groups):
