@@ -60,8 +60,8 @@ def table(fields: Iterable[Field], roles: bool) -> str:
     lines = [head, "| --- " * head.count(" |") + "|"]
     for f in fields:
         shape = f"({', '.join(map(str, f.shape))})" if f.shape else ""
-        asked = f" ({', '.join(f.asked.split())})" if f.asked else ""
-        role = f" {f.role}{asked} |" if roles else ""
+        condition = f" ({', '.join(f.condition.split())})" if f.condition else ""
+        role = f" {f.role}{condition} |" if roles else ""
         about = f"{f.doc} · `{f.stage}`" if f.stage else f.doc
         kind = f"{f.kind}, float64" if f.is_wide else f.kind
         lines.append(f"| `{f.name}` | {kind} | {shape} | {f.unit} |{role} {about} |")

@@ -230,7 +230,7 @@ def test_a_folder_that_others_can_write_is_refused_with_the_command_that_repairs
     capfd.readouterr()
     assert not cache.holds(path.name) and result() == 1  # compiled in this process
     printed = capfd.readouterr().err
-    assert printed.count("is not used: it can be written by other users") == 1 and f"mode {mode:04o}" in printed
+    assert printed.count("is not used, because it is writable by other users") == 1 and f"mode {mode:04o}" in printed
     command = printed.partition("repair: ")[2].partition(",")[0]
     assert command == f"chmod go-w {folder}"
     subprocess.run(shlex.split(command), check=True)

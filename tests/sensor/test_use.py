@@ -250,7 +250,7 @@ def test_a_kernel_is_alike_in_data_batches_and_rollouts():
     [
         (angle, "sensor 'mine': angle gives Row"),
         (fl.kernel(lambda m, d: 0.0), r"parameters \(m, d\)"),
-        (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read here"),
+        (fl.kernel(lambda m, d, i: d.sensordata[0]), "d.sensordata cannot be read in this callback"),
     ],
 )
 def test_a_kernel_is_checked_when_it_is_given(kernel, message):

@@ -85,9 +85,9 @@ def test_what_asks_for_a_field_is_known():
     sizes = {f.name for f in DATA.fields if f.kind == "size"}
     for f in DATA.fields:
         known = sizes | ASKED_BY_USE if f.traits.lasts else sizes
-        assert set(f.asked.split()) <= known, f.name
+        assert set(f.condition.split()) <= known, f.name
     assert {name for name in sizes if name.startswith("want_")} - {"want_history"} == set(WANTED)
-    assert DATA.asked("want_history")
+    assert DATA.conditional("want_history")
 
 
 def test_statuses_are_the_entries_of_warning():

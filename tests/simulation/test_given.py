@@ -252,7 +252,7 @@ WRONG = {
     "geom: got 9": {"geom": [0, 9]},
     "geom: got -1": {"geom": [-1, 2]},
     "geom: got float64": {"geom": [0.0, 1.0]},
-    "allowed is one of the two": {"geom": None},
+    "allowed is one of them": {"geom": None},
     "dim: got 2": {"dim": 2},
     "negative coefficient": {"friction": [-1, 1, 1, 1, 1]},
     "friction: got shape (3,)": {"friction": [1, 1, 1]},

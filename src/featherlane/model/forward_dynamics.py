@@ -36,7 +36,7 @@ def costs(mj) -> dict[str, float]:
         "crb": float((above * (above + 1) / 2 + 2 * above + 1).sum()),
         "aba": 93.0 * mj.nv + 27.0 * (mj.nbody - 1),
     }
-    return {way: MEASURED[way] * count for way, count in operations.items()}
+    return {algorithm: MEASURED[algorithm] * count for algorithm, count in operations.items()}
 
 
 @derived(

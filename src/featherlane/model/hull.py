@@ -156,9 +156,9 @@ def _farthest(hull: dict[str, np.ndarray], directions: np.ndarray) -> np.ndarray
     """Returns (m,) a farthest vertex per direction; climbs on a convex hull from the farthest of a few vertices."""
     vert, number = hull["vert"], hull["edgenum"]
     corners = np.flatnonzero(number)
-    asked = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
-    above = heights(vert[asked], directions)
-    at, best = asked[np.argmax(above, axis=0)], above.max(axis=0)
+    sample = corners[:: len(corners) // FEW + 1] if hull["convex"] else corners
+    above = heights(vert[sample], directions)
+    at, best = sample[np.argmax(above, axis=0)], above.max(axis=0)
     start, rising = _starts(number), np.arange(len(directions) if hull["convex"] else 0)
     while len(rising):
         count = number[at[rising]]
@@ -260,8 +260,8 @@ def _edges(vert: np.ndarray, edge: np.ndarray, edgenum: np.ndarray, triangles: n
     if hull is not triangles:
         a, b, c = hull.T
         given = np.repeat(np.arange(len(vert)), edgenum) * len(vert) + edge
-        wanted = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
-        number = np.concatenate([given[np.isin(given, wanted)], wanted[~np.isin(wanted, given)]])
+        edges = np.sort(np.concatenate([a * len(vert) + b, b * len(vert) + c, c * len(vert) + a]))
+        number = np.concatenate([given[np.isin(given, edges)], edges[~np.isin(edges, given)]])
         number = number[np.argsort(number // len(vert), kind="stable")]
         edge, edgenum = number % len(vert), np.bincount(number // len(vert), minlength=len(vert))
     return {"edge": edge, "edgenum": edgenum, "convex": np.array(1)}

@@ -65,11 +65,11 @@ def _move(number: int, move: Kernel, others: Kernel) -> Kernel:
     return moves
 
 
-def _say(number: int, says: Kernel, others: Kernel) -> Kernel:
+def _say(number: int, value: Kernel, others: Kernel) -> Kernel:
     @kernel
     def said(m):
         """Calls the integrator's kernel of (m)."""
-        return says(m) if m.opt_integrator == number else others(m)
+        return value(m) if m.opt_integrator == number else others(m)
 
     return said
 

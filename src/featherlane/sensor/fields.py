@@ -2,13 +2,13 @@
 
 from featherlane.lanes.layout import Declare, size
 
-_cameras_output = Declare("cameras", "output", asked="want_frames")
-_subtree_vel_output = Declare("subtree_vel", "output", asked="want_subtree")
-_rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches")
+_cameras_output = Declare("cameras", "output", condition="want_frames")
+_subtree_vel_output = Declare("subtree_vel", "output", condition="want_subtree")
+_rne_post_constraint_output = Declare("rne_post_constraint", "output", condition="want_wrenches")
 _runge_kutta_scratch = Declare("runge_kutta", "scratch")
 _address = Declare("", "address")
 _sensor_acc_scratch = Declare("sensor_acc", "scratch")
-_publish_output = Declare("publish", "output", asked="want_sensors")
+_publish_output = Declare("publish", "output", condition="want_sensors")
 
 FIELDS = (
     size("want_sensors", "1: compute the values of sensors in each step"),

@@ -96,14 +96,14 @@ def _group_mask(geomgroup) -> np.ndarray:
     return mask != 0
 
 
-def _seen(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
+def _hit_geoms(model: Model, geomgroup, flg_static: bool) -> np.ndarray:
     """Returns indices of the geoms to test: visible, of a selected group, and moving unless `flg_static` is set."""
-    seen = (
+    geoms = (
         visible_geoms(model.mj_model)["geom_visible"] & _group_mask(geomgroup)[np.clip(model.geom_group, 0, NGROUP - 1)]
     )
     if not flg_static:
-        seen &= model.body_weldid[model.geom_bodyid] != 0
-    return np.flatnonzero(seen)
+        geoms &= model.body_weldid[model.geom_bodyid] != 0
+    return np.flatnonzero(geoms)
 
 
 def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
@@ -112,8 +112,8 @@ def check_geoms(model: Model, geomgroup, flg_static: bool) -> None:
     Raises:
         UnsupportedFeatureError: with the names of these geoms.
     """
-    seen = _seen(model, geomgroup, flg_static)
-    fields = seen[model.geom_type[seen] == SDF]
+    geoms = _hit_geoms(model, geomgroup, flg_static)
+    fields = geoms[model.geom_type[geoms] == SDF]
     if fields.size:
         from featherlane.model.features import refuse_rays  # imports mujoco
 
@@ -195,7 +195,7 @@ class Rays(Question):
                 )
             shape = nworld, shape[-1] if shape else 1
         self.shape, self.number = shape, shape[-1] if nworld is not None else prod(shape)
-        self.seen, self.cutoff = _seen(model, geomgroup, flg_static), _cutoff(cutoff)
+        self.geoms, self.cutoff = _hit_geoms(model, geomgroup, flg_static), _cutoff(cutoff)
         self.length, n, rows = length, prod(shape), (*shape, 3)
         given, found = np.empty(7 * n, dtype), np.empty(5 * n, dtype)
         self.point, self.direction = given[: 3 * n].reshape(rows), given[3 * n : 6 * n].reshape(rows)
@@ -206,8 +206,8 @@ class Rays(Question):
 
     def enter(self, workspace: Workspace) -> None:
         """Sets the geoms to test in a tile."""
-        workspace.arrays["ray.seen"][: len(self.seen)] = self.seen
-        workspace.arrays["ray.ngeom"][0] = len(self.seen)
+        workspace.arrays["ray.seen"][: len(self.geoms)] = self.geoms
+        workspace.arrays["ray.ngeom"][0] = len(self.geoms)
         workspace.arrays["ray.cutoff"][0] = self.cutoff
 
     def brought(self) -> dict[str, np.ndarray]:

@@ -2,8 +2,8 @@
 
 from featherlane.lanes.layout import Declare, size
 
-_fall_asleep_memory = Declare("fall_asleep", "memory", asked="sleep")
-_note_mocap_memory = Declare("note_mocap", "memory", asked="sleep")
+_fall_asleep_memory = Declare("fall_asleep", "memory", condition="sleep")
+_note_mocap_memory = Declare("note_mocap", "memory", condition="sleep")
 _mark_awake_output = Declare("mark_awake", "output")
 _wake_perturbed_scratch = Declare("wake_perturbed", "scratch")
 _settle_scratch = Declare("settle", "scratch")

@@ -34,4 +34,4 @@ DATA = Layout("Data", tuple(field for room in ROOMS for field in room.FIELDS))
 
 # the fields that a step computes if a size is not 0
 _SHOWN = [DATA[name] for name in DATA.that("shown")]
-WANTED = {size: frozenset(DATA.asked(size)) for f in _SHOWN for size in f.asked.split() if size in DATA}
+WANTED = {size: frozenset(DATA.conditional(size)) for f in _SHOWN for size in f.condition.split() if size in DATA}

@@ -129,9 +129,9 @@ class Data(NamedAccess):
         self.workspace.rows.refresh_sizes()
         self.workspace.calls.connect()
         read = fields_called_for(model, sensors=True)
-        wanted = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
-        wanted["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
-        for name, value in wanted.items():
+        flags = {name: not read.isdisjoint(WANTED[name]) for name in ("want_energy", "want_subtree", "want_wrenches")}
+        flags["want_energy"] |= bool(model.opt_enableflags & Enable.ENERGY)
+        for name, value in flags.items():
             self.workspace.record.set_size(name, int(value))
         if not model.opt_enableflags & Enable.SLEEP:
             self.tree_asleep[...] = AWAKE

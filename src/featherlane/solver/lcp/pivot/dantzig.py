@@ -318,8 +318,12 @@ METHOD = Method(
     solve_dantzig,
     form=ONE,
     numbers={
-        "friction": Choice("frozen", ("frozen", "consistent"), "limits set once, or following the normals"),
-        "iterations": Count(100, "most passes of consistent limits"),
-        "start": Choice("block", ("block", "rows"), "rows change sides all at once first, or only one by one"),
+        "friction": Choice(
+            "frozen",
+            ("frozen", "consistent"),
+            "friction limits: frozen (set once) or consistent with the normal forces",
+        ),
+        "iterations": Count(100, "largest number of passes of consistent limits"),
+        "start": Choice("block", ("block", "rows"), "start: block pivoting (all rows at once) or single pivoting"),
     },
 )
