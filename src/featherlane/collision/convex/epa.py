@@ -219,7 +219,7 @@ def seen_faces(d1, f, w, size):
     d1.epa.seen[0], d1.epa.mark[f] = f, 1
     n, k = 1, 0
     while k < n:
-        g = d1.epa.visible[k]
+        g = d1.epa.seen[k]
         for e in range(3):
             h = d1.epa.neighbour[3 * g + e]
             if d1.epa.mark[h] == 0:
@@ -227,7 +227,7 @@ def seen_faces(d1, f, w, size):
                 if not visible:
                     visible = on_line(d1, d1.epa.corner[3 * g + e], d1.epa.corner[3 * g + (e + 1) % 3], w, size)
                 if visible:
-                    d1.epa.visible[n], d1.epa.mark[h] = h, 1
+                    d1.epa.seen[n], d1.epa.mark[h] = h, 1
                     n = n + 1
         k = k + 1
     return n
