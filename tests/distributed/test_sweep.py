@@ -216,7 +216,7 @@ def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,
              progress=lambda done, total: sizes.append(done))  # fmt: skip
     assert np.diff(sizes).tolist() == [2, 16, 12]
-    monkeypatch.setattr(chunk, "ROOM", 8 * 8 * 3)  # bytes for three samples of one step
+    monkeypatch.setattr(chunk, "CHUNK_BYTES", 8 * 8 * 3)  # bytes for three samples of one step
     sizes.clear()
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=8,
              progress=lambda done, total: sizes.append(done))  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, ray_module
 from featherlane.distributed.interrupt import Held
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.node import Order, Spec, check_room, memory_of
+from featherlane.distributed.node import Order, Spec, check_memory, memory_of
 from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.request import Size
@@ -263,7 +263,7 @@ class Calls(Pieces):
             while start < nstep:
                 n = self._steps_at_once(nstep - start, len(chosen), nbytes)
                 size = Size(n, len(chosen), n * len(chosen) * nbytes // len(self._workers))
-                self._make_room(size)
+                self._await_capacity(size)
                 if held.came:
                     break  # interrupted: all worlds are at the same step when the pieces under way have ended
                 sent = [(part, orders(part, start, n)) for part in parts]
@@ -298,7 +298,7 @@ def _check_memory(model: Model, machines: Sequence[Machine], specs: Sequence[Spe
     for boot in {machine.boot for machine in machines}:
         here = [k for k, machine in enumerate(machines) if machine.boot == boot]
         need, nworld = sum(memory_of(model, specs[k]) for k in here), sum(specs[k].nworld for k in here)
-        check_room(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
+        check_memory(machines[here[0]].name, nworld, need, min(machines[k].memory for k in here))
 
 
 def _end(workers: list[Worker], pool: Pool, files: tuple[str, str] | None) -> None:

@@ -136,7 +136,7 @@ class Pieces:
             stays: whether results are returned as references.
         """
         size = size or Size()
-        self._make_room(size)
+        self._await_capacity(size)
         piece = Piece(self._call, size, take)
         self._under.append(piece)
         for part, orders in sent:
@@ -146,7 +146,7 @@ class Pieces:
                 worker.steps += size.nstep
         self._keep_where_due()
 
-    def _make_room(self, size: Size) -> None:
+    def _await_capacity(self, size: Size) -> None:
         """Waits until there is capacity for a piece of this size."""
         while self._under:
             sizes = [size, *(piece.size for piece in self._under)]

@@ -93,14 +93,14 @@ class Pool:
             ray.exceptions.RayError: the actor was lost while it started.
         """
         errors = self.ray.exceptions
-        no_room = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
+        no_capacity = errors.GetTimeoutError, errors.ActorUnschedulableError, errors.ActorPlacementGroupRemoved
         wrong: Exception = RuntimeError("no actor starts")
         for is_reserved in (False,) if is_anywhere else (True, False):
             actor = self._actor(k, is_reserved)
             try:
                 patience = PATIENCE if is_reserved else self.timeout
                 return self._settle(k, actor, self.ray.get(actor.machine.remote(), timeout=patience))
-            except no_room as error:
+            except no_capacity as error:
                 self.ray.kill(actor, no_restart=True)
                 wrong = error
         raise CallError(f"worker {k} was lost, and no other node has capacity for its worlds: {last_line(wrong)}")

@@ -97,7 +97,7 @@ class Solver:
         self.method = find_method(method)
         self.n = count("n", n, 0, MOST_ROWS, OptionError)
         self.numbers, parameters = self.method.settings(options)
-        self.arrays, self.run = _room(self.method, self.n if self.method.bounded else 2 * self.n)
+        self.arrays, self.run = _workspace(self.method, self.n if self.method.bounded else 2 * self.n)
         self.arrays["lcp.parameter"][: len(parameters), 0] = parameters
 
     def solve(self, problem: Problem, x: ArrayLike | None = None) -> Solution:
@@ -219,7 +219,7 @@ def _is_standard(problem: Problem) -> bool:
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------
-def _room(method: Method, n: int):
+def _workspace(method: Method, n: int):
     """Returns (arrays, the bound stage) for problems of one world of up to n rows."""
     one = (n // 8 + 1) * 8  # one more row than n, for methods with an extra variable
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"}

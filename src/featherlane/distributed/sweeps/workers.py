@@ -53,7 +53,7 @@ class Workers:
             # with more places than requested workers, no task may wait in another place
             self._most = AHEAD * places if self.places == places else self.places
             self._ray = self.cluster.ray
-            self._wait_for_room()
+            self._wait_for_cores()
             options = {"num_cpus": self.nthread, "max_retries": RETRIES, "retry_exceptions": False}
             self._task = self._ray.remote(compute).options(**options)
             packet = packed("model, parameters, control or reduce", self.plan)
@@ -80,7 +80,7 @@ class Workers:
     def __exit__(self, *error) -> None:
         self.close()
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_cores(self) -> None:
         """Waits for a free core; otherwise tasks would wait without a message while other jobs use all cores."""
         until, pause = time.monotonic() + PATIENCE, 0.005
         while (free := self._ray.available_resources().get("CPU", 0.0)) < self.nthread:

@@ -38,7 +38,7 @@ class Function:
         self.called, self.declared = list(writer.called.values()), writer.declared
         parameters = ", ".join(f"{llvm} %p{k}" for k, llvm in enumerate(o for t in types for o in t.operands))
         inlined = " alwaysinline" if len(writer.lines) <= SMALL else ""
-        lines = "\n".join(writer.rooms() + writer.lines)
+        lines = "\n".join(writer.allocations() + writer.lines)
         self.text = f"define internal {self.result} @{name}({parameters}){inlined} {{\nentry:\n{lines}\n}}\n"
 
 

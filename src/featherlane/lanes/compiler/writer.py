@@ -42,12 +42,12 @@ class Stored(NamedTuple):
     """A variable in memory, or a part of one: its type, and (pointer, LLVM type) of each operand."""
 
     type: Type
-    room: list[tuple[str, str]]
+    memory: list[tuple[str, str]]
 
     def part(self, k: int) -> Stored:
         """Returns part k of a tuple."""
         start = sum(len(t.operands) for t in self.type.items[:k])
-        return Stored(self.type.items[k], self.room[start : start + len(self.type.items[k].operands)])
+        return Stored(self.type.items[k], self.memory[start : start + len(self.type.items[k].operands)])
 
 
 NO_THING = Thing(NOTHING, ())
@@ -226,7 +226,7 @@ class Writer:
             )
         self._settle(web, old, t)
         thing = self.convert(thing, t, node)
-        for (pointer, llvm), operand in zip(self._room(web, t), thing.operands, strict=True):
+        for (pointer, llvm), operand in zip(self._allocate(web, t), thing.operands, strict=True):
             self.write(f"store {llvm} {operand}, ptr {pointer}")
 
     def read(self, name: str, web) -> Thing:
@@ -241,16 +241,16 @@ class Writer:
         if t is None:
             self.unsettled = True
             raise UnknownYetError(name)
-        return self.loaded(Stored(t, self._room(web, t)))
+        return self.loaded(Stored(t, self._allocate(web, t)))
 
     def stored(self, web) -> Stored | None:
         """Returns the location of a variable that is in memory and whose type is known, else None."""
         t = None if web in self._bound else self.variables.get(web)
-        return None if t is None else Stored(t, self._room(web, t))
+        return None if t is None else Stored(t, self._allocate(web, t))
 
     def loaded(self, place: Stored) -> Thing:
         """Loads a stored thing."""
-        return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.room])
+        return Thing(place.type, [self.register(f"load {llvm}, ptr {pointer}") for pointer, llvm in place.memory])
 
     def _settle(self, web, old: Type | None, t: Type) -> None:
         """Records a variable's type; another pass is needed if it was used with another type."""
@@ -258,7 +258,7 @@ class Writer:
             self.unsettled = True
         self.variables[web] = t
 
-    def _room(self, web, t: Type) -> list[tuple[str, str]]:
+    def _allocate(self, web, t: Type) -> list[tuple[str, str]]:
         """Returns the memory of a variable, allocated in the function's first lines."""
         if web not in self._memory:
             self._memory[web] = [(f"%v{len(self._memory)}.{k}", llvm) for k, llvm in enumerate(t.operands)]
@@ -266,13 +266,13 @@ class Writer:
 
     def slot(self, name: str, t: Type) -> list[tuple[str, str]]:
         """Returns memory for a thing without a name in the kernel, such as a loop counter."""
-        return self._room(f"{name}{self.label()}", t)
+        return self._allocate(f"{name}{self.label()}", t)
 
-    def rooms(self) -> list[str]:
+    def allocations(self) -> list[str]:
         """Returns the lines that allocate the variables' memory; variables that may be read unbound are set to zero."""
         lines = []
-        for web, room in self._memory.items():
-            for pointer, llvm in room:
+        for web, memory in self._memory.items():
+            for pointer, llvm in memory:
                 lines.append(f"  {pointer} = alloca {llvm}")
                 if web in self.source.webs.maybe_unbound:
                     lines.append(f"  store {llvm} zeroinitializer, ptr {pointer}")

@@ -17,7 +17,7 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded, dependent
-from featherlane.simulation.batch.room import Room
+from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
@@ -62,7 +62,7 @@ class WorldArrays:
         self.bound: dict[str, np.ndarray] = {}
         self.expanded = Expanded(model, nworld, dtype)
         self.revision, self.computed = 0, False
-        self._room: Room | None = None
+        self._padded: PaddedRows | None = None
         self._row_views: dict[tuple[str, ...], list[tuple[np.ndarray, Any]]] = {}
         given = GIVEN_ROWS if ngiven else ()
         for name in (*(n for n in STATE if n not in ON_DEMAND), *REPORTS, *given):
@@ -73,17 +73,17 @@ class WorldArrays:
     def _new(self, name: str) -> np.ndarray:
         """Returns a new array of a field, filled with zeros."""
         field = DATA[name]
-        if self._room is not None:
-            return self._room.rows(field)
+        if self._padded is not None:
+            return self._padded.rows(field)
         return np.zeros((self.nworld, *field.dims(self.sizes)), field.stored_as(self.dtype))
 
     def _changed(self) -> None:
         self.revision += 1
         self._row_views.clear()
 
-    def move_into(self, room: Room) -> None:
+    def move_into(self, rows: PaddedRows) -> None:
         """Moves all arrays, and those allocated later, into parts of arrays that several batches share."""
-        self._room = room
+        self._padded = rows
         for arrays in (self.rows, self.bound):
             for name, old in arrays.items():
                 arrays[name] = self._new(name)
@@ -267,7 +267,7 @@ class WorldArrays:
         set_all(new + [(rows, ..., self.model.__dict__[name]) for name, rows in shared.items()])
 
     def __getstate__(self):
-        return self.__dict__ | {"_room": None, "_row_views": {}}
+        return self.__dict__ | {"_padded": None, "_row_views": {}}
 
 
 def whole_rows(array: np.ndarray) -> tuple[np.ndarray, Any]:

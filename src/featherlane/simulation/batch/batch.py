@@ -37,9 +37,9 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
@@ -50,7 +50,7 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.given import contact_capacity
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
 from featherlane.simulation.world.state import read_state, write_state
 
@@ -110,7 +110,7 @@ class Batch(NamedAccess):
     ):
         instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
         real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
+        ngiven, nthread = contact_capacity(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
         kept = count("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
@@ -564,11 +564,11 @@ class Batch(NamedAccess):
         if self.runner.recorder is not None:
             self.runner.recorder.forget(worlds)
 
-    def move_into(self, room: Room) -> None:
+    def move_into(self, rows: PaddedRows) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array
-        self.arrays.move_into(room)
+        self.arrays.move_into(rows)
 
     def __getstate__(self):
         return {"arrays": self.arrays, "runner": self.runner}

@@ -25,7 +25,7 @@ from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.arrays import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.given import contact_capacity
 
 FORMAT = 2
 REFUSAL = "not a file of a failure"
@@ -113,7 +113,7 @@ def _parts(held: dict[str, np.ndarray], path: Path) -> dict[str, Any]:
     states, own = (
         {key.removeprefix(head): a for key, a in held.items() if key.startswith(head)} for head in ("state.", "own.")
     )
-    model, given = _model(held, path), room_for(int(held["given_contacts"]))
+    model, given = _model(held, path), contact_capacity(int(held["given_contacts"]))
     Workspace(model, 1, np.float64, given=given)  # a replay creates one: its errors are raised here already
     _check_states(model, states, given)
     for name, values in own.items():

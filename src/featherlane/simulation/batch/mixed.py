@@ -28,8 +28,8 @@ from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.recordings import (
@@ -96,11 +96,11 @@ class MixedBatch:
         """Moves the groups' rows into common arrays, also after unpickling or copying."""
         own, groups = self.__dict__, self.groups
         own["nthread"], own["dtype"] = groups[0].nthread, groups[0].dtype
-        rooms = Rooms([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
+        padded = PaddedArrays([g.nworld for g in groups], [g.arrays.sizes for g in groups], self.dtype)
         for k, group in enumerate(groups):
-            group.move_into(Room(rooms, k))
-        own["_rooms"], own["starts"], own["nworld"] = rooms, rooms.starts, int(rooms.starts[-1])
-        own["group"] = np.repeat(np.arange(len(groups)), np.diff(rooms.starts))
+            group.move_into(PaddedRows(padded, k))
+        own["_padded"], own["starts"], own["nworld"] = padded, padded.starts, int(padded.starts[-1])
+        own["group"] = np.repeat(np.arange(len(groups)), np.diff(padded.starts))
         for group in groups[1:]:
             group.runner.team = groups[0].runner.team  # all groups share one team of threads
 
@@ -143,12 +143,12 @@ class MixedBatch:
         """Returns the padded rows of a field that every group already has."""
         for group in self.groups:
             getattr(group, name)
-        return DATA[name].public(self._rooms.array(name))
+        return DATA[name].public(self._padded.array(name))
 
     def bind(self, name: str) -> np.ndarray:
         """Returns a live array (nworld, n, ...) over a field, as `Batch.bind`, as wide as the widest model needs."""
         arrays = [group.bind(name) for group in self.groups]
-        view = DATA[name].public(self._rooms.array(name)).view()
+        view = DATA[name].public(self._padded.array(name)).view()
         view.flags.writeable = all(a.flags.writeable for a in arrays)
         return view
 
@@ -165,7 +165,7 @@ class MixedBatch:
             ModelError: an unknown field.
         """
         check_field_name("mask", name)
-        return self._rooms.mask(name)
+        return self._padded.mask(name)
 
     @property
     def status(self) -> dict[str, np.ndarray]:
@@ -247,7 +247,7 @@ class MixedBatch:
         for name in names:
             check_field_name("record", name)
         how = check_rollout(reduce, out, len(chosen))
-        result = recordings(names, (len(chosen), nstep), out, self._rooms.padded, self.dtype)
+        result = recordings(names, (len(chosen), nstep), out, self._padded.padded_shape, self.dtype)
         padded = {name: rows[..., None] if DATA[name].is_number else rows for name, rows in result.items()}
         for rows in padded.values():
             rows[...] = 0
@@ -255,7 +255,7 @@ class MixedBatch:
             self._driven(control, nstep, chosen, padded)
         else:
             if not isinstance(control, Kernel | None):
-                control = inputs_of_rollout(control, (len(chosen), nstep), self._rooms.padded)
+                control = inputs_of_rollout(control, (len(chosen), nstep), self._padded.padded_shape)
             self._roll(nstep, chosen, control, padded)
         return result if how is None else over_worlds(how, result, chosen)
 
@@ -264,10 +264,10 @@ class MixedBatch:
         shares, after, first = [], [], 0
         for k, worlds in self._split(chosen):
             at, group = slice(first, first + len(worlds)), self.groups[k]
-            result = {name: self._rooms.cut(name, k, rows[at]) for name, rows in out.items()}
+            result = {name: self._padded.cut(name, k, rows[at]) for name, rows in out.items()}
             own = control
             if isinstance(control, dict):
-                own = {name: self._rooms.cut(name, k, rows[at]) for name, rows in control.items()}
+                own = {name: self._padded.cut(name, k, rows[at]) for name, rows in control.items()}
             share, reads = group.runner.share(nstep, worlds, own, result)
             shares.append(share)
             after.append((group, worlds, reads, result))
@@ -278,7 +278,7 @@ class MixedBatch:
 
     def _driven(self, control, nstep: int, chosen: np.ndarray, out: dict[str, np.ndarray]) -> None:
         """Runs steps one after the other, with controls that a function computes between them."""
-        shape = (len(chosen), *self._rooms.padded("ctrl"))
+        shape = (len(chosen), *self._padded.padded_shape("ctrl"))
         for step in range(nstep):
             values = control_of_step(control(self, step), step, shape, self.dtype)
             self._roll(

@@ -31,7 +31,7 @@ from featherlane.simulation.tile.turn import Turn, hold, holds_turns
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.given import given_fields, room_for
+from featherlane.simulation.world.given import contact_capacity, given_fields
 from featherlane.simulation.world.recordings import (
     check_bindable,
     control_of_step,
@@ -88,7 +88,7 @@ class Data(NamedAccess):
 
     def __init__(self, model: Model, given_contacts: int = 0):
         instance("Data", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
-        self._start(model, room_for(given_contacts))
+        self._start(model, contact_capacity(given_contacts))
 
     def _start(self, model: Model, given: int) -> None:
         """Allocates memory and views."""

@@ -46,7 +46,7 @@ RANGES = {
 }
 
 
-def room_for(given) -> int:
+def contact_capacity(given) -> int:
     """Returns the capacity for given contacts of a world, checked."""
     return count("given_contacts", given, 0, CONTACT_LIMIT)
 
