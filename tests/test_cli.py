@@ -507,7 +507,7 @@ def test_bench_prints_json(capfd):
 def test_bench_runs_float32_without_constraints(capfd):
     succeeds("bench", "arm", *QUICK, "--json", "--dtype", "float32", "--smooth")
     (result,) = json.loads(capfd.readouterr().out)["models"]
-    assert result["changed"] == ["sensor off", "contact off", "constraint off"]
+    assert result["changed"] == ["sensor disabled", "contact disabled", "constraint disabled"]
     assert result["worlds"]["contacts"]["max"] == 0 and result["stage_microseconds"]["step"] > 0
 
 
@@ -743,7 +743,7 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
 def test_a_gl_that_does_not_exist_is_one_message(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "foo")
     message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
-    assert message.startswith("featherlane: MUJOCO_GL is 'foo'; allowed are ") and message.count("\n") == 1
+    assert message.startswith("featherlane: MUJOCO_GL: got 'foo', allowed are ") and message.count("\n") == 1
 
 
 def test_a_gl_with_which_mujoco_fails_is_named():
@@ -784,7 +784,7 @@ def test_a_gl_with_which_mujoco_fails_is_named():
         (("simulate", "arm", "--keyframe", "handstand"), "keyframe: got 'handstand'"),
         (("simulate", "arm", "--camera", "nowhere"), "camera: got 'nowhere'"),
         (("simulate", "arm", "--controls", "wild"), "allowed are zero, random"),
-        (("simulate", "arm", "--controls", "missing.npy"), "no such file"),
+        (("simulate", "arm", "--controls", "missing.npy"), "file not found"),
         (("simulate", "arm", "--out", "run.txt"), "allowed is .npz"),
         (("simulate", "arm", "--out", "no/folder/run.npz"), "does not exist"),
         (("simulate", "arm", "--video", "run.avi"), "allowed is .mp4"),

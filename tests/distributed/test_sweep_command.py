@@ -214,7 +214,7 @@ WRONG = {
     "an unknown rollout": (SHORT.replace("steps", "step"), "rollout: got 'step', allowed are steps"),
     "no control": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x'"), "control: got 'x'"),
     "a number for controls": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 3"), "control: got 3"),
-    "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: no such file"),
+    "no file": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.npy'"), "x.npy: file not found"),
     "no program": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'x.py:f'"), "x.py: file not found"),
     "no function": (SHORT.replace("steps = 2", "steps = 2\ncontrol = 'own.py:reduec'"), "no function reduec; did you"),
     "a program that fails": (

@@ -101,10 +101,10 @@ def off_by(array, n):
 @pytest.mark.parametrize(
     "name, wrong, message",
     [
-        ("x", lambda a: a.astype(np.float32), "field x: float32"),
-        ("k", lambda a: a.astype(np.int64), "field k: int64"),
+        ("x", lambda a: a.astype(np.float32), "field x: got float32"),
+        ("k", lambda a: a.astype(np.int64), "field k: got int64"),
         ("x", lambda a: a[:, ::2], "field x: .* contiguous"),
-        ("x", lambda a: a[:, :5].copy(), r"field x: float64 \(3, 5\) given; .* rows of 8"),
+        ("x", lambda a: a[:, :5].copy(), r"field x: got float64 \(3, 5\), .* rows of 8"),
         (
             "x",
             lambda a: off_by(a, 16),

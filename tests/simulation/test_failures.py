@@ -546,7 +546,7 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
     for path, told in (
         (text, "not a file of a failure"),
         (other, "not a file of a failure"),
-        (tmp_path / "no.npz", "no such file"),
+        (tmp_path / "no.npz", "file not found"),
     ):
         with pytest.raises(fl.ModelError, match=told):
             fl.load_failure(path)

@@ -29,7 +29,7 @@ def recording(tmp_path_factory):
     "words, says",
     [
         (["nosuch"], "no bundled model and no file 'nosuch'"),
-        (["nosuch.npz"], "nosuch.npz: no such file"),
+        (["nosuch.npz"], "nosuch.npz: file not found"),
         (["pendulum", "--worlds", "0"], "worlds: got 0"),
         (["pendulum", "--drawn", "0"], "drawn: got 0"),
         (["pendulum", "--threads", "-1"], "threads: got -1"),
