@@ -23,7 +23,7 @@ FLOOR = 1e-17  # smaller values are rounding
 def prepare() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise InstallationError(f"a plot needs matplotlib; install it with:\n  {INSTALL}")
+        raise InstallationError(f"a plot requires matplotlib; install it with:\n  {INSTALL}")
 
 
 def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> None:
@@ -41,7 +41,7 @@ def draw_convergence(path: Path, title: str, curves: dict[str, list[tuple[np.nda
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 2, sharex=True)
     for which, (axis, label) in enumerate(
-        zip(axes, ("cost - least cost, scaled", "gradient, scaled (solver_residual)"), strict=True)
+        zip(axes, ("scaled cost above its minimum", "scaled gradient (solver_residual)"), strict=True)
     ):
         for name, states in curves.items():
             _draw(axis, name, [np.maximum(state[which], FLOOR) for state in states])
