@@ -52,14 +52,14 @@ class StateRows:
     def move(self, batch: Batch, bound: Mapping[str, Any]) -> None:
         """Moves a new native batch into these rows and binds outputs; only the first one sets values."""
         kept = [(array, array.copy()) for array in (self.state, *self.arrays.values()) if self.arrays]
-        batch.move_into(Room(self, batch))  # type: ignore[arg-type]
+        batch.move_into(NativeRows(self, batch))  # type: ignore[arg-type]
         for name in bound:
             batch.bind(name)
         for array, values in kept:
             array[...] = values
 
 
-class Room:
+class NativeRows:
     """Provides the rows for the fields of one native batch."""
 
     def __init__(self, rows: StateRows, batch: Batch):
