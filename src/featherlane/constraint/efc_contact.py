@@ -87,14 +87,21 @@ def _friction_row(d, er, i, k, r):
 
 
 @kernel
-def _cone(d, er, i, k, dim):
+def _cone(m, d, er, i, k, dim):
     """Writes the forces of an elliptic contact from row i on, see solver/rows/cone.py, and their state."""
     y, square = _contact_point(d, k, 0), zero(d)
     for r in range(1, dim):
         square += _contact_point(d, k, r) * _contact_point(d, k, r)
     T, D, Dt = sqrt(square), d.con_D[k], d.con_Dt[k]
     state, normal, along = STATE_CONE, d.con_slip[k] * (T - y), -d.con_slip[k] * (T - y) / T
-    if any_(y >= T):
+    if m.opt_contact_model == COULOMB:
+        normal = fmax(-(D * y), 0.0)
+        along = -normal / T
+        if any_(normal <= 0.0):
+            state, normal, along = STATE_SATISFIED, zero(d), zero(d)
+        elif any_(Dt * T <= normal):
+            state, along = STATE_QUADRATIC, -Dt
+    elif any_(y >= T):
         state, normal, along = STATE_SATISFIED, zero(d), zero(d)
     elif any_(D * y + Dt * T <= 0.0):
         state, normal, along = STATE_QUADRATIC, -D * y, -Dt
@@ -151,7 +158,7 @@ def _take_contact(m, d, er, contact, i):
         kind = CONTACT_ELLIPTIC
         for r in range(1, dim):
             _friction_row(d, er, i + r, k, r)
-        _cone(d, er, i, k, dim)
+        _cone(m, d, er, i, k, dim)
     elif dim > 1:
         kind = CONTACT_PYRAMIDAL
         for r in range(1, dim):

@@ -48,6 +48,9 @@ __all__ = [
 # ---- one dof -----------------------------------------------------------------------------------------
 
 
+STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass at the contact
+
+
 @kernel
 def inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
@@ -211,7 +214,8 @@ def contact_row(m, d, k, condim, shortest):
     K, B, imp = end_of_step(m, K, B, imp)
     Dt, slip, friction_B = zero(d), zero(d), B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
-    D = inverse_regularisation(imp, contact_inertia(m, d, k, condim, mu2))
+    A = contact_inertia(m, d, k, condim, mu2)
+    D = inverse_regularisation(imp, A)
     if condim > 1:
         if m.opt_cone == PYRAMIDAL:
             D = D * impratio / (2.0 * mu2)
@@ -219,6 +223,9 @@ def contact_row(m, d, k, condim, shortest):
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
             _, friction_B, _ = end_of_step(m, zero(d), friction_B, imp)
+            if m.opt_contact_model == COULOMB:
+                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
+                friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)

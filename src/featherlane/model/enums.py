@@ -134,6 +134,7 @@ class ContactModel(IntEnum):
 
     CONVEX = 0
     LCP = 1
+    COULOMB = 2
 
 
 class LcpSolver(IntEnum):
@@ -255,7 +256,7 @@ INTERP_ZOH, INTERP_LINEAR, INTERP_CUBIC = range(3)
 
 # ---- Featherlane's own -----------------------------------------------------------------------------------------------
 AUTO, CRB, ABA = map(int, ForwardDynamics)
-CONVEX, LCP = map(int, ContactModel)
+CONVEX, LCP, COULOMB = map(int, ContactModel)
 DANTZIG, LCP_PGS, APGD = map(int, LcpSolver)
 FROZEN, CONSISTENT = map(int, LcpFriction)
 PYRAMID, CONE = map(int, LcpCone)

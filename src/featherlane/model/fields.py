@@ -330,7 +330,7 @@ MUJOCO = (
 # options and fields that MuJoCo does not have, with their initial values
 OWN = (
     (size("opt_forward_dynamics", "unconstrained forward dynamics: 0 auto, 1 crb (factor M), 2 aba"), 0),
-    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's)"), 0),
+    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's), 2 coulomb"), 0),
     (size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd"), 0),
     (size("opt_lcp_iterations", "most sweeps of pgs, iterations of apgd, passes of consistent friction limits"), 100),
     (size("opt_lcp_friction", "friction limits of dantzig: 0 from frictionless normal forces, 1 consistent"), 0),

@@ -61,6 +61,8 @@ OPTION_OF: dict[type, str] = {
     LcpCone: "lcp_cone",
     LcpSolver: "lcp_solver",
     Rotation: "rotation",
+    Cone: "cone",
+    Solver: "solver",
     Disable: "disableflags",
     Enable: "enableflags",
 }
@@ -97,6 +99,31 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
     ),
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
+    ((ContactModel.COULOMB, "nlink"), "contact_model 'coulomb' in a model with links, allowed is 'lcp'"),
+    # Coulomb's law is solved by Newton's method on elliptic cones
+    (
+        (ContactModel.COULOMB, Cone.PYRAMIDAL),
+        "contact_model 'coulomb' with the cone 'pyramidal', allowed is 'elliptic' (set it first)",
+    ),
+    *(
+        (
+            (ContactModel.COULOMB, other),
+            f"contact_model 'coulomb' with the solver {_word(other)!r}, allowed is 'newton'",
+        )
+        for other in (Solver.CG, Solver.PGS)
+    ),
+    *(
+        (
+            (ContactModel.COULOMB, other),
+            f"contact_model 'coulomb' with the integrator {_word(other)!r}, allowed are 'euler', 'implicit' and"
+            " 'implicitfast'",
+        )
+        for other in (Integrator.RK4, Integrator.DISCRETE)
+    ),
+    (
+        (ContactModel.COULOMB, "noslip_iterations"),
+        "contact_model 'coulomb' with noslip_iterations, allowed is 0: its friction does not creep",
+    ),
     # RK4 with linear rotation updates in its four stages is not fourth order
     (
         (Rotation.INFINITESIMAL, Integrator.RK4),
@@ -356,7 +383,9 @@ class Option:
     o_solimp = _Vector("Impedance of all contacts (5,), where the flag override is on.")
     o_friction = _Vector("Friction of all contacts (5,), where the flag override is on.")
     contact_model = _ContactModelChoice(
-        ContactModel, "How contacts become forces: convex (MuJoCo's regularised model) or lcp (ODE's)."
+        ContactModel,
+        "Law of contact forces: convex (MuJoCo's regularized model), lcp (ODE's), or coulomb (Coulomb's law, as convex"
+        " but with rigid friction that does not lift).",
     )
     integrator = _Choice(Integrator, "How a step is taken.", SCHEMES)
     cone = _Choice(Cone, "Friction cone: pyramidal or elliptic.")

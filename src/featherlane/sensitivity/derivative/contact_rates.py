@@ -45,8 +45,8 @@ def _pyramid_curvature(d, p, k):
 
 
 @kernel
-def _cone_curvature(d, p, k):
-    (w, e, q, b), inverse = cone_weights(d, k)
+def _cone_curvature(m, d, p, k):
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     _set(p, k, 0, 0, w)
     r = 3 * turn(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
@@ -112,7 +112,7 @@ def contact_laws(m, d, p, shortest):
         elif m.opt_cone == PYRAMIDAL:
             _pyramid_curvature(d, p, k)
         else:
-            _cone_curvature(d, p, k)
+            _cone_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:

@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
-from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
+from featherlane.model.enums import CONVEX, COULOMB, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
@@ -225,6 +225,10 @@ def acceleration_derivatives(
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             return _by_coordinate(one[0].T, 0, one[1])
+    if model.opt_contact_model == COULOMB:
+        raise UnsupportedFeatureError(
+            ["contact_model 'coulomb'"], what="there are no derivatives of the acceleration with it"
+        )
     sizes, kind = check(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds

@@ -113,7 +113,7 @@ def contact_force_at(m, d, k, e, s):
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
-            f, _, _ = cone(d, k, d.primal.con_y)
+            f, _, _ = cone(m, d, k, d.primal.con_y)
     else:
         f = s * d.primal.con_y[place(d, k, e)]
     return f
@@ -124,7 +124,7 @@ def cone_factor(m, d, k):
     """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
     s = zero(d)
     if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-        _, s, _ = cone(d, k, d.primal.con_y)
+        _, s, _ = cone(m, d, k, d.primal.con_y)
     return s
 
 

@@ -83,7 +83,7 @@ def sizes_of_contact(m, d, k):
             g, _, _ = turning_pyramid(d, k, d.primal.con_y)
             f, t = (f[0] + g, f[1], f[2]), (g, g, g)
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     n = load3(d.con_basis, 9 * k)

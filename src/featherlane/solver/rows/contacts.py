@@ -31,10 +31,10 @@ def pyramid_push(d, k, con_y):
 
 
 @kernel
-def cone_push(d, k, con_y):
+def cone_push(m, d, k, con_y):
     """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
-        g, s, c = cone(d, k, con_y)
+        g, s, c = cone(m, d, k, con_y)
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
         g, c = push(d.con_D[k], con_y[3 * k])
@@ -56,7 +56,7 @@ def contact_cost(m, d, con_y, cost):
                 cost = cost + c
     else:
         for k in range(d.ncon_slot[0]):
-            _, _, c = cone_push(d, k, con_y)
+            _, _, c = cone_push(m, d, k, con_y)
             cost = cost + c
     return cost
 
@@ -95,7 +95,7 @@ def push_contacts(m, d, cost):
                 turn_bodies(d, k, t)
     else:
         for k in range(d.ncon_slot[0]):
-            f, s, c = cone_push(d, k, d.primal.con_y)
+            f, s, c = cone_push(m, d, k, d.primal.con_y)
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
@@ -113,7 +113,7 @@ def contact_push(m, d, k):
             g, t, _ = turning_pyramid(d, k, d.primal.con_y)
             f = (f[0] + g, f[1], f[2])
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     return f, t
@@ -162,7 +162,7 @@ def contact_slope(m, d, a, g, h):
     else:
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 1:
-                g, h = cone_slope(d, k, a, g, h)
+                g, h = cone_slope(m, d, k, a, g, h)
             else:
                 s, t = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)

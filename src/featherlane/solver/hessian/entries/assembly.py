@@ -281,7 +281,7 @@ def is_pushing(m, d, k):
     elif m.opt_cone == PYRAMIDAL:
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
-        acts = is_held(d, k)
+        acts = is_held(m, d, k)
     return acts & (d.primal.live[0] > 0.0)
 
 
@@ -315,7 +315,7 @@ def add_between_trees(m, d, k):
     elif m.opt_cone == PYRAMIDAL:
         F = contact_stiffness(d, k)
     else:
-        F = cone_stiffness(d, k)
+        F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3:
         if m.opt_cone == PYRAMIDAL:
             F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
