@@ -6,7 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.errors import ModelError, UnsupportedFeatureError
 
-BOX = """<mujoco><option cone="elliptic" timestep="{h}"/><worldbody>
+BOX = """<mujoco><option timestep="{h}"/><worldbody>
 <geom type="plane" size="9 9 .1" euler="{tilt} 0 0"/><body
  euler="{tilt} 0 0" pos="0 0 {z}"><freejoint/><geom type="box" size=".1 .1 .1" mass="1" friction="{mu}"/></body>
 </worldbody></mujoco>"""
@@ -52,7 +52,7 @@ def states(name, mu, n=6):
     mj = fl.load(name).to_mujoco()
     mj.geom_condim[:], mj.geom_friction[:, 0] = 3, mu
     model = fl.load(mj)
-    model.opt.cone, model.opt.contact_model = "elliptic", "coulomb"
+    model.opt.contact_model = "coulomb"
     data, rng = fl.Data(model), np.random.default_rng(0)
     if model.nkey:
         data.reset(keyframe=0)
@@ -127,7 +127,7 @@ def test_friction_is_opposite_to_slip_and_bounded_by_the_normal_force(condim):
     mj = box(0.5)[0].to_mujoco()
     mj.geom_condim[:] = condim
     model = fl.load(mj)
-    model.opt.cone, model.opt.contact_model = "elliptic", "coulomb"
+    model.opt.contact_model = "coulomb"
     data = fl.Data(model)
     fl.step(model, data, 300)
     data.qvel[:] = [1.0, -0.4, 0.0, 0.3, 0.0, 1.5]
@@ -155,7 +155,7 @@ def test_inverse_dynamics_returns_the_applied_forces():
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_world_is_bitwise_identical_in_any_batch(name, dtype):
     model, rng = fl.load(name), np.random.default_rng(1)
-    model.opt.cone, model.opt.contact_model = "elliptic", "coulomb"
+    model.opt.contact_model = "coulomb"
     controls = rng.uniform(-0.5, 0.5, (23, model.nu))
     batch = fl.Batch(model, 23, nthread=2, dtype=dtype)
     batch.ctrl[:] = controls
@@ -169,13 +169,21 @@ def test_a_world_is_bitwise_identical_in_any_batch(name, dtype):
     assert batch.ncon.any()
 
 
+def test_the_option_cone_has_no_effect():
+    ends = []
+    for cone in ("pyramidal", "elliptic"):
+        model = fl.load("quadruped")
+        model.opt.cone, model.opt.contact_model = cone, "coulomb"
+        data = fl.Data(model)
+        fl.step(model, data, 200)
+        ends.append(data.qpos.tobytes())
+    assert ends[0] == ends[1] and data.ncon
+
+
 def test_options_that_exclude_each_other_are_refused():
     model = fl.load("pendulum")
-    with pytest.raises(ModelError, match=r"cone 'pyramidal', allowed is 'elliptic'"):
-        model.opt.contact_model = "coulomb"
-    model.opt.cone = "elliptic"
     model.opt.contact_model = "coulomb"
-    for name, value in (("solver", "cg"), ("integrator", "rk4"), ("noslip_iterations", 3), ("cone", "pyramidal")):
+    for name, value in (("solver", "cg"), ("integrator", "rk4"), ("noslip_iterations", 3)):
         with pytest.raises(ModelError, match="contact_model 'coulomb'"):
             setattr(model.opt, name, value)
     with pytest.raises(UnsupportedFeatureError, match="coulomb"):

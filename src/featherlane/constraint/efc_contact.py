@@ -117,7 +117,7 @@ def _dual_forces(m, d, er, i, k, rows):
     start = 10 * (d.ndofrow[0] + d.ngenrow[0] + k)
     for r in range(rows):
         er.efc_force[i + r] = d.dual.f[start + r]
-        if r > 0 and m.opt_cone == ELLIPTIC:
+        if r > 0 and not has_pyramids(m):
             er.efc_force[i + r] = er.efc_force[i + r] * d.con_friction[5 * k + r - 1]
 
 
@@ -128,7 +128,7 @@ def _count_rows(m, d, k):
     if any_(d.con_D[k] == 0.0):
         rows = 0
     elif dim > 1:
-        rows = dim if m.opt_cone == ELLIPTIC else 2 * (dim - 1)
+        rows = dim if not has_pyramids(m) else 2 * (dim - 1)
     return rows
 
 
@@ -152,9 +152,9 @@ def _take_contact(m, d, er, contact, i):
     k = er.contact_slot[contact]
     dim, rows, kind = d.con_dim[k], _count_rows(m, d, k), CONTACT_FRICTIONLESS
     _directions(m, d, er, k, dim)
-    if dim == 1 or m.opt_cone == ELLIPTIC:
+    if dim == 1 or not has_pyramids(m):
         _combine(d, er, i, k, 0, 0.0)
-    if dim > 1 and m.opt_cone == ELLIPTIC:
+    if dim > 1 and not has_pyramids(m):
         kind = CONTACT_ELLIPTIC
         for r in range(1, dim):
             _friction_row(d, er, i + r, k, r)

@@ -178,7 +178,7 @@ def make_general_rows(m, d):
 def contact_inertia(m, d, k, condim, mu2):
     """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1."""
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
-    edge = 1 if condim > 1 and m.opt_cone == PYRAMIDAL else 0
+    edge = 1 if condim > 1 and has_pyramids(m) else 0
     A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
     if wants_exact(m):
         A = contact_diagonal(m, d, k, b1, b2, edge)
@@ -217,7 +217,7 @@ def contact_row(m, d, k, condim, shortest):
     A = contact_inertia(m, d, k, condim, mu2)
     D = inverse_regularisation(imp, A)
     if condim > 1:
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             D = D * impratio / (2.0 * mu2)
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
@@ -271,7 +271,7 @@ def add_adhesion(m, d):
     """
     for k in range(d.ncon_slot[0]):
         D, edges = d.con_D[k], 1.0
-        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+        if has_pyramids(m) and d.con_dim[k] > 1:
             edges = 2.0 * (d.con_dim[k] - 1)
         pulls = (D > 0.0) & (d.con_adhesion[k] != 0.0)
         bias = d.con_adhesion[k] / (edges * where(pulls, D, 1.0))

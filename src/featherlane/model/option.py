@@ -61,7 +61,6 @@ OPTION_OF: dict[type, str] = {
     LcpCone: "lcp_cone",
     LcpSolver: "lcp_solver",
     Rotation: "rotation",
-    Cone: "cone",
     Solver: "solver",
     Disable: "disableflags",
     Enable: "enableflags",
@@ -100,11 +99,7 @@ CLASHES: tuple[tuple[tuple[IntEnum | IntFlag | str, ...], str], ...] = (
     # links are rows of the LCP
     ((ContactModel.CONVEX, "nlink"), "contact_model 'convex' in a model with links, allowed is 'lcp'"),
     ((ContactModel.COULOMB, "nlink"), "contact_model 'coulomb' in a model with links, allowed is 'lcp'"),
-    # Coulomb's law is solved by Newton's method on elliptic cones
-    (
-        (ContactModel.COULOMB, Cone.PYRAMIDAL),
-        "contact_model 'coulomb' with the cone 'pyramidal', allowed is 'elliptic' (set it first)",
-    ),
+    # Coulomb's law has a Newton solver, on elliptic cones whatever the option cone
     *(
         (
             (ContactModel.COULOMB, other),

@@ -109,7 +109,7 @@ def contact_laws(m, d, p, shortest):
             p.slot_curvature[e] = zero(d)
         if d.con_dim[k] == 1:
             _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
-        elif m.opt_cone == PYRAMIDAL:
+        elif has_pyramids(m):
             _pyramid_curvature(d, p, k)
         else:
             _cone_curvature(m, d, p, k)

@@ -47,7 +47,7 @@ def newton(m, d):
     cost, gradient = evaluate(m, d)
     live = (scale * gradient > tolerance) & (d.active[0] > 0.0)
     unsettled, slow = live, false_mask(d)
-    careful = slow if m.opt_cone == PYRAMIDAL else live
+    careful = slow if has_pyramids(m) else live
     n, niter, idle, least = 0, zero(d), zero(d), gradient
     record(d, 0, scale * cost, scale * gradient, niter, niter)
     for iteration in range(m.opt_iterations):

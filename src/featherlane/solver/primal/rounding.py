@@ -76,7 +76,7 @@ def sizes_of_contact(m, d, k):
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
     t = zeros(d, 3)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
         if d.con_dim[k] > 3:

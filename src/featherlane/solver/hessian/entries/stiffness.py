@@ -113,7 +113,7 @@ def turning_stiffness(m, d, k):
     o = 9 * turn(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         c, w = turning_weights(d, k)
         p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
     else:
@@ -153,7 +153,7 @@ def add_turns(m, d, k, side):
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         n = load3(d.con_basis, 9 * k)
         add_stiffness(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
     A, p, s = turning_stiffness(m, d, k)

@@ -121,7 +121,7 @@ def add_wide_pair(m, d, k):
         x, y = load3(d.hessian.pair_J, 3 * a), zeros(d, 3)
         if d.con_dim[k] > 3:
             y = load3(d.hessian.pair_J, 3 * (m.nv + a))
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             f, g = weighted_pyramid(d, k, x, y)
         else:
             f, g = weighted_cone(m, d, k, x, y)
