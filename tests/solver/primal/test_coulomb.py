@@ -5,6 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.errors import ModelError, UnsupportedFeatureError
+from featherlane.solver.primal.coulomb import VECTORS
 
 BOX = """<mujoco><option timestep="{h}"/><worldbody>
 <geom type="plane" size="9 9 .1" euler="{tilt} 0 0"/><body
@@ -188,3 +189,7 @@ def test_options_that_exclude_each_other_are_refused():
             setattr(model.opt, name, value)
     with pytest.raises(UnsupportedFeatureError, match="coulomb"):
         fl.acceleration_derivatives(model, fl.Data(model))
+
+
+def test_the_krylov_vectors_fit_their_fields():
+    assert fl.Data.layout["krylov.p"].shape == fl.Data.layout["krylov.q"].shape == (VECTORS, "nv")
