@@ -30,7 +30,7 @@ class Pair:
     """A model in one state, here and in MuJoCo."""
 
     def __init__(self, name: str):
-        self.model = fl.load(name)
+        self.model = fl.bundled(name)
         self.data = fl.Data(self.model)
         fl.step(self.model, self.data, STEPS)
         self.data.forward()

@@ -73,7 +73,7 @@ def force_error(model: fl.Model, batch: fl.Batch) -> float:
 
 def row(name: str) -> list[object]:
     """The table's row of one model: medians over worlds."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     double, single = both(model)
     fields = ("qfrc_bias", "qacc_smooth", "qacc", "qfrc_constraint")
     for batch in (double, single):

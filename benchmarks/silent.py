@@ -173,7 +173,7 @@ def compiled(name: str) -> mujoco.MjModel:
 def load(name: str) -> fl.Model | None:
     """The model; None where it does not load by itself, is refused, or has nothing that moves."""
     try:
-        model = fl.load(name if name in fl.bundled_names() else compiled(name))
+        model = fl.bundled(name) if name in fl.bundled_names() else fl.load(compiled(name))
     except (ValueError, fl.FeatherlaneError):
         return None
     return model if model.nv else None

@@ -42,7 +42,7 @@ def regulator(A, B, cost, effort):
 
 
 def main(nworld=32, seconds=10.0, push=15.0):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data, nv = fl.Data(model), model.nv
     for name, degrees in POSE.items():
         data.joint(name).qpos = np.deg2rad(degrees)

@@ -11,7 +11,7 @@ TARGET = np.array([0.35, 0.25, 0.45])  # [m]
 
 
 def main(niter=100):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data = fl.Data(model)
     data.qpos = [0.3, 0.4, 0.0, 0.8, 0.0, 0.4, 0.0]
     low, high = model.jnt_range.T

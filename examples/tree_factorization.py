@@ -6,7 +6,7 @@ import featherlane as fl
 
 
 def main():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     fl.forward(model, data)
     parents, H = model.dof_parentid, fl.full_m(model, data)

@@ -23,6 +23,7 @@ CLOSE = {"rtol": 1e-10, "atol": 1e-11}  # a few operations on values of order 1 
 PUBLIC = {name: getattr(module, name) for module in (fl, fl.stages) for name in module.__all__}
 FUNCTIONS = sorted(name for name, value in PUBLIC.items() if inspect.isfunction(value))
 NO_PHYSICS = {
+    "bundled",
     "bundled_names",
     "diagnose",
     "kernel",
@@ -383,7 +384,7 @@ def test_signatures_can_be_read(subtests):
 
 def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
     """As documented: the error of a pendulum's energy is of the order of the step's error, not of the step."""
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     data.qpos, data.qvel = 1.0, 3.0
     fl.step(model, data)

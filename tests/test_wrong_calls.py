@@ -19,7 +19,7 @@ UP, DOWN = (0, 0, 1), (0, 0, -1)
 CALLS = {
     "load": lambda m, d, b, v: fl.load(v),
     "assets": lambda m, d, b, v: fl.load("<mujoco/>", assets=v),
-    "links": lambda m, d, b, v: fl.load("box_stack", links=v),
+    "links": lambda m, d, b, v: fl.bundled("box_stack", links=v),
     "Data": lambda m, d, b, v: fl.Data(v),
     "given_contacts": lambda m, d, b, v: fl.Data(m, min(v, 9) if isinstance(v, int) else v),
     "Batch": lambda m, d, b, v: fl.Batch(v, 2),
@@ -81,7 +81,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_wrong_arguments_are_one_clear_error(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data, batch = fl.Data(model), fl.Batch(model, 3)
     for value in WRONG:
         try:
@@ -142,7 +142,7 @@ ALSO_PYTHONS = {
     "a surrogate in a path": (lambda m, d, b: fl.load("\udc80.xml"), ValueError),
     "a surrogate in an asset": (lambda m, d, b: fl.load("<mujoco/>", assets={"\udc80": b""}), ValueError),
     "a surrogate in a body of a link": (
-        lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", "\ud800")),
+        lambda m, d, b: fl.bundled("box_stack", links=fl.Link("ball", "\ud800")),
         ValueError,
     ),
 }
@@ -151,7 +151,7 @@ ALSO_PYTHONS = {
 @pytest.mark.parametrize("name", ALSO_PYTHONS)
 def test_every_refusal_is_a_featherlane_error_and_pythons(name):
     call, kind = ALSO_PYTHONS[name]
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with pytest.raises(fl.FeatherlaneError) as error:
         call(model, fl.Data(model), fl.Batch(model, 2))
     assert isinstance(error.value, kind)
@@ -185,7 +185,7 @@ def test_only_errors_of_the_package_are_raised():
 
 @pytest.mark.parametrize("name", NO_MODEL)
 def test_what_is_no_model_is_reported(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     for value in (None, 0.0, "arm", model.mj_model):
         with pytest.raises(TypeError, match=r"model: got .*, allowed is a Model"):
             NO_MODEL[name](value, model, fl.Data(model))
@@ -226,8 +226,8 @@ NAMED = {
     "actuators: got ": lambda m, d, b: fl.set_user_actuator(m, np.zeros(()), gain=len),
     "record: got np.float64(1.0)": lambda m, d, b: b.rollout(1, record=HUGE),
     "H": lambda m, d, b: fl.tree.ltl([[1], [2, 3]], [-1, 0]),
-    "kind": lambda m, d, b: fl.load("box_stack", links=fl.Link(np.zeros(2), 1)),
-    "name": lambda m, d, b: fl.load("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
+    "kind": lambda m, d, b: fl.bundled("box_stack", links=fl.Link(np.zeros(2), 1)),
+    "name": lambda m, d, b: fl.bundled("box_stack", links=fl.Link("ball", 1, name=np.zeros(2))),
 }
 HUGE = np.broadcast_to(1.0, 1 << 40)  # more than available memory
 PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
@@ -235,7 +235,7 @@ PROBLEM = fl.lcp.Problem(np.eye(1), [1.0], [0.0], [9.0])
 
 @pytest.mark.parametrize("name", NAMED)
 def test_a_wrong_argument_is_named(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data, batch = fl.Data(model, given_contacts=1), fl.Batch(model, 3)
     with pytest.raises((ValueError, TypeError)) as error:
         NAMED[name](model, data, batch)
@@ -259,7 +259,7 @@ TAKES_ARRAYS = {
 
 @pytest.mark.parametrize("name", TAKES_ARRAYS)
 def test_a_masked_array_is_refused_and_changes_nothing(name):
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     data, batch = fl.Data(model), fl.Batch(model, 2)
     before = batch.checkpoint(), data.qpos.copy()
     with pytest.raises(ValueError, match=rf"^{name}\b.*(asked|array)") as error:
@@ -270,7 +270,7 @@ def test_a_masked_array_is_refused_and_changes_nothing(name):
 
 
 def test_a_checkpoint_that_is_refused_changes_nothing():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch = fl.Batch(model, 3)
     kept = batch.checkpoint()
     for name, wrong in (("model.body_mass", np.full((3, model.nbody), -1.0)), ("qpos", np.zeros((3, 1)))):
@@ -281,7 +281,7 @@ def test_a_checkpoint_that_is_refused_changes_nothing():
 
 @pytest.mark.parametrize("name", ["user_actuator", "con_geom", "hessian.colind", "warning"])
 def test_indices_and_addresses_of_a_data_cannot_be_written(name):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     data = fl.Data(model)
     with pytest.raises(AttributeError, match=f"data.{name} is computed"):
         setattr(data, name, 0)
@@ -290,7 +290,7 @@ def test_indices_and_addresses_of_a_data_cannot_be_written(name):
 
 
 def test_a_long_value_is_cut_in_every_message():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch, table = fl.Batch(model, 2), np.arange(900.0).reshape(30, 30)
     for call in (
         lambda: setattr(model.opt, "gravity", table),
@@ -307,7 +307,7 @@ def test_a_long_value_is_cut_in_every_message():
 
 @pytest.mark.parametrize(("given", "typed"), [(0, "0, 0, 0"), (-9.81, "0, 0, -5"), ([0.0], "0, 0, -5")])
 def test_a_vector_given_as_a_number_is_refused_with_what_to_type(given, typed):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     model.opt.gravity = 0, 0, -5
     with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, as in gravity = {typed}$"):
         model.opt.gravity = given

@@ -17,7 +17,7 @@ import featherlane as fl
 #
 # MJCF is MuJoCo's XML format. Bodies are nested, and each has a frame in its parent's frame. Joints move a body. Geoms
 # define its shape and, by their density, its mass. `<default>` sets attributes for all elements that follow. `fl.load`
-# takes MJCF text, a path, a URDF file, the name of a bundled model, a `mujoco.MjModel` or a `mujoco.MjSpec`.
+# takes MJCF text, a path, a URDF file, a `mujoco.MjModel` or a `mujoco.MjSpec`; `fl.bundled` loads a bundled model.
 
 # %%
 LAMP = """

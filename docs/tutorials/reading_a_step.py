@@ -11,7 +11,7 @@ import numpy as np
 
 import featherlane as fl
 
-model = fl.load("humanoid")
+model = fl.bundled("humanoid")
 data = fl.Data(model)
 rng = np.random.default_rng(0)
 for _ in range(600):  # the humanoid falls under random controls

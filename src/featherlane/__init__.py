@@ -1,6 +1,7 @@
 """Simulates rigid-body dynamics in many parallel worlds, one world per lane of the processor's vector unit.
 
-    model = featherlane.load("humanoid")          a path, MJCF or URDF text, a bundled model, an MjModel, an MjSpec
+    model = featherlane.load("robot.xml")         a path, MJCF or URDF text, an MjModel or an MjSpec
+    model = featherlane.bundled("humanoid")       a bundled model
     data = featherlane.Data(model)                one world; featherlane.step(model, data)
     batch = featherlane.Batch(model, nworld=256)  many worlds; batch.step(), batch.rollout(...)
 
@@ -25,7 +26,7 @@ from featherlane.errors import UnknownAttributeError as _UnknownAttributeError
 from featherlane.errors import near as _near
 from featherlane.lanes import kernel
 from featherlane.lanes.choice import fill as _fill_tables
-from featherlane.model import Link, Model, bundled_names, load, set_const, set_length_range
+from featherlane.model import Link, Model, bundled, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
 from featherlane.model.variants import Variants, variants
 from featherlane.registration import Registration, RegistrationStatus, register_points
@@ -81,6 +82,7 @@ __all__ = [  # noqa: RUF022  in groups
     "MixedBatch",
     "Model",
     "Finding",
+    "bundled",
     "bundled_names",
     "diagnose",
     "lcp",

@@ -14,6 +14,7 @@ from bits.features import ALL
 from bits.hashes import Outcome, Scene, model_inputs
 from bits.models import GROUNDS, MECHANISM, aligned, heap, shapes, tree
 from bits.motion import WORLDS, Motion, start, symmetric
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Enable
 
 DATA_ALONE = ("float64",)
@@ -34,7 +35,7 @@ def query(ask: Callable) -> Callable:
 
     @functools.wraps(ask)
     def compute(name: str, xml: str, position: float, options: dict, dtype: str) -> Outcome:
-        model = fl.load(xml)
+        model = fl.load(resolve_name(xml))
         for option, value in options.items():
             setattr(model.opt, option, value)
         batch = worlds(name, model, dtype, position=position)

@@ -187,7 +187,7 @@ def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
 
 def test_a_redundant_loop_stays_closed():
     """Three rows hold a point that moves in a plane: over 5 s of a crank that changes direction."""
-    model = fl.load("slider_crank")
+    model = fl.bundled("slider_crank")
     data, batch, rng = fl.Data(model), fl.Batch(model, 2, nthread=1), np.random.default_rng(0)
     for _ in range(50):
         control = rng.uniform(-1, 1)

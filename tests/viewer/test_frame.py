@@ -51,7 +51,7 @@ PILE = """
 
 def thrown(name, nworld, steps=40):
     """Returns a batch whose worlds have diverged from each other."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch = fl.Batch(model, nworld)
     batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
     batch.step(steps)
@@ -77,7 +77,7 @@ def test_poses_are_those_of_forward(name):
 
 
 def test_a_frame_shows_the_state_after_a_step_not_the_one_before_it():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     data.qpos[:], data.qvel[:] = 0.3, 5.0
     fl.step(model, data)
@@ -120,7 +120,7 @@ def test_a_batch_stays_as_it_is():
 
 
 def test_a_data_stays_as_it_is():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     for _ in range(60):
         fl.step(model, data)
@@ -137,7 +137,7 @@ def test_nothing_is_computed_that_is_not_drawn():
 
 
 def test_edits_of_the_model_are_seen():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     first = Frame.of(model, data).pos.copy()
     model.body_pos[1, 0] += 2
@@ -281,7 +281,7 @@ def test_wrong_calls_are_reported():
     with pytest.raises(fl.errors.ArgumentTypeError):
         Frame.of(None, data)
     with pytest.raises(ModelError):
-        Frame.of(fl.load("pendulum"), data)
+        Frame.of(fl.bundled("pendulum"), data)
     with pytest.raises(ModelError):
         Frame.of(model, data, None, {"contatcs"})
     with pytest.raises(ModelError):

@@ -27,7 +27,7 @@ class BatchEnv(TaskEnv):
     """Creates a Gymnasium vector environment of n worlds from functions for observation, reward and termination.
 
     Args:
-        model: a `Model`, or anything that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         num_envs: worlds.
         observation: function of the batch to (n, k), or to arrays (n, ...) by name.
         reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the

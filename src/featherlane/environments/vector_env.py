@@ -20,6 +20,7 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import is_numbers, numbers, regular
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.batch.batch import Batch
 
 DERIVED = ("gymnasium", "fresh")
@@ -82,7 +83,7 @@ class TaskEnv(VectorEnv):
         one_of("derived", task.derived, DERIVED)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
-        model = model if isinstance(model, Model) else load(model)
+        model = model if isinstance(model, Model) else load(resolve_name(model))
         self.autoreset_mode = mode_of(autoreset_mode)
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_failures=record_failures)
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)

@@ -121,7 +121,7 @@ class Model(NamedAccess):
 
     Attributes:
         mj_model: the underlying MjModel, as loaded or as `set_const` last left it; see `to_mujoco` for all edits.
-        source: origin of the model, for messages.
+        source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
         real_buffer: all real fields, float64, in layout order.

@@ -38,7 +38,7 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
         batch.qpos[found.place]                                                # ordered as the parameters
 
     Args:
-        source: as for `load`, but not an MjModel, which cannot be edited.
+        source: a bundled name, a path, XML text or an MjSpec.
         parameters: one for each world; worlds with equal parameters share a model.
         edit: `edit(spec, parameter)` changes a fresh `mujoco.MjSpec` of the source.
 

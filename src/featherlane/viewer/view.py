@@ -12,6 +12,7 @@ import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import count
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -274,7 +275,10 @@ def source_of(what, frames, nworld: int):
     worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)
-    model = worlds.model if isinstance(worlds, Batch | Data) else what if isinstance(what, Model) else load(what)
+    if isinstance(worlds, Batch | Data):
+        model = worlds.model
+    else:
+        model = what if isinstance(what, Model) else load(resolve_name(what))
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
 
 
