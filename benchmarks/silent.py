@@ -277,7 +277,7 @@ def terms_of_gradient(model: fl.Model, data: fl.Data) -> float:
     x = J @ a + np.abs(data.efc_aref)
     # a row at a bound has the force of its bound, a row that does not push none
     free = (np.asarray(data.efc_state) == 1) | (np.asarray(data.efc_state) == 4)
-    terms = np.abs(fl.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
+    terms = np.abs(fl.query.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
     forces = max(np.linalg.norm(f0), np.linalg.norm(fc), 1e-12 * model.stat_meaninertia * model.nv)
     return float(np.linalg.norm(terms)) / forces
 

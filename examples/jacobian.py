@@ -26,7 +26,7 @@ def main(niter=100):
             break
 
         # J qvel is the velocity of the point: the step solves (J^T J + damping^2) dq = J^T error
-        J, _ = fl.jac_site(model, data, "grip")
+        J, _ = fl.query.jac_site(model, data, "grip")
         dq = J.T @ np.linalg.solve(J @ J.T + DAMPING**2 * np.eye(3), error)
         data.qpos = np.clip(data.qpos + dq, low, high)
     print(f"joints: {np.round(data.qpos, 3)}")

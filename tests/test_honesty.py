@@ -184,7 +184,7 @@ def test_the_residual_is_the_norm_of_the_gradient_over_the_trace_of_the_inertia(
     data = fl.Data(model)
     data.qpos[2] -= 0.05
     fl.forward(model, data)
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     gradient = M @ data.qacc - data.qfrc_smooth - data.qfrc_constraint
     if solver != "pgs":  # its forces do not match its acceleration
         assert data.solver_residual == pytest.approx(np.linalg.norm(gradient) / np.trace(M), rel=1e-6, abs=1e-12)

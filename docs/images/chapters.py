@@ -172,7 +172,7 @@ def tower_problem(cfm: float):
     findex = np.where(np.arange(n) % 3 == 0, -1, normal)
     lo, hi = np.where(findex < 0, 0.0, -mu), np.where(findex < 0, np.inf, mu)
     b = -J @ (data.qvel / h + data.qacc_smooth)
-    return fl.lcp.Problem.from_jacobian(J, np.linalg.inv(fl.full_m(model, data)), cfm / h, b, lo, hi, findex)
+    return fl.lcp.Problem.from_jacobian(J, np.linalg.inv(fl.query.full_m(model, data)), cfm / h, b, lo, hi, findex)
 
 
 def sweeps():

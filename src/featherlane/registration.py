@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from featherlane.errors import ArgumentError
 from featherlane.model.assignment import converted, flag
 
+__all__ = ["Registration", "RegistrationStatus", "register_points"]
+
 STEPS = 4  # rounding may change an extent by 4 m times the rounding of a coordinate; m / 2 occurs in sets of 1e5 points
 
 

@@ -76,7 +76,7 @@ def test_the_exact_diagonal_is_that_of_the_inverse_inertia(rng):
     data = fl.Data(fl.load(mj))
     data.qpos, data.qvel = kicked(mj, rng)
     data.forward()
-    M = fl.full_m(data.model, data)
+    M = fl.query.full_m(data.model, data)
     expected = np.einsum("ri,ri->r", data.efc_J, np.linalg.solve(M, data.efc_J.T).T)
     np.testing.assert_allclose(data.efc_diagA, expected, rtol=1e-9)
 

@@ -142,7 +142,7 @@ def data_calls() -> Program:
         fl.forward(model, data)
         fl.inverse(model, data)
         fl.stages.runge_kutta(model, data)
-        fl.mul_m(model, data, data.qvel)
+        fl.query.mul_m(model, data, data.qvel)
         data.reset()
 
     return Program(call, lambda: fl.step(model, data))

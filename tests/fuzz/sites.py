@@ -296,8 +296,10 @@ PASSED_OVER = {
 def sites() -> dict[str, Site]:
     """Returns every public callable and setter."""
     found = {}
-    for name in (*fl.__all__, *fl.stages.__all__):
-        item = getattr(fl if name in fl.__all__ else fl.stages, name)
+    public = {
+        name: getattr(module, name) for module in (fl, fl.stages, fl.query, fl.registration) for name in module.__all__
+    }
+    for name, item in public.items():
         if callable(item) and (not inspect.isclass(item) or name in WORLDS) and name not in PASSED_OVER:
             found[name] = _site(name, item)
     found |= _methods("data", fl.Data, lambda w: w.d) | _methods("batch", fl.Batch, lambda w: w.b)

@@ -239,7 +239,7 @@ def test_momentum_is_conserved_by_derivatives(rng):
     found = acceleration_derivatives(model, data)
     fl.forward(model, data)
     # of the com: M times the root's linear acceleration plus the posture's part, by the first rows of M
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     total = model.body_mass.sum()
     assert np.allclose(M[:3] @ found.DaDu, 0.0, atol=1e-9 * total)
     assert relative(M[:3, :] @ found.DaDtau, np.eye(3, model.nv)) < 1e-9

@@ -125,7 +125,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
         model.nv,
         model.opt.timestep,
     )
-    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(nv)) < 1e-10
+    assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(nv)) < 1e-10
     velocity = slice(nv, 2 * nv)
     assert relative(h * found.DaDq, step.A[velocity, :nv]) < 1e-12
     assert relative(np.eye(nv) + h * found.DaDv, step.A[velocity, velocity]) < 1e-12

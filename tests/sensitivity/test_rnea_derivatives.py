@@ -60,7 +60,7 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
     fl.forward(model, data)
-    M = fl.full_m(model, data) - np.diag(model.dof_armature)
+    M = fl.query.full_m(model, data) - np.diag(model.dof_armature)
     assert relative(fl.rnea_derivatives(model, data).DtauDa, M) < ROUNDING
 
 

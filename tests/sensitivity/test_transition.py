@@ -205,7 +205,7 @@ def test_the_bundled_cartpole_has_a_linearisation():
     """The exact matrices follow from the equations of motion: upright, at rest, without dry friction, only viscous."""
     model = fl.bundled("cartpole")
     A, B = fl.linearize(model, fl.Data(model), method="finite_difference")[:2]
-    M, h = fl.full_m(model, settled(model)), model.opt.timestep
+    M, h = fl.query.full_m(model, settled(model)), model.opt.timestep
     damping, weight = np.diag([0.1, 0.002]), 9.81 * (0.15 * 0.45 + 0.05 * 0.9)
     inverse = np.linalg.inv(M + h * damping)
     vq, vv = h * inverse @ np.diag([0.0, weight]), inverse @ M

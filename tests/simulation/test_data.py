@@ -348,9 +348,9 @@ def test_contact_forces_are_mujocos(pile):
     force = np.zeros(6)
     for i in range(data.ncon):
         mujoco.mj_contactForce(model.mj_model, reference, i, force)
-        np.testing.assert_allclose(fl.contact_force(model, data, i), force, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(fl.query.contact_force(model, data, i), force, rtol=1e-5, atol=1e-5)
     with pytest.raises(fl.errors.OutOfRangeError):
-        fl.contact_force(model, data, data.ncon)
+        fl.query.contact_force(model, data, data.ncon)
 
 
 def test_contacts_alone_have_no_rows(pile):
@@ -452,9 +452,9 @@ def test_a_second_thread_on_one_data_is_reported(model):
         lambda m, d: fl.forward(m, d),
         lambda m, d: fl.stages.crb(m, d),
         lambda m, d: fl.inverse(m, d),
-        lambda m, d: fl.mul_m(m, d, np.zeros(m.nv)),
-        lambda m, d: fl.ray(m, d, (0, 0, 9), (0, 0, -1)),
-        lambda m, d: fl.geom_distance(m, d, 0, 1),
+        lambda m, d: fl.query.mul_m(m, d, np.zeros(m.nv)),
+        lambda m, d: fl.query.ray(m, d, (0, 0, 9), (0, 0, -1)),
+        lambda m, d: fl.query.geom_distance(m, d, 0, 1),
         lambda m, d: d.reset(),
         lambda m, d: d.use(m),
     ],
@@ -481,7 +481,7 @@ def test_a_call_that_fails_leaves_the_data_free(model):
         with pytest.raises(fl.ModelError):
             fl.step(model, data, nstep)
     with pytest.raises(fl.ModelError):
-        fl.mul_m(model, data, np.zeros(model.nv + 1))
+        fl.query.mul_m(model, data, np.zeros(model.nv + 1))
     fl.step(model, data)
 
 

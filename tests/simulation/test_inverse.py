@@ -53,7 +53,7 @@ def external(model, data) -> np.ndarray:
     total = data.qfrc_applied + data.qfrc_actuator
     for b in range(1, model.nbody):
         force, moment = data.xfrc_applied[b, :3], data.xfrc_applied[b, 3:]
-        total = total + fl.apply_ft(model, data, force, moment, data.xipos[b], b)
+        total = total + fl.query.apply_ft(model, data, force, moment, data.xipos[b], b)
     return total
 
 

@@ -116,7 +116,7 @@ def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
         for i in range(truth.ncon):
             force = np.zeros(6)
             mujoco.mj_contactForce(mj, truth, i, force)
-            assert relative(fl.contact_force(model, data, i), force) < PARITY
+            assert relative(fl.query.contact_force(model, data, i), force) < PARITY
     assert touched > 100
 
 

@@ -129,7 +129,7 @@ def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, sol
         data = solved(model, state, solver, iterations=iterations)
         model.opt.iterations = ITERATIONS
         cost, gradient = cost_of(data)
-        scale = 1.0 / np.trace(fl.full_m(model, data))
+        scale = 1.0 / np.trace(fl.query.full_m(model, data))
         assert data.solver_gap >= 0.0
         assert scale * (cost - best) <= data.solver_gap * (1 + 1e-9) + ROUNDING * scale * max(abs(cost), 1.0)
         assert data.solver_residual == pytest.approx(scale * np.linalg.norm(gradient), rel=1e-6, abs=1e-10)
@@ -139,7 +139,7 @@ def cost_of(data):
     """Returns (cost, gradient) of the primal problem at qacc, from the dense rows: no code of the solvers."""
     names = ("J", "aref", "type", "id", "D", "frictionloss")
     rows = SimpleNamespace(nefc=data.nefc, **{name: getattr(data, f"efc_{name}") for name in names})
-    M = fl.full_m(data.model, data)
+    M = fl.query.full_m(data.model, data)
     x, apart = rows.J @ data.qacc - rows.aref, data.qacc - data.qacc_smooth
     cost, force, i = 0.5 * apart @ M @ apart, np.zeros(rows.nefc), 0
     while i < rows.nefc:

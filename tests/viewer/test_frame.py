@@ -158,7 +158,7 @@ def test_contacts_and_their_forces_are_those_of_forward(contact_model):
         assert np.array_equal(touches.pos[here], contact.pos) and np.array_equal(touches.geom[here], contact.geom)
         frames = contact.frame.reshape(-1, 3, 3)
         assert np.array_equal(touches.normal[here], frames[:, 0])
-        forces = [fl.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
+        forces = [fl.query.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
         assert np.allclose(touches.force[here], forces, rtol=EXACT, atol=EXACT)
         assert np.abs(touches.force[here]).max() > 1
 
@@ -238,7 +238,7 @@ def test_ways_go_through_the_points_of_tendon_path():
         ways = Frame.of(model, data, None, {"tendons"}).paths
         for tendon in range(model.ntendon):
             corners = np.concatenate((ways.start[ways.tendon == tendon], ways.end[ways.tendon == tendon]))
-            for branch in fl.tendon_path(model, data, tendon).branches():
+            for branch in fl.query.tendon_path(model, data, tendon).branches():
                 for point in branch:
                     assert np.abs(corners - point).max(1).min() < EXACT
 

@@ -37,6 +37,7 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
     check_bindable,
@@ -430,7 +431,7 @@ class Batch(Given):
                 found.append(failure)
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, after `forward`."""
         return self._of_world("get_data", world)
 

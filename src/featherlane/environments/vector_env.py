@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import DTypeLike
 
 from featherlane.environments.compiled import rows_of, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
@@ -69,7 +70,7 @@ class TaskEnv(VectorEnv):
         max_episode_steps: int | str | None = "task",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
-        dtype="float64",
+        dtype: DTypeLike = "float64",
         info: bool = False,
         copy: bool = True,
         record_failures: int = 0,
@@ -127,7 +128,9 @@ class TaskEnv(VectorEnv):
         """Returns the initial seed of each generator."""
         return tuple(self.random.entropies)
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Resets all worlds, or those of `options["reset_mask"]`.
 
         Args:
@@ -155,7 +158,7 @@ class TaskEnv(VectorEnv):
         self._restart(np.flatnonzero(mask), True)
         return self._observe(), self._told(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
-    def step(self, actions):
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
 
         Returns:
@@ -199,7 +202,7 @@ class TaskEnv(VectorEnv):
         self._check_open("render")
         return None if self._painting is None else self._painting.pictures(self.batch)
 
-    def close_extras(self, **kwargs) -> None:
+    def close_extras(self, **kwargs: Any) -> None:
         """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()

@@ -185,12 +185,12 @@ class Model(NamedAccess):
 
     # rebuilt at each access: a stored one would form a reference cycle with the model
     @property
-    def opt(self) -> Any:
+    def opt(self) -> Option:
         """Returns the physics options: live, and checked when they are set."""
         return Option(self)
 
     @property
-    def stat(self) -> Any:
+    def stat(self) -> Statistics:
         """Returns statistics of the model in qpos0."""
         return Statistics(self)
 
@@ -366,7 +366,7 @@ class Model(NamedAccess):
         own["_stamp"], own["_own_stamp"] = None, object()
         own["revision"] = max(self.revision + 1, other.revision)
 
-    def to_mujoco(self):
+    def to_mujoco(self) -> Any:
         """Returns a new `mujoco.MjModel` with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)

@@ -306,7 +306,7 @@ class Batch(NamedAccess):
             bound outputs do not change.
 
         Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.query.ray` does.
         """
         chosen = self._ids(ids)
         check_geoms(self.model, geomgroup, flg_static)
@@ -328,7 +328,7 @@ class Batch(NamedAccess):
             change.
 
         Raises:
-            ModelError, UnknownNameError: as `fl.geom_distance` does.
+            ModelError, UnknownNameError: as `fl.query.geom_distance` does.
         """
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
@@ -528,7 +528,7 @@ class Batch(NamedAccess):
         w = self._world(world)
         return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)

@@ -32,6 +32,7 @@ from featherlane.simulation.batch.reduction import Reduction, check_rollout, ove
 from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run
 from featherlane.simulation.tile.fields import DATA, STATUS
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
     check_field_name,
@@ -310,7 +311,7 @@ class MixedBatch:
         k = int(self.group[world])
         return self.groups[k], int(world - self.starts[k])
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
         group, own = self._place(world)
         return group.get_data(own)
