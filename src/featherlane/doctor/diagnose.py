@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from featherlane.simulation.tile.calls import missing_functions
 NAMES = "are names of checks"
 
 
-def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
+def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     """Checks a model in qpos0 and in each keyframe, and returns the findings.
 
     The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.

@@ -136,7 +136,7 @@ def _errors_of(source: Any) -> Iterator[None]:
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
-def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
+def read(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
     """Compiles a source with MuJoCo, whatever its features: a new MjModel, its name, its XML text or "".
 
     Args:
@@ -158,7 +158,7 @@ def read(source, assets: Mapping[str, bytes] | None = None, package_dirs: Folder
         return _compile(mujoco, source, assets, package_dirs)
 
 
-def specification(source) -> Any:
+def specification(source: Any) -> Any:
     """Returns a `mujoco.MjSpec` of a source, to which elements can be added before loading.
 
     Args:
@@ -182,7 +182,7 @@ def specification(source) -> Any:
 
 
 def load(
-    source,
+    source: Any,
     assets: Mapping[str, bytes] | None = None,
     links: Link | Sequence[Link] = (),
     package_dirs: Folders = (),
@@ -226,7 +226,12 @@ def bundled(name: str, links: Link | Sequence[Link] = ()) -> Model:
     return load(bundled_file(name), links=links)
 
 
-def load_unchecked(source, assets=None, links=(), package_dirs: Folders = ()) -> Model:
+def load_unchecked(
+    source: Any,
+    assets: Mapping[str, bytes] | None = None,
+    links: Link | Sequence[Link] = (),
+    package_dirs: Folders = (),
+) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     links = listed(links)
     mj_model, name, text = read(source, assets, package_dirs)

@@ -136,7 +136,7 @@ class Model(NamedAccess):
 
     layout = MODEL
 
-    def __init__(self, mj_model, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
+    def __init__(self, mj_model: Any, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
         state = {
             "mj_model": mj_model,
             "source": source,
@@ -238,7 +238,7 @@ class Model(NamedAccess):
             raise UnknownAttributeError(f"{name!r} is no field of this model; MuJoCo's is model.mj_model.{name}")
         raise UnknownAttributeError(f"model has no {name!r}{near(name, MODEL.index)}")
 
-    def __setattr__(self, name: str, value: Any):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in MODEL:
             if name in ("dropped", "fused"):
                 self.__dict__[name] = list(value)
@@ -333,7 +333,7 @@ class Model(NamedAccess):
         """Returns the explicit geom pair with this name or id."""
         return named(self, "pair", key)
 
-    def write_to(self, mj_model) -> None:
+    def write_to(self, mj_model: Any) -> None:
         """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):

@@ -26,7 +26,7 @@ class Variants(NamedTuple):
     place: np.ndarray
 
 
-def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
+def variants(source: Any, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
     """Compiles a model once for each distinct parameter.
 
     Worlds that differ only in masses, sizes or frictions share one model, see `Batch.expand`.  If a mesh, a geom

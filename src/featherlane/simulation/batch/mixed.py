@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
@@ -35,6 +35,7 @@ from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
+    Control,
     check_field_name,
     control_of_step,
     field_names,
@@ -117,7 +118,7 @@ class MixedBatch:
             return self.bind(name)
         raise UnknownAttributeError(f"mixed batch has no {name!r}{near(name, BINDABLE)}; see also batch.groups")
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
             raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
         rows = self._of_all(name)
@@ -186,13 +187,13 @@ class MixedBatch:
         """Gives a real model field separate values in each world, as `Batch.expand`; a live array for each group."""
         return tuple(group.expand(name) for group in self.groups)
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world."""
         for group, chosen in self._split(self._ids(ids)):
             self.groups[group].set_const(chosen)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
         """Advances worlds by nstep time steps of their models, as `Batch.step`.
 
         Raises:
@@ -201,11 +202,11 @@ class MixedBatch:
         """
         self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self._run(0, self._shares(self._ids(ids)))
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Sets worlds to their models' defaults or to keyframes, as `Batch.reset`.
 
         Raises:
@@ -223,7 +224,13 @@ class MixedBatch:
             group.reset(worlds, key, forward)
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
         """Advances worlds and records fields after each step, as `Batch.rollout`.
 
@@ -326,7 +333,7 @@ class MixedBatch:
         """Returns copies of all persistent data, keyed by group (`0.qpos`); for `restore`, np.savez, pickle."""
         return {f"{k}.{name}": a for k, group in enumerate(self.groups) for name, a in group.checkpoint().items()}
 
-    def restore(self, kept) -> None:
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Restores a checkpoint, as `Batch.restore`; the worlds continue bit for bit."""
         instance("restore", kept, Mapping, "what checkpoint() gave")
         parts: list[dict[str, np.ndarray]] = [{} for _ in self.groups]
