@@ -12,8 +12,11 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 PUSH = """
 <mujoco>
-  <worldbody><body name="box"><joint name="slide" type="slide"/><geom name="side" size=".1"/><site name="tip"/></body>
+  <worldbody>
+    <site name="origin"/>
+    <body name="box" pos="0 0 1"><joint name="slide" type="slide"/><geom name="side" size=".1"/><site name="tip"/></body>
   </worldbody>
+  <tendon><spatial name="way"><site site="origin"/><site site="tip"/></spatial></tendon>
   <actuator><general name="wire" joint="slide" gaintype="user" gainprm="2" delay="0.01" nsample="5"/></actuator>
   <sensor><user name="height" dim="1" needstage="pos"/></sensor>
   <keyframe><key name="home" qpos="0.1"/></keyframe>
@@ -39,7 +42,7 @@ def edit(spec: Any, length: float) -> None:
 
 def models() -> fl.Model:
     names: list[str] = fl.bundled_names()
-    model: fl.Model = fl.bundled(names[0], links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
+    model: fl.Model = fl.bundled("box_stack", links=fl.Link("ball", 1, "world", anchor=(0.0, 0.0, 1.0)))
     model = fl.load(Path("robot.urdf"), package_dirs=["packages"])
     model = fl.load(PUSH, assets={"mesh.obj": b""})
     source: str = model.source
@@ -60,7 +63,7 @@ def models() -> fl.Model:
     findings: list[results.Finding] = fl.diagnose(model, ["trial"])
     lines: list[str] = [str(finding) + finding.severity for finding in findings]
     mj: Any = model.to_mujoco()
-    print(source, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
+    print(names, source, extent, where, first, place, lines, mj, model.names("joint"), model.size_values())
     fl.show_config()
     return model
 
@@ -298,6 +301,9 @@ class SwingUp(environments.Task):
     """Defines a task by its reward and its initial states."""
 
     model = "cartpole"
+
+    def observation(self, worlds: fl.Batch) -> Array:
+        return worlds.qpos
 
     def reward(self, worlds: fl.Batch, actions: Array, before: Any) -> Array:
         return np.cos(worlds.qpos[:, 1])
