@@ -14,7 +14,7 @@ PUSH = """
 <mujoco>
   <worldbody>
     <site name="origin"/>
-    <body name="box" pos="0 0 1"><joint name="slide" type="slide"/><geom name="side" size=".1"/><site name="tip"/></body>
+    <body name="box"><joint name="slide" type="slide"/><geom name="side" size=".1"/><site name="tip"/></body>
   </worldbody>
   <tendon><spatial name="way"><site site="origin"/><site site="tip"/></spatial></tendon>
   <actuator><general name="wire" joint="slide" gaintype="user" gainprm="2" delay="0.01" nsample="5"/></actuator>
