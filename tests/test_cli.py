@@ -86,7 +86,7 @@ def test_a_falling_humanoid_loses_height_and_comes_to_rest(capfd):
 def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd):
     file = tmp_path / "run.npz"
     simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.1", "--controls", "random", "--fps", "100", "--out", file)
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with np.load(file) as kept:
         frames = kept["time"].shape[1]
         assert kept["qpos"].shape == (2, frames, model.nq) and kept["qvel"].shape == (2, frames, model.nv)
@@ -98,7 +98,7 @@ def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd
 
 
 def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
-    model, file = fl.load("arm"), tmp_path / "controls.npy"
+    model, file = fl.bundled("arm"), tmp_path / "controls.npy"
     control = rng.uniform(-1, 1, (2, ARM_STEPS, model.nu))
     np.save(file, control)
     out = tmp_path / "run.npz"
@@ -109,7 +109,7 @@ def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
 
 
 def test_one_tape_serves_all_worlds(tmp_path, capfd, rng):
-    nu, file, out = fl.load("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
+    nu, file, out = fl.bundled("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
     np.save(file, rng.uniform(-1, 1, (ARM_STEPS, nu)).astype(np.float32))
     simulated(capfd, "arm", "--worlds", "3", "--controls", file, "--out", out)
     qpos = np.load(out)["qpos"]
@@ -123,7 +123,7 @@ def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
         simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
         assert np.isfinite(np.load(out)["qpos"]).all()
     with pytest.raises(fl.ModelError, match="drive"):
-        read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
+        read_controls(f"{file}:drive", fl.bundled("arm"), 1, 0)
 
 
 def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
@@ -152,7 +152,7 @@ def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
 
 
 def test_random_controls_stay_in_the_actuators_ranges(tmp_path, capfd):
-    out, model = tmp_path / "run.npz", fl.load("arm")
+    out, model = tmp_path / "run.npz", fl.bundled("arm")
     simulated(capfd, "arm", "--worlds", "16", "--seconds", "0.2", "--controls", "random", "--out", out)
     ctrl = np.load(out)["ctrl"][:, 1:]
     assert (ctrl >= model.actuator_ctrlrange[:, 0]).all() and (ctrl <= model.actuator_ctrlrange[:, 1]).all()
@@ -163,7 +163,7 @@ def test_random_controls_stay_in_the_actuators_ranges(tmp_path, capfd):
 def test_a_keyframe_is_named_or_numbered(key, tmp_path, capfd):
     out = tmp_path / "run.npz"
     simulated(capfd, "humanoid", "--seconds", "0.01", "--keyframe", key, "--out", out)
-    assert np.array_equal(np.load(out)["qpos"][0, 0], fl.load("humanoid").key_qpos[1])
+    assert np.array_equal(np.load(out)["qpos"][0, 0], fl.bundled("humanoid").key_qpos[1])
 
 
 def test_recordings_are_thinned_to_fit():
@@ -228,7 +228,7 @@ def test_inspect_shows_tree_costs_and_pairs(capfd):
 
 def test_inspect_prints_json(capfd):
     succeeds("inspect", "humanoid", "--json")
-    found, model = json.loads(capfd.readouterr().out), fl.load("humanoid")
+    found, model = json.loads(capfd.readouterr().out), fl.bundled("humanoid")
     assert found["sizes"]["nv"] == model.nv == len(found["parents"]) and not found["unsupported"]
     assert sum(types["pairs"] for types in found["candidate_pairs"].values()) == model.ncand
     assert [body["name"] for body in found["bodies"]] == ["world", *model.names("body")[1:]]
@@ -237,7 +237,7 @@ def test_inspect_prints_json(capfd):
 
 def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
     succeeds("inspect", "hand", "--json")
-    found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.load("hand")
+    found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.bundled("hand")
     assert found["listed"] == found["spheres"] == found["turned_boxes"] == model.ncand and not found["closed_form"]
     assert found["body_boxes"]["pairs"] == found["tree"]["pairs"] == 0
     assert sum(hull["geoms"] for hull in found["hulls"]) == (model.geom_type[model.collide_geom] == MESH).sum()
@@ -305,7 +305,7 @@ def test_a_model_without_motion_can_be_inspected(tmp_path, capfd):
 
 # ---- options ---------------------------------------------------------------------------------------------
 def test_options_are_set_in_the_order_given():
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     texts = (
         "integrator=euler",
         "contact_model=lcp",
@@ -446,7 +446,7 @@ def test_compared_contacts_slide_and_overlap_as_they_do():
 
 
 def test_the_energy_of_a_run_is_that_of_its_states():
-    model = fl.load("double_pendulum")
+    model = fl.bundled("double_pendulum")
     request, state = Contest("double_pendulum", ("convex",), ("newton",), 50), {"qpos": [1.0, 0.5], "qvel": [2.0, 1.0]}
     trace = _run(model, state, request, "convex", "newton")
     data = fl.Data(model)
@@ -822,7 +822,7 @@ def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch)
 )
 def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
     file, out = tmp_path / "controls.npy", tmp_path / "run.npz"
-    np.save(file, make(fl.load("arm").nu))
+    np.save(file, make(fl.bundled("arm").nu))
     message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
     assert told in message and str(file) in message and list(tmp_path.iterdir()) == [file]
 

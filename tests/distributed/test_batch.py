@@ -20,7 +20,7 @@ HINTS = {"signature"}  # the assignment of worlds to tiles depends on the batch,
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 @fl.kernel

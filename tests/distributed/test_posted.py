@@ -15,7 +15,7 @@ N = 32
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("pendulum")
+    return fl.bundled("pendulum")
 
 
 @pytest.fixture(scope="module")

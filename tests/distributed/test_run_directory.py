@@ -23,7 +23,7 @@ STEPS = 5
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("double_pendulum")
+    return fl.bundled("double_pendulum")
 
 
 def swept(model, out, parameters=None, **given):
@@ -142,9 +142,9 @@ def test_a_run_of_something_else_is_refused_and_stays(model, tmp_path):
     out, options = tmp_path / "run", {"progress": False, "out": tmp_path / "run", "nsample": 2}
     fd.sweep(model, PARAMETERS, STEPS, reduce_one, **options)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    other = fl.load("double_pendulum")
+    other = fl.bundled("double_pendulum")
     other.body_mass[1] *= 2
-    edited = fl.load("double_pendulum")
+    edited = fl.bundled("double_pendulum")
     edited.opt.timestep = 0.001
     grids = PARAMETERS | {"body_mass[1]": fd.grid([1.0, 3.0])}
     for arguments, changed, word in [
@@ -313,7 +313,7 @@ from featherlane import distributed as fd
 signal.signal(signal.SIGINT, signal.default_int_handler)
 def tell(done, total):
     print(done, flush=True)
-fd.sweep(fl.load("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
+fd.sweep(fl.bundled("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z": "final qpos[2]"}, nsample=10**5,
          chunk=16, out=sys.argv[1], progress=tell)
 """
 

@@ -45,7 +45,7 @@ def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 3
     for name in names:
-        assert target_of(fl.load("slider_crank"), name).parts[0].owner == "variant"
+        assert target_of(fl.bundled("slider_crank"), name).parts[0].owner == "variant"
     with pytest.raises(fl.ModelError):
         target_of(model, "geom_contype")
 

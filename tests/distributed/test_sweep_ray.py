@@ -32,7 +32,7 @@ def running(cluster):
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("double_pendulum")
+    return fl.bundled("double_pendulum")
 
 
 def swept(model, reduce=None, rollout=STEPS, **given):

@@ -125,7 +125,7 @@ def test_observations_and_actions_lie_in_their_spaces():
 
 
 def test_the_action_space_is_the_range_of_the_controls():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     env = BatchEnv(model, 2, observation, reward)
     np.testing.assert_allclose(env.single_action_space.low, model.actuator_ctrlrange[:, 0], rtol=1e-6)
     np.testing.assert_allclose(env.single_action_space.high, model.actuator_ctrlrange[:, 1], rtol=1e-6)
@@ -203,7 +203,7 @@ def test_a_world_whose_action_is_out_of_bounds_ends_and_is_named(mode, value):
     def effort(batch, before):
         return 1.0 - np.abs(batch.ctrl[:, 0])
 
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     model.actuator_ctrllimited[:] = False
     env = BatchEnv(model, N, observation, effort, frame_skip=2, autoreset_mode=mode)
     env.reset()
@@ -220,7 +220,7 @@ def test_a_world_whose_action_is_out_of_bounds_ends_and_is_named(mode, value):
 
 
 def test_without_autoreset_a_world_that_turns_bad_ends_all_the_same():
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     model.opt.disableflags |= Disable.AUTORESET
     env = BatchEnv(model, N, observation, reward)
     env.reset()

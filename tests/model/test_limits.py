@@ -207,7 +207,7 @@ def test_numbers_that_mujoco_compiles_and_no_field_can_hold_are_refused_by_load(
 
 
 def test_a_number_that_float32_makes_infinite_is_refused_there():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     doubles, singles = (fl.Batch(model, 2, dtype=dtype) for dtype in ("float64", "float32"))
     singles.step()
     model.dof_armature[7] = 1e200

@@ -143,7 +143,7 @@ def test_a_package_that_is_nowhere_is_named_with_what_was_searched(package):
     with pytest.raises(fl.ModelError, match=str(package / "my_robot")):
         fl.load(text, package_dirs=package)
     with pytest.raises(fl.ModelError):
-        fl.load("pendulum", package_dirs=3)
+        fl.load("<mujoco/>", package_dirs=3)
 
 
 # ---- links that fixed joints merge -----------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_statuses_are_the_entries_of_warning():
 
 
 def test_no_reset_writes_much_memory():
-    data = fl.Data(fl.load("pile"))
+    data = fl.Data(fl.bundled("pile"))
     arrays = data.workspace.arrays
     large = [n for n in DATA.that("reset") if arrays[n].nbytes > MUCH]
     assert not large, "a role of table or room leaves memory untouched until somebody needs it"

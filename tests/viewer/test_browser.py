@@ -205,7 +205,7 @@ def watcher(batch):
 
 
 def test_a_batch_is_watched_while_it_trains(served, visit):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch, alone = fl.Batch(model, 256), fl.Batch(model, 256)
     view = served(batch)
     here = visit(view)

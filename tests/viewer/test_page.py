@@ -197,7 +197,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
     assert np.array_equal(page.source.rows("qpos"), after)
     with np.load(io.BytesIO(content)) as file:
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         batch = fl.Batch(model, 2)
         fl.set_state(model, batch, file["state"], int(file["state_bits"]))
         assert np.array_equal(batch.qpos, after)
@@ -323,7 +323,7 @@ def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
 
 
 def test_a_batch_is_watched(opened, visited):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 5)
     page = opened(batch)
     assert isinstance(page.source, Watch) and "clock" not in page.panel.handles
@@ -342,7 +342,7 @@ def test_a_batch_is_watched(opened, visited):
 
 
 def test_a_batch_that_nobody_visits_is_left_alone(opened):
-    batch = fl.Batch(fl.load("pendulum"), 2)
+    batch = fl.Batch(fl.bundled("pendulum"), 2)
     page = opened(batch)
     time.sleep(0.3)
     assert watcher(batch) is None and page.frames > 0
@@ -353,7 +353,7 @@ def test_a_batch_that_nobody_visits_is_left_alone(opened):
 
 
 def test_frames_are_played(opened, visited):
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     frames = fl.Batch(model, 3).rollout(50, record=("time", "qpos", "qvel"))
     page = opened(model, frames=frames)
     assert isinstance(page.source, Playback)
@@ -369,7 +369,7 @@ def test_frames_are_played(opened, visited):
 
 
 def test_failures_are_played(opened):
-    batch = fl.Batch(fl.load("humanoid"), 2, record_failures=8)
+    batch = fl.Batch(fl.bundled("humanoid"), 2, record_failures=8)
     batch.step(5)
     batch.qfrc_applied[1, 0] = 1e30
     with pytest.warns(fl.NonFiniteWarning):
@@ -430,7 +430,7 @@ def test_what_is_wrong_with_a_call():
     with pytest.raises(fl.ModelError, match="nosuch"):
         fl.view("nosuch")
     with pytest.raises(fl.ModelError):
-        fl.view(fl.MixedBatch([(fl.load("pendulum"), 1), (fl.load("cartpole"), 1)]))
+        fl.view(fl.MixedBatch([(fl.bundled("pendulum"), 1), (fl.bundled("cartpole"), 1)]))
     with pytest.raises(fl.ModelError, match="worlds"):
         fl.view("pendulum", worlds=0)
     with pytest.raises(fl.ModelError, match="nworld"):

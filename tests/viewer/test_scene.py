@@ -173,7 +173,7 @@ def test_what_is_wholly_transparent_is_not_drawn(server):
 
 
 def test_one_mesh_is_drawn_for_each_distinct_shape(server):
-    model = fl.load("pile")  # 64 balls, 4 walls
+    model = fl.bundled("pile")  # 64 balls, 4 walls
     batch = fl.Batch(model, 5)
     shown(server, model, batch, nworld=5)
     named = handles(server)
@@ -181,12 +181,12 @@ def test_one_mesh_is_drawn_for_each_distinct_shape(server):
 
 
 def test_capsules_of_equal_proportions_share_a_mesh_when_they_are_many(server):
-    model = fl.load("chain")  # 100 alike
+    model = fl.bundled("chain")  # 100 alike
     batch = fl.Batch(model, 3)
     shown(server, model, batch, nworld=3)
     assert [len(h.batched_positions) for h in handles(server).values()] == [300]
     server.scene.reset()
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     balls, capsules = (int((model.geom_type == kind).sum()) for kind in (SPHERE, CAPSULE))
     assert 2 < capsules < SHARED
     shown(server, model, fl.Data(model))
@@ -194,7 +194,7 @@ def test_capsules_of_equal_proportions_share_a_mesh_when_they_are_many(server):
 
 
 def test_worlds_stand_in_a_grid_and_do_not_touch(server):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 7)
     scene = shown(server, model, batch, nworld=7)
     offsets = scene.spread(np.arange(7))
@@ -211,7 +211,7 @@ def test_worlds_stand_in_a_grid_and_do_not_touch(server):
 
 
 def test_the_number_of_drawn_worlds_may_change(server):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 50)
     scene = shown(server, model, batch, nworld=50)
     for worlds in ([4], [4, 30], np.arange(50), []):
@@ -275,9 +275,9 @@ def test_groups_above_2_are_hidden_at_first(server):
     "layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands", "glass")]
 )
 def test_each_layer_draws_something_and_goes_again(server, layer):
-    model = fl.load("slider_crank" if layer != "hulls" else "hand")
+    model = fl.bundled("slider_crank" if layer != "hulls" else "hand")
     if layer in ("contacts", "forces"):
-        model = fl.load("box_stack")
+        model = fl.bundled("box_stack")
     if layer == "tendons":
         model = fl.load(
             '<mujoco><worldbody><site name="a"/><body><joint/><geom size=".1" pos="1 0 0"/><site name="b" pos="1 0 1"/>'
@@ -333,7 +333,7 @@ def test_sleep_is_grey_and_islands_have_colours(server):
 
 
 def test_drags_tell_world_and_body(server):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 6)
     scene, told = shown(server, model, batch, [1, 3, 5], 6), []
     scene.draggable.append(lambda world, body, drag: told.append((world, body, drag)))
@@ -426,7 +426,7 @@ def test_models_without_shapes_are_empty_pages(server):
 
 
 def test_a_world_of_bad_numbers_is_not_drawn(server):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 3)
     scene = shown(server, model, batch, nworld=3)
     batch.qpos[1] = np.nan
@@ -435,13 +435,13 @@ def test_a_world_of_bad_numbers_is_not_drawn(server):
 
 
 def test_nothing_comes_from_elsewhere(server):
-    queued = messages(server, lambda: Scene(server, fl.load("humanoid")))
+    queued = messages(server, lambda: Scene(server, fl.bundled("humanoid")))
     sky = [message for message in queued if type(message).__name__ == "EnvironmentMapMessage"]
     assert [message.hdri_data for message in sky] == [None]
 
 
 def test_wrong_calls_are_reported(server):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     scene = Scene(server, model)
     with pytest.raises(ModelError):
         scene.switch("geom", 0, True)

@@ -12,6 +12,7 @@ from rich.tree import Tree
 from featherlane.cli.bounds import bounding_tests, print_bounding_tests
 from featherlane.cli.output import console, pairs, print_json, table
 from featherlane.errors import ModelError
+from featherlane.model.bundle import resolve_name
 from featherlane.model.candidates import candidates
 from featherlane.model.features import sensor_support, unsupported
 from featherlane.model.joint import DOFS, is_scalar
@@ -46,7 +47,7 @@ def inspect(source: str, as_json: bool) -> None:
 
 def describe(source: str) -> dict[str, Any]:
     """Returns everything that `inspect` prints, as plain values."""
-    mj, name, _ = read(source)
+    mj, name, _ = read(resolve_name(source))
     pairs_found = candidates(mj)
     lacking = unsupported(mj, pairs_found) + refused(mj)
     parents = np.asarray(mj.dof_parentid)

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -143,10 +143,10 @@ class Calls(Pieces):
     def __reduce__(self):
         raise ArgumentTypeError("a distributed batch cannot be pickled or copied; use checkpoint() to save its state")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind, *error) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         try:
             if kind is None and self._workers:
                 self.wait()

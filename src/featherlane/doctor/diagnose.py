@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.assignment import entries
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
@@ -19,13 +21,13 @@ from featherlane.simulation.tile.calls import missing_functions
 NAMES = "are names of checks"
 
 
-def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
+def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     """Checks a model in qpos0 and in each keyframe, and returns the findings.
 
     The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.
 
     Args:
-        source: a Model, with its edits, or any source that `load` accepts.
+        source: a Model, with its edits, a bundled name, or a source that `load` takes.
         checks: names of checks; empty for all checks of docs/diagnostics.md.
 
     Returns:
@@ -38,7 +40,7 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # elements that the URDF reader drops become findings
-            model = source if isinstance(source, Model) else load_unchecked(source)
+            model = source if isinstance(source, Model) else load_unchecked(resolve_name(source))
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
     try:

@@ -23,7 +23,7 @@ def with_kernels(source, kernels: Mapping[str, tuple[Kernel, int]]) -> Model:
     """Returns a model whose step also evaluates the given kernels.
 
     Args:
-        source: anything that `featherlane.load` takes, except an MjModel or a Model.
+        source: a bundled name, a path, XML text or an MjSpec.
         kernels: name -> (kernel of (m, d, i), number of values).
 
     Raises:

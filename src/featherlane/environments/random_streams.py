@@ -49,7 +49,7 @@ class RandomStreams:
             sequences = seeds(len(self), seed)
             self._start([i for i in ids if not _is_list(seed) or seed[i] is not None], sequences)
 
-    def uniform(self, ids: np.ndarray, low, high, n: int) -> np.ndarray:
+    def uniform(self, ids: np.ndarray, low: float | np.ndarray, high: float | np.ndarray, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
         drawn = np.empty((len(ids), n))
         for row, i in zip(drawn, ids.tolist(), strict=True):

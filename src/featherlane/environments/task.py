@@ -27,7 +27,7 @@ class Task:
     List the derived fields that the functions read in `fields`.
 
     Attributes:
-        model: anything that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         kernels: functions (m, d, i) that are compiled and run in lanes within the step, by name, each with its number
             of values; `measured` returns the values.  Use them if NumPy would take longer than the physics.
         frame_skip: time steps per action.

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
+from numpy.typing import DTypeLike
 
 from featherlane.environments.compiled import rows_of, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
@@ -20,6 +21,7 @@ from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load
 from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import is_numbers, numbers, regular
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.batch.batch import Batch
 
 DERIVED = ("gymnasium", "fresh")
@@ -68,7 +70,7 @@ class TaskEnv(VectorEnv):
         max_episode_steps: int | str | None = "task",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
-        dtype="float64",
+        dtype: DTypeLike = "float64",
         info: bool = False,
         copy: bool = True,
         record_failures: int = 0,
@@ -82,7 +84,7 @@ class TaskEnv(VectorEnv):
         one_of("derived", task.derived, DERIVED)
         self.render_mode, self._painting = render_mode, Painting(task, render_mode, render_worlds)
         model = with_kernels(task.model, task.kernels) if task.kernels else task.model
-        model = model if isinstance(model, Model) else load(model)
+        model = model if isinstance(model, Model) else load(resolve_name(model))
         self.autoreset_mode = mode_of(autoreset_mode)
         self.batch = Batch(model, num_envs, nthread=nthread, dtype=dtype, record_failures=record_failures)
         self.info, self.copy, self.dt = info, copy, self.frame_skip * float(model.opt.timestep)
@@ -126,7 +128,9 @@ class TaskEnv(VectorEnv):
         """Returns the initial seed of each generator."""
         return tuple(self.random.entropies)
 
-    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None):
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Resets all worlds, or those of `options["reset_mask"]`.
 
         Args:
@@ -155,7 +159,7 @@ class TaskEnv(VectorEnv):
         self._restart(np.flatnonzero(mask), True)
         return self._observe(), self._masked(self.task.start_info(self.batch), mask, {}) if self.info else {}
 
-    def step(self, actions):
+    def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Applies one action in every world.
 
         Returns:
@@ -201,7 +205,7 @@ class TaskEnv(VectorEnv):
         self._check_open("render")
         return None if self._painting is None else self._painting.pictures(self.batch)
 
-    def close_extras(self, **kwargs) -> None:
+    def close_extras(self, **kwargs: Any) -> None:
         """Frees the renderer."""
         if self._painting is not None:
             self._painting.close()

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from featherlane.errors import CallError
 from featherlane.lanes.kernel import Kernel, kernel
@@ -61,7 +62,7 @@ class Choice(Kernel):
         self._link, self._otherwise, self._cases = link, otherwise, []
         self._engines = not _Tables.filled
 
-    def add(self, *case) -> None:
+    def add(self, *case: Any) -> None:
         """Appends a case.
 
         Raises:

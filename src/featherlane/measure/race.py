@@ -18,6 +18,7 @@ import numpy as np
 from featherlane.errors import InstallationError
 from featherlane.measure.controls import Random
 from featherlane.model.arguments import LARGEST, bounded, counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load, read
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
@@ -88,7 +89,7 @@ class Lineup:
     """A model on both sides, and the settled states from which benchmarks start.
 
     Args:
-        source: model source, as for `load`.
+        source: a bundled name, or a source that `load` takes.
         course: settings of the benchmark.
 
     Attributes:
@@ -105,7 +106,7 @@ class Lineup:
 
     def __init__(self, source: str, course: Course):
         mujoco, start = mujoco_module(), time.perf_counter()
-        mj, self.source, _ = read(source)
+        mj, self.source, _ = read(resolve_name(source))
         self.changed = _make_comparable(mujoco, mj, course.smooth)
         self.model, self.mj_model, self.course = load(mj), mj, course
         self.load_seconds = time.perf_counter() - start

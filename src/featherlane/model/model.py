@@ -121,7 +121,7 @@ class Model(NamedAccess):
 
     Attributes:
         mj_model: the underlying MjModel, as loaded or as `set_const` last left it; see `to_mujoco` for all edits.
-        source: origin of the model, for messages.
+        source: what was loaded: the path of a file (also of a bundled model), "XML text", "MjModel" or "MjSpec".
         dropped: elements of the source that MuJoCo ignored without a warning.
         fused: links of a URDF that fixed joints merge into the bodies that carry them: the model has no such bodies.
         real_buffer: all real fields, float64, in layout order.
@@ -136,7 +136,7 @@ class Model(NamedAccess):
 
     layout = MODEL
 
-    def __init__(self, mj_model, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
+    def __init__(self, mj_model: Any, sizes: dict[str, int], derived: dict[str, np.ndarray], source: str = ""):
         state = {
             "mj_model": mj_model,
             "source": source,
@@ -185,12 +185,12 @@ class Model(NamedAccess):
 
     # rebuilt at each access: a stored one would form a reference cycle with the model
     @property
-    def opt(self) -> Any:
+    def opt(self) -> Option:
         """Returns the physics options: live, and checked when they are set."""
         return Option(self)
 
     @property
-    def stat(self) -> Any:
+    def stat(self) -> Statistics:
         """Returns statistics of the model in qpos0."""
         return Statistics(self)
 
@@ -238,7 +238,7 @@ class Model(NamedAccess):
             raise UnknownAttributeError(f"model has no attribute {name!r}; MuJoCo's field is model.mj_model.{name}")
         raise UnknownAttributeError(f"model has no attribute {name!r}{near(name, MODEL.index)}")
 
-    def __setattr__(self, name: str, value: Any):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in MODEL:
             if name in ("dropped", "fused"):
                 self.__dict__[name] = list(value)
@@ -333,7 +333,7 @@ class Model(NamedAccess):
         """Returns the explicit geom pair with this name or id."""
         return named(self, "pair", key)
 
-    def write_to(self, mj_model) -> None:
+    def write_to(self, mj_model: Any) -> None:
         """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):
@@ -366,7 +366,7 @@ class Model(NamedAccess):
         own["_stamp"], own["_own_stamp"] = None, object()
         own["revision"] = max(self.revision + 1, other.revision)
 
-    def to_mujoco(self):
+    def to_mujoco(self) -> Any:
         """Returns a new `mujoco.MjModel` with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)

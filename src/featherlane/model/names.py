@@ -137,7 +137,7 @@ class NamedView:
 
     __slots__ = ("_kind", "_owner", "id", "name")
 
-    def __init__(self, owner, kind: str, index: int, name: str):
+    def __init__(self, owner: Any, kind: str, index: int, name: str):
         for slot, value in zip(self.__slots__, (kind, owner, index, name), strict=True):
             object.__setattr__(self, slot, value)
 
@@ -160,11 +160,11 @@ class NamedView:
             f"{self._kind} {self.name or self.id!r} has no {attribute!r}{near(attribute, dir(self))}"
         )
 
-    def __getattr__(self, attribute: str):
+    def __getattr__(self, attribute: str) -> Any:
         array, index, _ = self._locate(attribute)
         return array[index]
 
-    def __setattr__(self, attribute: str, value: Any):
+    def __setattr__(self, attribute: str, value: Any) -> None:
         if attribute in ("id", "name"):
             raise UnknownAttributeError(f"{self._kind}.{attribute} cannot be set")
         array, index, field = self._locate(attribute)

@@ -197,10 +197,10 @@ class _Option:
 class _Number(_Option):
     """An option that is one real of the record, within its field's limits."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else float(opt._model.__dict__[f"opt_{self.name}"][0])
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         opt._model.__dict__[f"opt_{self.name}"][0] = self.check(value)
 
     def check(self, value: Any) -> float:
@@ -210,10 +210,10 @@ class _Number(_Option):
 class _Vector(_Option):
     """An option that is a row of reals: reading returns a live array, assignment copies."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else getattr(opt._model, f"opt_{self.name}")
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         target = opt._model.__dict__[f"opt_{self.name}"]
         target[...] = self.check(value, target)
 
@@ -240,10 +240,10 @@ class _Vector(_Option):
 class _Integer(_Option):
     """An option that is a size of the record, shared by all worlds."""
 
-    def __get__(self, opt, owner=None) -> Any:
+    def __get__(self, opt: Any, owner: Any = None) -> Any:
         return self if opt is None else self.shown(opt._model.size_values()[f"opt_{self.name}"])
 
-    def __set__(self, opt, value):
+    def __set__(self, opt: Any, value: Any) -> None:
         number = self.check(value)
         self.refuse(opt, number)
         opt._model.take_constants({f"opt_{self.name}": number})
@@ -422,12 +422,12 @@ class Option:
     def __init__(self, model: ModelFields):
         object.__setattr__(self, "_model", model)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name in PASSED_THROUGH:
             return getattr(self._model.mj_model.opt, name)
         raise UnknownAttributeError(f"unknown option {name!r}{near(name, dir(self))}")
 
-    def __setattr__(self, name: str, value: Any):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in PASSED_THROUGH:
             found = _real(name, value, NOT_NEGATIVE) if name == "ccd_tolerance" else _count(name, value)
             setattr(self._model.mj_model.opt, name, found)

@@ -444,7 +444,7 @@ class Session:
             if worlds is None:
                 set_const(part.batch.model)
             if part.batch.expanded_fields:
-                part.batch.set_const(None if worlds is None else rows)
+                part.batch.set_const(None if worlds is None or isinstance(rows, slice) else rows)
         self.epoch += 1
 
     def friction(self, body: int, world: int = 0) -> float | None:

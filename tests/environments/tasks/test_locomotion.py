@@ -140,7 +140,7 @@ def test_idle_servos_keep_a_robot_on_its_feet_for_a_while(name):
 
 
 def test_the_humanoids_servos_are_as_strong_as_its_motors():
-    bundled, model = fl.load("humanoid"), made("HumanoidWalk-v0", 1).batch.model
+    bundled, model = fl.bundled("humanoid"), made("HumanoidWalk-v0", 1).batch.model
     np.testing.assert_array_equal(model.actuator_forcerange[:, 1], bundled.actuator_gear[:, 0])
     np.testing.assert_array_equal(model.actuator_ctrlrange, model.jnt_range[model.actuator_trnid[:, 0]])
 

@@ -50,7 +50,7 @@ def test_a_box_on_a_slope_does_not_creep():
 
 def states(name, mu, n=6):
     """Yields models and data in contact, with controls."""
-    mj = fl.load(name).to_mujoco()
+    mj = fl.bundled(name).to_mujoco()
     mj.geom_condim[:], mj.geom_friction[:, 0] = 3, mu
     model = fl.load(mj)
     model.opt.contact_model = "coulomb"
@@ -66,7 +66,7 @@ def states(name, mu, n=6):
 
 def solution(model, data):
     """Returns qacc by projected Gauss-Seidel on the forces of the dual problem, dense; and the contacts."""
-    J, M, D, kind = np.reshape(data.efc_J, (-1, model.nv)), fl.full_m(model, data), data.efc_D, data.efc_type
+    J, M, D, kind = np.reshape(data.efc_J, (-1, model.nv)), fl.query.full_m(model, data), data.efc_D, data.efc_type
     x0, inverse = J @ data.qacc_smooth - data.efc_aref, J @ np.linalg.solve(M, J.T)
     contact = data.contact
     first = {int(i): float(mu[0]) for i, mu in zip(contact.efc_address, contact.friction, strict=True) if i >= 0}
@@ -117,7 +117,7 @@ def test_forces_of_the_law_balance_the_equation_of_motion(name, mu):
             size = np.linalg.norm(stick)
             f[i + 1 : i + 3] = stick * min(1.0, mu * f[i] / size)
             slips += size > mu * f[i] > 0
-        left = fl.full_m(model, data) @ (data.qacc - data.qacc_smooth) - J.T @ f
+        left = fl.query.full_m(model, data) @ (data.qacc - data.qacc_smooth) - J.T @ f
         assert np.abs(left).max() < 1e-6 * max(np.abs(data.qfrc_constraint).max(), 1.0)
         np.testing.assert_allclose(data.efc_force, f, atol=1e-6 * max(np.abs(f).max(), 1.0))
     assert slips > 0
@@ -136,7 +136,7 @@ def test_friction_is_opposite_to_slip_and_bounded_by_the_normal_force(condim):
     for _ in range(40):
         fl.step(model, data)
         for k in range(data.ncon):
-            force, friction = fl.contact_force(model, data, k), data.contact.friction[k]
+            force, friction = fl.query.contact_force(model, data, k), data.contact.friction[k]
             scaled = np.linalg.norm(force[1:condim] / friction[: condim - 1])
             assert scaled <= force[0] * (1 + 1e-9)
             slid += scaled > force[0] * (1 - 1e-9) > 0
@@ -155,7 +155,7 @@ def test_inverse_dynamics_returns_the_applied_forces():
 @pytest.mark.parametrize("name", ["quadruped_elliptic", "hand"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_world_is_bitwise_identical_in_any_batch(name, dtype):
-    model, rng = fl.load(name), np.random.default_rng(1)
+    model, rng = fl.bundled(name), np.random.default_rng(1)
     model.opt.contact_model = "coulomb"
     controls = rng.uniform(-0.5, 0.5, (23, model.nu))
     batch = fl.Batch(model, 23, nthread=2, dtype=dtype)
@@ -173,7 +173,7 @@ def test_a_world_is_bitwise_identical_in_any_batch(name, dtype):
 def test_the_option_cone_has_no_effect():
     ends = []
     for cone in ("pyramidal", "elliptic"):
-        model = fl.load("quadruped")
+        model = fl.bundled("quadruped")
         model.opt.cone, model.opt.contact_model = cone, "coulomb"
         data = fl.Data(model)
         fl.step(model, data, 200)
@@ -182,7 +182,7 @@ def test_the_option_cone_has_no_effect():
 
 
 def test_options_that_exclude_each_other_are_refused():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     model.opt.contact_model = "coulomb"
     for name, value in (("solver", "cg"), ("integrator", "rk4"), ("noslip_iterations", 3)):
         with pytest.raises(ModelError, match="contact_model 'coulomb'"):

@@ -1,7 +1,7 @@
 """`sweep`: many rollouts of one model, each with different parameters, reduced to a table; for long computations.
 
     result = sweep(
-        fl.load("humanoid"),
+        fl.bundled("humanoid"),
         {"body_mass": uniform(0.8, 1.2, apply="scale"), "geom_friction[floor, 0]": grid([0.4, 0.8, 1.2])},
         {"nstep": 500, "control": "random"},
         {"height": "final qpos[2]"},

@@ -25,7 +25,7 @@ from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
-    SensorTransition,
+    Linearization,
     check,
     no_differences,
     threads,
@@ -36,28 +36,6 @@ from featherlane.simulation.world.data import Data
 
 FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
-
-
-class Linearization(NamedTuple):
-    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
-
-    Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
-        B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na); None without `sensors`.
-        D: (..., nsensordata, nu); None without `sensors`.
-        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
-        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
-            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
-            sides of the change may differ.  NaN for worlds whose steps were differenced.
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray | None
-    D: np.ndarray | None
-    P: dict[str, np.ndarray]
-    switching: np.ndarray
 
 
 class AccelerationDerivatives(NamedTuple):
@@ -189,9 +167,7 @@ def _differenced(model, data, sensors, parameters, eps, centered, nthread, frict
     if given is not None and given.n:
         disabled = 0 if frictionloss else FRICTIONLOSS
         P = given.parts(_by_steps(given, model, data, threads(nthread), disabled))
-    C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
-    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-    return Linearization(found.A, found.B, C, D, P, unknown)
+    return found._replace(P=P)
 
 
 def acceleration_derivatives(
@@ -277,7 +253,7 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
         found = transition_fd(model, data, 1e-6, True, True, nthread, disabled == 0)
-        assert isinstance(found, SensorTransition)
+        assert found.C is not None and found.D is not None
         out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
     out = as_given(data, out)
     return out[..., :nx], out[..., nx:]

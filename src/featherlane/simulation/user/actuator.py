@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from featherlane.errors import ModelError
 from featherlane.model.assignment import entries
@@ -17,9 +18,9 @@ def set_user_actuator(
     model: Model,
     actuators: str | int | Iterable[str | int] | None = None,
     *,
-    activation: Callable | None = None,
-    gain: Callable | None = None,
-    bias: Callable | None = None,
+    activation: Callable[..., Any] | None = None,
+    gain: Callable[..., Any] | None = None,
+    bias: Callable[..., Any] | None = None,
 ) -> None:
     """Registers the functions that compute activation, gain and bias of actuators of the type `user`.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from featherlane.simulation.user.sensor import fill, plain_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.given import contact_capacity, given_fields
 from featherlane.simulation.world.recordings import (
+    Control,
     check_bindable,
     control_of_step,
     field_names,
@@ -361,7 +362,9 @@ class Data(NamedAccess):
         """Advances the world by nstep time steps: `featherlane.step` with the data's model."""
         step(self.model, self, nstep)
 
-    def rollout(self, nstep: int, control=None, record=("qpos",)) -> dict[str, np.ndarray]:
+    def rollout(
+        self, nstep: int, control: Control | None = None, record: str | Sequence[str] = ("qpos",)
+    ) -> dict[str, np.ndarray]:
         """Advances the world by nstep steps and records fields after each.
 
         Args:

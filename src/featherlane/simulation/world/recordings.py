@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, near
+from featherlane.lanes import Kernel
 from featherlane.model.assignment import entries, is_numbers, numbers
 from featherlane.model.model import Model
 from featherlane.simulation.tile.fields import DATA
 
+Control = ArrayLike | Mapping[str, ArrayLike] | Kernel | Callable[[Any, int], ArrayLike]  # of a rollout
 INPUTS = DATA.of("drive", "input")  # fields that the caller sets before each step
 BINDABLE = dict.fromkeys(DATA.that("shown"))  # fields of each world
 
