@@ -16,10 +16,10 @@ from rich.console import Console
 
 import featherlane as fl
 from featherlane import painter
-from featherlane.cli import run
-from featherlane.cli.controls import Zero, read_controls
+from featherlane.cli import run_command
+from featherlane.cli.controls import Zero, control_source
 from featherlane.cli.exit import BAD_WORLDS
-from featherlane.cli.output import FILE_WIDTH, console, label, progress, table, whole_file
+from featherlane.cli.output import FILE_WIDTH, console, model_label, progress, table, whole_file
 from featherlane.cli.plot import draw_convergence, draw_motions
 from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
@@ -36,12 +36,12 @@ ARM_STEPS = 6
 
 
 def succeeds(*arguments):
-    assert run([str(a) for a in arguments]) == 0
+    assert run_command([str(a) for a in arguments]) == 0
 
 
 def fails(capfd, *arguments):
     """Returns the one error message of a command that cannot run."""
-    code = run([str(a) for a in arguments])
+    code = run_command([str(a) for a in arguments])
     shown = capfd.readouterr()
     assert code == 2 and shown.out == ""
     assert shown.err.startswith("featherlane: ") and "Traceback" not in shown.err
@@ -123,7 +123,7 @@ def test_controls_come_from_a_function_in_a_file(tmp_path, capfd):
         simulated(capfd, "arm", "--worlds", "2", "--seconds", "0.05", "--controls", given, "--out", out)
         assert np.isfinite(np.load(out)["qpos"]).all()
     with pytest.raises(fl.ModelError, match="drive"):
-        read_controls(f"{file}:drive", fl.load("arm"), 1, 0)
+        control_source(f"{file}:drive", fl.load("arm"), 1, 0)
 
 
 def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
@@ -648,7 +648,7 @@ def test_a_long_name_leaves_room_for_the_bar(monkeypatch):
     ],
 )
 def test_models_are_called_by_what_tells_them_apart(source, name):
-    assert label(source) == name
+    assert model_label(source) == name
 
 
 def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capfd):
@@ -656,7 +656,7 @@ def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capf
     folder.mkdir()
     (folder / "scene.xml").write_text("<mujoco><worldbody><body><joint/><geom size='.1'/></body></worldbody></mujoco>")
     monkeypatch.chdir(folder)
-    assert label("scene.xml") == "walker"
+    assert model_label("scene.xml") == "walker"
     succeeds("bench", "scene.xml", *QUICK)
     shown = capfd.readouterr().out
     assert "walker" in shown and "scene.xml" not in shown
@@ -680,11 +680,11 @@ def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd
     file.write_text(LOOSE)
     push.write_text("import numpy as np\n\ndef control(batch, step):\n    return [[0.0], [1e9], [0.0], [1e9]]\n")
     command = ("simulate", file, "--worlds", "4", "--seconds", "0.02", "--controls", push)
-    assert run([str(word) for word in command]) == BAD_WORLDS == 3
+    assert run_command([str(word) for word in command]) == BAD_WORLDS == 3
     shown = capfd.readouterr()
     assert "non finite" in shown.out
     assert shown.err == "featherlane: numbers turned bad (NaN, or beyond 1e10) in 2 of 4 worlds: 1, 3\n"
-    assert run([*map(str, command), "--json"]) == BAD_WORLDS
+    assert run_command([*map(str, command), "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
 
 
@@ -697,7 +697,7 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
         path.write_text("from an earlier run")
     words = ["--worlds", "2", "--seconds", "0.02", "--controls", push, "--out", out]
     command = ["simulate", *map(str, [file, *words])]
-    assert run([*command, "--record-failures", "3"]) == BAD_WORLDS
+    assert run_command([*command, "--record-failures", "3"]) == BAD_WORLDS
     assert "run.failure-1-3.npz" in capfd.readouterr().out.replace("\n", "")
     assert {p.name for p in tmp_path.glob("run.*")} == {"run.npz", "run.failure-1-3.npz", other.name}
     failure = fl.load_failure(tmp_path / "run.failure-1-3.npz")
@@ -706,7 +706,7 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
     before.forward()
     assert before.ctrl == 1e9 and abs(before.qacc[0]) > 1e10
     assert failure.replay().time == pytest.approx(0.002) and failure.data.qvel == 0.0
-    assert run([*command, "--record-failures", "0", "--json"]) == BAD_WORLDS
+    assert run_command([*command, "--record-failures", "0", "--json"]) == BAD_WORLDS
     assert json.loads(capfd.readouterr().out)["files"]["failures"] == []
     assert not list(tmp_path.glob("run.failure-?-*.npz"))
     assert "record-failures: got -1" in fails(capfd, *command, "--record-failures", "-1")
@@ -722,7 +722,7 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
         advance(self, batch, start, nstep)
 
     monkeypatch.setattr(Zero, "advance", interrupted)
-    assert run(["simulate", "arm", "--worlds", "2", "--seconds", "1", "--out", str(out)]) == 130
+    assert run_command(["simulate", "arm", "--worlds", "2", "--seconds", "1", "--out", str(out)]) == 130
     told = capfd.readouterr()
     assert told.out == "" and told.err.startswith(
         "featherlane: interrupted after 30 of 250 steps, 0.12 of 1 s simulated"
@@ -731,7 +731,7 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
         assert kept["qpos"].shape[1] == kept["status"].shape[1] == 4 and str(out) in told.err
         np.testing.assert_allclose(kept["time"][0], [0, 0.04, 0.08, 0.12])
     calls.clear()
-    assert run(["simulate", "arm", "--seconds", "1"]) == 130
+    assert run_command(["simulate", "arm", "--seconds", "1"]) == 130
     assert "interrupted after 30 of 250" in capfd.readouterr().err
 
 
@@ -857,7 +857,7 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
 def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", write())
-    assert run(["inspect", "pendulum", *options]) == code
+    assert run_command(["inspect", "pendulum", *options]) == code
     if sys.stdout is not None:
         sys.stdout.close()  # as at process exit
     assert ("No space left" in capfd.readouterr().err) == (code == 2)
@@ -953,7 +953,7 @@ def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, ca
     file.write_text(
         '<mujoco><worldbody><body><joint name="j" stiffness="1e9"/><geom size=".1"/></body></worldbody></mujoco>'
     )
-    assert run(["doctor", str(file), "--json"]) == 2
+    assert run_command(["doctor", str(file), "--json"]) == 2
     out, err = capfd.readouterr()
     result = json.loads(out)
     assert result["counts"]["error"] == 1 and err == "featherlane: 1 error in stiff\n"
@@ -964,6 +964,6 @@ def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, ca
 def test_doctor_names_what_is_not_computed(tmp_path, capfd):
     file = tmp_path / "cloth.xml"
     file.write_text(UNSUPPORTED)
-    assert run(["doctor", str(file)]) == 2
+    assert run_command(["doctor", str(file)]) == 2
     shown = capfd.readouterr().out
     assert "flex 'cloth'" in shown and "speculative" in shown

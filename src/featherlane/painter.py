@@ -13,7 +13,7 @@ import numpy as np
 
 from featherlane.errors import InstallationError
 from featherlane.model.fields import MODEL
-from featherlane.model.mujoco_arrays import is_mujocos, write
+from featherlane.model.mujoco_arrays import is_mujocos, write_field
 
 VIDEO = ("OpenGL", "imageio", "imageio_ffmpeg")
 PICTURES = ("OpenGL",)
@@ -24,7 +24,7 @@ CHOOSERS = {"mujoco.gl_context", "mujoco.rendering.classic.gl_context"}  # modul
 BLOCK = 16  # the video encoder requires sides that are multiples of this
 
 
-def prepare(needed: tuple[str, ...] = VIDEO) -> None:
+def prepare_rendering(needed: tuple[str, ...] = VIDEO) -> None:
     """Checks the modules that rendering needs and selects the OpenGL backend.
 
     Args:
@@ -117,7 +117,7 @@ class Painter:
 
         for name, value in (fields or {}).items():
             if is_mujocos(MODEL[name]):
-                write(self.mj_model, name, value)
+                write_field(self.mj_model, name, value)
         self.mj_data.qpos[:] = qpos
         if mocap_pos is not None:
             self.mj_data.mocap_pos[:], self.mj_data.mocap_quat[:] = mocap_pos, mocap_quat

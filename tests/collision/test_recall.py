@@ -27,9 +27,9 @@ from featherlane.collision.convex.recall import (
     HEADER,
     MOST_ENTRIES,
     MOST_PROOFS,
-    entries,
     memory_of_world,
     proofs,
+    recall_entries,
 )
 from featherlane.lanes.record import address, aligned
 from featherlane.model.enums import BOX, CAPSULE, MESH, SPHERE
@@ -445,7 +445,7 @@ def test_robots_step_in_the_same_bits_with_and_without_memory(name):
 
 # ---- capacity --------------------------------------------------------------------------------------------------------
 def test_the_room_of_a_world():
-    assert [entries(n) for n in (0, 1, 2, 3, 200, 10**6)] == [0, 1, 2, 4, 256, MOST_ENTRIES]
+    assert [recall_entries(n) for n in (0, 1, 2, 3, 200, 10**6)] == [0, 1, 2, 4, 256, MOST_ENTRIES]
     assert proofs(3) == 4
     assert proofs(10**6) == MOST_PROOFS
     assert memory_of_world(0, 0) == 0

@@ -12,7 +12,7 @@ import featherlane as fl
 from featherlane.distributed import Batch, node
 from featherlane.distributed.calls import _check_memory
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.ship import packed, unpacked
+from featherlane.distributed.ship import serialize, unpacked
 
 KERNELS = """
 import featherlane as fl
@@ -56,7 +56,7 @@ def test_a_kernel_arrives_with_its_source_where_its_file_is_not(tmp_path, model)
     spec.loader.exec_module(module)
     batch = fl.Batch(model, 3)
     batch.rollout(2, module.lean)
-    packet.write_bytes(packed("control", module.lean))
+    packet.write_bytes(serialize("control", module.lean))
     file.unlink()
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(packet)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -67,7 +67,7 @@ def test_what_cannot_be_shipped_is_named(model):
     pytest.importorskip("ray")
     lock = threading.Lock()
     with pytest.raises(fl.ModelError, match="function"):
-        packed("function", lambda batch: lock)
+        serialize("function", lambda batch: lock)
 
 
 def test_what_a_process_lacks_is_named():

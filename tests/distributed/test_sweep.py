@@ -11,8 +11,8 @@ import featherlane as fl
 from featherlane import distributed as fd
 from featherlane.distributed.sweeps import chunk
 from featherlane.distributed.sweeps.plan import Plan, make_plan
-from featherlane.distributed.sweeps.target import INDEPENDENT, target_of
-from featherlane.distributed.sweeps.workers import LEAST, share
+from featherlane.distributed.sweeps.target import INDEPENDENT, parse_target
+from featherlane.distributed.sweeps.workers import LEAST, next_chunk_size
 from featherlane.model.fields import MODEL
 from featherlane.model.set_const import DEPENDENT_REALS
 
@@ -45,9 +45,9 @@ def test_the_documented_flags_and_whole_numbers_can_be_swept(model):
     names = re.findall(r"`(\w+)`", row)
     assert len(names) >= 3
     for name in names:
-        assert target_of(fl.load("slider_crank"), name).parts[0].owner == "variant"
+        assert parse_target(fl.load("slider_crank"), name).parts[0].owner == "variant"
     with pytest.raises(fl.ModelError):
-        target_of(model, "geom_contype")
+        parse_target(model, "geom_contype")
 
 
 def swept(model, **given):
@@ -434,12 +434,12 @@ def test_what_is_no_model_is_refused():
 
 
 def test_a_share_is_worth_sending_and_leaves_none_idle():
-    assert share(10_000, 2, 0.0) == 2500  # unknown: some for each place, and as many again
-    assert share(10_000, 2, 1e3) == 2500
-    assert share(20, 2, 1e3) == 40  # 1/25 s
-    assert share(3, 2, 10.0) == LEAST
-    assert share(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the bottleneck
-    assert share(10**9, 640, 1e3) == -(-(10**9) // 1280)
+    assert next_chunk_size(10_000, 2, 0.0) == 2500  # unknown: some for each place, and as many again
+    assert next_chunk_size(10_000, 2, 1e3) == 2500
+    assert next_chunk_size(20, 2, 1e3) == 40  # 1/25 s
+    assert next_chunk_size(3, 2, 10.0) == LEAST
+    assert next_chunk_size(10**6, 64_000, 1e3) == int(1e3 * (1e3 * 0.5e-3) ** 0.5)  # the driver would be the bottleneck
+    assert next_chunk_size(10**9, 640, 1e3) == -(-(10**9) // 1280)
 
 
 RICH = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 1"/><site name="post" pos="0 0 1"/>

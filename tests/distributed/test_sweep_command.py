@@ -12,7 +12,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run
+from featherlane.cli import run_command
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED
 
 WHOLE = """
@@ -64,7 +64,7 @@ def folder(tmp_path):
 
 
 def swept(*arguments):
-    return run(["sweep", *map(str, arguments)])
+    return run_command(["sweep", *map(str, arguments)])
 
 
 def test_a_file_says_what_the_function_is_reported(folder, capfd):

@@ -15,7 +15,7 @@ import pytest
 
 import featherlane as fl
 from featherlane import distributed as fd
-from featherlane.cli import run
+from featherlane.cli import run_command
 from featherlane.cli.exit import INTERRUPTED
 from featherlane.distributed.sweeps import workers
 
@@ -192,7 +192,7 @@ def test_the_command_takes_workers_and_addresses(tmp_path, cluster, capfd):
     (tmp_path / "sweep.toml").write_text(text + '[reduce]\nx = "final qpos[0]"\n')
     tables, file = [], str(tmp_path / "sweep.toml")
     for k, nodes in enumerate(([], ["--nodes", "2"], ["--nodes", cluster.address])):
-        assert run(["sweep", file, "--out", str(tmp_path / str(k)), "--threads", "1", *nodes]) == 0
+        assert run_command(["sweep", file, "--out", str(tmp_path / str(k)), "--threads", "1", *nodes]) == 0
         tables.append(fd.load_sweep(tmp_path / str(k)))
     same(tables[0], tables[1])
     same(tables[0], tables[2])

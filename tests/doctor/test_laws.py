@@ -6,7 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.doctor.modes import systems
 from featherlane.doctor.patient import Patient
-from featherlane.doctor.rows import growth, stiffness
+from featherlane.doctor.rows import growth, row_stiffness
 
 CLOSE = 1e-5  # of differences over 1e-6 in transition_fd
 SPRUNG = """<mujoco><option timestep=".004" gravity="0 0 0"/><worldbody>
@@ -43,7 +43,7 @@ def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
 def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
     model = fl.load(EQUALITY.format(*solref))
     model.opt.integrator = integrator
-    factor = growth(Patient(model), *stiffness(Patient(model), model.eq_solref[0], False))
+    factor = growth(Patient(model), *row_stiffness(Patient(model), model.eq_solref[0], False))
     theirs = np.abs(np.linalg.eigvals(fl.linearize(model, fl.Data(model), method="finite_difference")[0])).max()
     assert factor == pytest.approx(theirs, rel=CLOSE, abs=CLOSE)
 
@@ -51,7 +51,7 @@ def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
 def test_the_least_damping_ratio_at_two_steps_is_one_over_the_root_of_eight():
     model = fl.load(EQUALITY.format(0.01, 1))
     for ratio, grows in ((0.99 / np.sqrt(8), True), (1.01 / np.sqrt(8), False)):
-        K, B = stiffness(Patient(model), np.array([0.01, ratio]), False)
+        K, B = row_stiffness(Patient(model), np.array([0.01, ratio]), False)
         assert (growth(Patient(model), K, B) > 1) == grows
 
 

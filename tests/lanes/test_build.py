@@ -54,7 +54,7 @@ def test_only_what_the_cache_lacks_is_compiled(folder, monkeypatch):
     emitted, emit = [], toolchain.emit
     monkeypatch.setattr(toolchain, "emit", lambda code, level, *how: emitted.append(level) or emit(code, level, *how))
     assert build.compile_all(library(), [doubles], TWO, LEVELS) == 1
-    assert emitted == [LEVELS[0]] and cache.holds(gone)
+    assert emitted == [LEVELS[0]] and cache.has_object(gone)
 
 
 def test_progress_counts_what_the_cache_held():

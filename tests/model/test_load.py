@@ -10,7 +10,7 @@ import pytest
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model import MODEL, bundled_names, load
-from featherlane.model.mujoco_arrays import is_mujocos, read
+from featherlane.model.mujoco_arrays import is_mujocos, read_field
 from robots import wheels
 from scenes import joints
 
@@ -20,7 +20,7 @@ SNAPPED = {"body_ipos": 1e-6, "body_iquat": 1e-6}
 
 def assert_fields_are_mujocos(model, mj):
     for field in filter(is_mujocos, MODEL.fields):
-        ours, theirs = getattr(model, field.name), read(mj, field.name)
+        ours, theirs = getattr(model, field.name), read_field(mj, field.name)
         np.testing.assert_allclose(
             np.ravel(ours), np.ravel(theirs), rtol=0, atol=SNAPPED.get(field.name, 0), err_msg=field.name
         )

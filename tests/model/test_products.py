@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import featherlane.model
-from featherlane.model.ordered_sums import heights, turned_back
+from featherlane.model.ordered_sums import heights_along, turned_back
 from oracles.naive import rotation
 
 FOLDER = Path(featherlane.model.__file__).parent
@@ -38,7 +38,7 @@ def test_heights_are_sums_from_the_first_coordinate_to_the_last(rng):
     points, directions = rng.normal(size=(7, 3)), rng.normal(size=(5, 3))
     for i, p in enumerate(points):
         for j, u in enumerate(directions):
-            assert heights(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
+            assert heights_along(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
 
 
 def test_turned_back_is_the_transpose_times_a_vector(rng):

@@ -14,7 +14,7 @@ from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
 from featherlane.model import load, reader
 from featherlane.model import mujoco_versions as older
-from featherlane.model.mujoco_arrays import ABSENT, read, write
+from featherlane.model.mujoco_arrays import ABSENT, read_field, write_field
 from featherlane.model.set_const import Constants
 
 HERE = Path("site-packages")
@@ -139,8 +139,8 @@ class Older:
 def test_what_an_older_version_lacks_is_as_in_a_model_without_it():
     mj = mujoco.MjModel.from_xml_string(TENDON)
     for name in ABSENT:
-        np.testing.assert_array_equal(read(Older(mj), name), read(mj, name), err_msg=name)
-        write(Older(mj), name, 7)
+        np.testing.assert_array_equal(read_field(Older(mj), name), read_field(mj, name), err_msg=name)
+        write_field(Older(mj), name, 7)
 
 
 def test_shorter_rows_of_equality_data_are_read_and_written():
@@ -149,9 +149,9 @@ def test_shorter_rows_of_equality_data_are_read_and_written():
         "<equality><weld body1='a' relpose='1 2 3 1 0 0 0'/></equality></mujoco>"
     )
     mj.eq_data[0, 11] = 5
-    found = read(Older(mj), "eq_data")
+    found = read_field(Older(mj), "eq_data")
     assert found.shape == (1, 12) and found[0, 11] == 0 and np.array_equal(found[:, :11], mj.eq_data[:, :11])
-    write(Older(mj), "eq_data", np.arange(12.0))
+    write_field(Older(mj), "eq_data", np.arange(12.0))
     assert np.array_equal(mj.eq_data[0], [*range(11), 5])
 
 

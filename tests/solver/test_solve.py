@@ -6,7 +6,7 @@ import pytest
 from featherlane.model.enums import LCP
 from featherlane.solver import solve as room
 from featherlane.solver.primal.line_search import FAR
-from featherlane.solver.solve import has_rows, leave_free, solve, solve_nothing, uses_blocks
+from featherlane.solver.solve import has_constraint_rows, leave_free, set_unconstrained, solve, uses_blocks
 from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
@@ -82,7 +82,7 @@ def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_
 
 def test_a_tile_that_is_to_be_split_is_not_solved(called, monkeypatch):
     s = touching()
-    monkeypatch.setattr(room, "prepare", lambda _, d: d.con_overflow.__setitem__(0, 1))
+    monkeypatch.setattr(room, "select_factorization", lambda _, d: d.con_overflow.__setitem__(0, 1))
     call(solve, s.m, s.d)
     assert "run" not in called and "leave_free" not in called
 
@@ -92,9 +92,9 @@ def test_a_world_has_rows_of_its_own_or_not():
     D = {name: empty.copy() for name in ("dofrow_D", "genrow_D", "con_D")}
     D["dofrow_D"][1, 0] = D["genrow_D"][0, 1] = D["con_D"][1, 2] = 2.0
     d = record(4, ndofrow=[2], ngenrow=[2], ncon_slot=[2], **D)
-    np.testing.assert_array_equal(call(has_rows, d), [True, True, True, False])
+    np.testing.assert_array_equal(call(has_constraint_rows, d), [True, True, True, False])
     d = record(4, ndofrow=[1], ngenrow=[0], ncon_slot=[1], **D)
-    assert not call(has_rows, d).any()
+    assert not call(has_constraint_rows, d).any()
 
 
 def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
@@ -121,7 +121,7 @@ def test_nothing_to_solve_is_solved_at_once():
     }
     tables = {name: np.full((2, 2), 7.0) for name in ("stat_cost", "stat_gradient", "stat_improvement", "stat_step")}
     d = record(2, qacc=[[0.0, 0.0]], qacc_smooth=[[3.0, 4.0]], want_history=1, nrecord=2, **fields, **tables)
-    call(solve_nothing, record(1, nv=1), d)
+    call(set_unconstrained, record(1, nv=1), d)
     np.testing.assert_array_equal(d.qacc.array, d.qacc_smooth.array)
     assert not any(getattr(d, name).array.any() for name in fields)
     assert all((getattr(d, name).array == [[0, 0], [7, 7]]).all() for name in tables)

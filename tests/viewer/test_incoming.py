@@ -10,12 +10,12 @@ msgspec = pytest.importorskip("msgspec")
 
 @pytest.fixture
 def server():
-    from featherlane.viewer.lock import Lock, start, stop
+    from featherlane.viewer.lock import Lock, start_server, stop_server
 
     lock = Lock("127.0.0.1")
-    server = start("127.0.0.1", 0, lock)
+    server = start_server("127.0.0.1", 0, lock)
     yield server, f"ws://127.0.0.1:{server.get_port()}{lock.path()}"
-    stop(server)
+    stop_server(server)
 
 
 def wait_for(condition, seconds=10.0):

@@ -6,7 +6,7 @@ import urllib.request
 import pytest
 
 import featherlane as fl
-from featherlane.viewer.lock import Lock, is_local
+from featherlane.viewer.lock import Lock, is_local_host
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from featherlane.viewer.lock import Lock, is_local
      ("", False)],
 )  # fmt: skip
 def test_what_is_this_machine_alone(host, local):
-    assert is_local(host) == local
+    assert is_local_host(host) == local
 
 
 def test_without_a_token_other_sites_are_refused():
@@ -95,18 +95,18 @@ def get(port, path="/", **headers):
 
 @pytest.fixture
 def served():
-    from featherlane.viewer.lock import start, stop
+    from featherlane.viewer.lock import start_server, stop_server
 
     started = []
 
     def serve(host, token=None):
         lock = Lock(host, token)
-        started.append(start(host, 0, lock))
+        started.append(start_server(host, 0, lock))
         return started[-1].get_port(), lock
 
     yield serve
     for server in started:
-        stop(server)
+        stop_server(server)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
@@ -138,17 +138,17 @@ def test_sockets_require_it_as_well(served):
 
 
 def test_addresses_that_cannot_be_served(served):
-    from featherlane.viewer.lock import start
+    from featherlane.viewer.lock import start_server
 
     port, lock = served("127.0.0.1")
     with pytest.raises(fl.ModelError, match="in use"):
-        start("127.0.0.1", port, lock)
+        start_server("127.0.0.1", port, lock)
     for host in ("8.8.8.8", "no.such.host.invalid", "a..b"):
         with pytest.raises(fl.ModelError):
-            start(host, 0, lock)
+            start_server(host, 0, lock)
     for wrong in (-1, 70000, "80", 1.5, True):
         with pytest.raises(fl.ModelError):
-            start("127.0.0.1", wrong, lock)
+            start_server("127.0.0.1", wrong, lock)
 
 
 def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
@@ -157,7 +157,7 @@ def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
 
     monkeypatch.setattr(module, "_locked", module.contextlib.contextmanager(lambda lock, host: iter([[]])))
     with pytest.raises(fl.InstallationError):
-        module.start("127.0.0.1", 0, Lock("127.0.0.1"))
+        module.start_server("127.0.0.1", 0, Lock("127.0.0.1"))
 
 
 def test_nothing_is_printed(served, capfd):

@@ -249,9 +249,9 @@ def _view(
     ] = True,
 ) -> int:
     """Show worlds in the browser: run, rewind, drag, edit, plot; needs: pip install 'featherlane[view]'."""
-    from featherlane.cli.view import Request, view
+    from featherlane.cli.view import Request, serve_page
 
-    return view(
+    return serve_page(
         Request(
             source=source,
             model=model,

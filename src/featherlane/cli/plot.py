@@ -18,7 +18,7 @@ LINES = {"convex": "-", "lcp": "--"}
 FLOOR = 1e-17  # smaller values are rounding
 
 
-def prepare() -> None:
+def require_matplotlib() -> None:
     """Raises InstallationError with the install command if matplotlib is not installed."""
     if importlib.util.find_spec("matplotlib") is None:
         raise InstallationError(f"a plot needs matplotlib; install it with:\n  {INSTALL}")

@@ -28,7 +28,9 @@ def camera_of(model, camera: str | None) -> int:
     return names.index(camera)
 
 
-def write(path: Path, model, camera: int, frames: list[np.ndarray], rate: float, told: Callable[[], None]) -> None:
+def write_video(
+    path: Path, model, camera: int, frames: list[np.ndarray], rate: float, told: Callable[[], None]
+) -> None:
     """Writes positions as an MP4 file.
 
     Args:

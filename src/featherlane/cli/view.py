@@ -12,9 +12,9 @@ from featherlane.cli.exit import WRONG, complain
 from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import counts
+from featherlane.model.arguments import check_counts
 from featherlane.model.load import load
-from featherlane.viewer.lock import is_local, viser_module
+from featherlane.viewer.lock import is_local_host, viser_module
 from featherlane.viewer.view import View, open_page, view_error
 
 RECORDING = ".npz"
@@ -39,7 +39,7 @@ class Request:
     token: bool = True
 
 
-def view(request: Request) -> int:
+def serve_page(request: Request) -> int:
     """Serves the page until Ctrl-C.
 
     Args:
@@ -70,7 +70,7 @@ def _serve(page: View) -> int:
     try:
         with page:
             print(f"{page.url}  (Ctrl-C ends it)", flush=True)
-            if os.environ.get("SSH_CONNECTION") and is_local(page.host):
+            if os.environ.get("SSH_CONNECTION") and is_local_host(page.host):
                 print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
             page.wait()
     except KeyboardInterrupt:
@@ -80,7 +80,7 @@ def _serve(page: View) -> int:
 
 def _check(request: Request) -> None:
     """Checks what can be checked before anything is loaded."""
-    counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
+    check_counts(request, {"worlds": 1, "drawn": 1, "threads": 0})
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
             if getattr(request, name) is not None:

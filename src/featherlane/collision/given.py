@@ -13,7 +13,7 @@ NO_CANDIDATE = -1  # a slot without a candidate pair
 
 
 @kernel
-def number(rows, i, lane, least, most):
+def world_integer(rows, i, lane, least, most):
     """Returns the integer in row i of one world, clamped to [least, most] because user values may be invalid."""
     x, n = read_lane(rows, i, lane), least
     if x > least:
@@ -32,13 +32,13 @@ def complete(m, d, k, i, lane):
     """Sets the fields of slot k that `append` does not write, from the i-th contacts of the worlds that have it."""
     d.con_cand[k], d.con_pair[k] = NO_CANDIDATE, -1
     for c in range(2):
-        d.con_carrier[2 * k + c] = number(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
-        d.con_geom[2 * k + c] = number(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
+        d.con_carrier[2 * k + c] = world_integer(d.given_body, 2 * i + c, lane, 0, m.nbody - 1)
+        d.con_geom[2 * k + c] = world_integer(d.given_geom, 2 * i + c, lane, -1, m.ngeom - 1)
     has_contact = d.con_present[k] > 0.0
     d.con_includemargin[k] = where(has_contact, d.given_includemargin[i], zero(d))
     if m.flg_adhesion:
         d.con_adhesion[k] = where(has_contact, d.given_adhesion[i], zero(d))
-    d.con_dim[k] = slot_dim(m, d, k, number(d.given_dim, i, lane, 1, 6))
+    d.con_dim[k] = slot_dim(m, d, k, world_integer(d.given_dim, i, lane, 1, 6))
     for c in range(5):
         d.con_friction[5 * k + c] = where(has_contact, d.given_friction[5 * i + c], zero(d))
         d.con_solimp[5 * k + c] = where(has_contact, d.given_solimp[5 * i + c], zero(d))
@@ -68,8 +68,8 @@ def complete_lcp(d, k, i, has_contact):
 def leave_asleep(m, d, i):
     """Removes the i-th contact in worlds where both of its bodies are asleep."""
     for lane in range(width(d)):
-        a = number(d.given_body, 2 * i, lane, 0, m.nbody - 1)
-        b = number(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
+        a = world_integer(d.given_body, 2 * i, lane, 0, m.nbody - 1)
+        b = world_integer(d.given_body, 2 * i + 1, lane, 0, m.nbody - 1)
         if not has(pair_awake(d, a, b), lane):
             write_lane(d.near.given_left, 0, lane, 0.0)
 
@@ -96,7 +96,7 @@ def given_contacts(m, d):
                     alike = alike & agrees(d, d.given_body, 2 * i + c, lane) & agrees(d, d.given_geom, 2 * i + c, lane)
                 k = d.ncon_slot[0]
                 append(d, i, alike, d.given_dist[i], load3(d.given_pos, 3 * i), load9(d.given_frame, 9 * i))
-                if m.flg_adhesion and number(d.given_dim, i, lane, 1, 6) > 1:
+                if m.flg_adhesion and world_integer(d.given_dim, i, lane, 1, 6) > 1:
                     part_slots(d, k, d.given_includemargin[i], d.given_adhesion[i])
                 for slot in range(k, d.ncon_slot[0]):
                     complete(m, d, slot, i, lane)

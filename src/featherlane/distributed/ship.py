@@ -18,7 +18,7 @@ from featherlane.lanes import Kernel
 OURS = "featherlane."
 
 
-def packed(what: str, thing: Any) -> bytes:
+def serialize(what: str, thing: Any) -> bytes:
     """Serializes an object.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.doctor.finding import NOTE, WARNING, Sign
-from featherlane.doctor.modes import drives, is_off, moments
+from featherlane.doctor.modes import actuator_moments, drives, is_off
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import check
 from featherlane.model.enums import (
@@ -25,7 +25,7 @@ LEAP = 0.1  # in mean body sizes, or rad, in one step from rest
 
 
 @check("actuator-idle", WARNING, "its control has no effect, in training either")
-def idle(patient: Patient) -> Iterator[Sign]:
+def idle_actuators(patient: Patient) -> Iterator[Sign]:
     """Finds actuators without effect: the gear, the moment at every start, gain and bias, or the range of force or
     control is zero."""
     m = patient.model
@@ -59,7 +59,7 @@ def _moves_nothing(patient: Patient, i: int) -> bool:
     """Returns whether every moment is zero, except moments through contacts, which exist only while bodies touch."""
     if patient.model.actuator_trntype[i] == TRN_BODY:
         return False
-    return not any(row.any() for start in patient.starts for row in moments(patient, start, i))
+    return not any(row.any() for start in patient.starts for row in actuator_moments(patient, start, i))
 
 
 def _joint_is_dead(patient: Patient, i: int) -> bool:
@@ -88,7 +88,7 @@ def violent(patient: Patient) -> Iterator[Sign]:
     damped = patient.inverse_of(patient.start.M + np.diag(h * np.abs(m.dof_damping)))
     for i in range(m.nactuator):
         force = full_force(patient, i)
-        for a in moments(patient, patient.start, i):
+        for a in actuator_moments(patient, patient.start, i):
             x = damped @ a
             dof = int(np.abs(x).argmax()) if m.nv else 0
             limit, unit = (patient.size, "m") if x.any() and patient.is_linear(dof) else (1.0, "rad")

@@ -60,7 +60,7 @@ def detailed(patient: Patient) -> Iterator[Sign]:
 
 
 @check("heights-many", NOTE, "each such pair tests every prism of the height field below the geom")
-def heights(patient: Patient) -> Iterator[Sign]:
+def many_height_fields(patient: Patient) -> Iterator[Sign]:
     """Finds models with more than 50 pairs with height fields."""
     n = pairs_by(patient, HEIGHTS)
     if n > FEW_HEIGHTS:
@@ -85,7 +85,7 @@ def dense(patient: Patient) -> Iterator[Sign]:
 
 
 @check("rk4-contacts", NOTE, "a step costs four times as much and is not fourth order when contacts switch")
-def runge_kutta(patient: Patient) -> Iterator[Sign]:
+def rk4_with_contacts(patient: Patient) -> Iterator[Sign]:
     """Finds the integrator RK4 in a model with pairs that may collide."""
     m = patient.model
     if accelerations(m) > 1 and len(patient.pairs):

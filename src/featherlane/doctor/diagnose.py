@@ -11,7 +11,7 @@ from featherlane.doctor.finding import SEVERITIES, Finding, Sign
 from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.assignment import entries
+from featherlane.model.assignment import value_entries
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
@@ -78,7 +78,7 @@ def all_checks() -> dict[str, Check]:
 def _wanted(names: Iterable[str]) -> list[Check]:
     known = all_checks()
     chosen = set()
-    for name in entries("checks", names, NAMES):
+    for name in value_entries("checks", names, NAMES):
         if not isinstance(name, str):
             raise ModelError(f"checks: got {name!r}, allowed {NAMES}")
         if name not in known:

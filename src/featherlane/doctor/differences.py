@@ -11,7 +11,7 @@ from featherlane.model.enums import Disable, Enable
 
 
 @check("not-computed", ERROR, "Featherlane would ignore it, so it refuses the model")
-def not_computed(patient: Patient) -> Iterator[Sign]:
+def unsupported_features(patient: Patient) -> Iterator[Sign]:
     """Lists unsupported features that would change the motion.  No other check runs then."""
     del patient  # a loaded model has no unsupported feature
     yield from ()

@@ -226,7 +226,7 @@ def terms(patient: Patient, start: Start) -> list[Term]:
         for i in range(m.nactuator):
             if not is_off(patient, i):
                 k, d = servo_rates(patient, start, i)
-                found += [Term("actuator", i, row, k, d) for row in moments(patient, start, i)]
+                found += [Term("actuator", i, row, k, d) for row in actuator_moments(patient, start, i)]
     return [term for term in found if (term.k or term.d) and term.J.any()]
 
 
@@ -242,7 +242,7 @@ def _joints(patient: Patient, spring: bool, damper: bool) -> Iterator[Term]:
             yield Term("joint", j, unit[i], spring * m.jnt_stiffness[j], damper * d, True)
 
 
-def moments(patient: Patient, start: Start, i: int) -> Iterator[np.ndarray]:
+def actuator_moments(patient: Patient, start: Start, i: int) -> Iterator[np.ndarray]:
     """Yields the moment (nv,) of each output of an actuator."""
     m = patient.model
     for o in range(m.actuator_outadr[i], m.actuator_outadr[i] + m.actuator_outnum[i]):

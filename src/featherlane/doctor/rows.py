@@ -63,7 +63,7 @@ def _relevant(patient: Patient) -> Iterator[Row]:
         yield from rows(patient)
 
 
-def stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[float, float]:
+def row_stiffness(patient: Patient, solref: np.ndarray, friction: bool) -> tuple[float, float]:
     """Computes (K [1/s^2], B [1/s]) of a row at full impedance; friction loss rows have no stiffness."""
     first, second = map(float, solref)
     if (first > 0) != (second > 0):
@@ -85,11 +85,11 @@ def growth(patient: Patient, K: float, B: float) -> float:
 
 
 @check("row-unstable", WARNING, "constraint errors grow from step to step: it oscillates or diverges")
-def unstable(patient: Patient) -> Iterator[Sign]:
+def unstable_rows(patient: Patient) -> Iterator[Sign]:
     """Finds rows (contact, limit, friction loss, equality) whose reference multiplies errors by more than 1 per step.
     With Euler: h B >= 2 or h^2 K >= 4 - 2 h B; for `solref` = (T, z) with T = 2 h, a damping ratio z below 0.36."""
     for kind, ident, attribute, solref, _ in _relevant(patient):
-        K, B = stiffness(patient, solref, attribute == "solreffriction")
+        K, B = row_stiffness(patient, solref, attribute == "solreffriction")
         factor = growth(patient, K, B)
         if factor > 1 + SLACK and (K > 0 or B > 0):
             omega = np.sqrt(max(K, 0.0))
@@ -121,7 +121,7 @@ def contradicting(patient: Patient) -> Iterator[Sign]:
 
 
 @check("impedance-clipped", NOTE, "the values are clipped, and the row is softer or harder than stated")
-def clipped(patient: Patient) -> Iterator[Sign]:
+def clipped_impedance(patient: Patient) -> Iterator[Sign]:
     """Finds `solimp` whose first two values lie outside 0 to 1, or whose first exceeds its second."""
     for kind, ident, attribute, _, solimp in _relevant(patient):
         low, high = map(float, solimp[:2])

@@ -23,7 +23,7 @@ OWNERS = {enums.OBJ_GEOM: "geom_bodyid", enums.OBJ_SITE: "site_bodyid", enums.OB
 
 
 @check("sensor-idle", WARNING, "its value is always zero")
-def idle(patient: Patient) -> Iterator[Sign]:
+def idle_sensors(patient: Patient) -> Iterator[Sign]:
     """Finds touch sensors on bodies without colliding geoms, velocity sensors on fixed bodies, and distance sensors
     whose cutoff of 0 detects overlap only."""
     for i in range(patient.model.nsensor):
@@ -62,7 +62,7 @@ def _stands(patient: Patient, i: int) -> bool:
 
 
 @check("sensor-not-computed", NOTE, "reading sensordata raises an error that names it; the motion is not affected")
-def not_computed(patient: Patient) -> Iterator[Sign]:
+def unsupported_sensors(patient: Patient) -> Iterator[Sign]:
     """Finds unsupported sensors: tactile, plugin, and user sensors without a function."""
     from featherlane.model.features import sensor_problem
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
-from featherlane.doctor.modes import Mode, implicit_parts, moments, servo_rates, systems, terms
+from featherlane.doctor.modes import Mode, actuator_moments, implicit_parts, servo_rates, systems, terms
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
 from featherlane.model.enums import GAIN_FIXED, GAIN_PID
@@ -19,7 +19,7 @@ RINGS = 0.1  # damping ratio below which a servo oscillates three times or more
 
 
 @check("step-unstable", ERROR, "each step amplifies the motion until the state is non-finite or a limit clips it")
-def unstable(patient: Patient) -> Iterator[Sign]:
+def unstable_modes(patient: Patient) -> Iterator[Sign]:
     """Finds modes of springs, dampers and servos that a step amplifies by a factor above 1.001 though the continuous
     system decays: explicit springs with h w > 2, explicit dampers with h d / I > 2.  The inertia is that of the whole
     tree."""
@@ -90,7 +90,7 @@ def ringing(patient: Patient) -> Iterator[Sign]:
         k, _ = servo_rates(patient, start, i)
         if k <= 0 or m.actuator_gaintype[i] not in (GAIN_FIXED, GAIN_PID):
             continue
-        for a in moments(patient, start, i):
+        for a in actuator_moments(patient, start, i):
             x = patient.inverse_inertia @ a
             if a @ x > 0 and not _has_friction(patient, a):
                 inertia, d = 1 / float(a @ x), float(x @ D @ x) / float(a @ x) ** 2

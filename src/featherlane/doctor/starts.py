@@ -14,7 +14,7 @@ from featherlane.doctor.finding import ERROR, NOTE, WARNING, Sign
 from featherlane.doctor.patient import Patient, Start
 from featherlane.doctor.registry import check
 from featherlane.model.enums import EQ_CONNECT, EQ_JOINT, EQ_WELD, Disable
-from featherlane.model.joint import is_angle, is_ball, is_free, is_scalar
+from featherlane.model.joint import is_angle, is_ball, is_free_joint, is_scalar
 from featherlane.simulation.step.health import LARGEST
 
 DEEP = 0.1  # relative to the smaller half side of two geoms
@@ -174,14 +174,14 @@ def falling(patient: Patient) -> Iterator[Sign]:
     m, off = patient.model, Disable(patient.model.opt_disableflags)
     if not np.any(m.opt.gravity) or Disable.GRAVITY in off:
         return
-    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[is_free(m.jnt_type)]])
+    free = np.isin(m.body_rootid, m.body_rootid[m.jnt_bodyid[is_free_joint(m.jnt_type)]])
     held, group = ~free | (m.body_gravcomp >= 1.0), np.arange(m.nbody)
     chains = [(b, int(m.body_parentid[b])) for b in range(1, m.nbody) if m.body_parentid[b]]
     for a, b in chains + _joined(patient, off):
         low, high = sorted((group[a], group[b]))
         group[group == high] = low
     safe = np.isin(group, group[held])
-    for j in np.flatnonzero(is_free(m.jnt_type)):
+    for j in np.flatnonzero(is_free_joint(m.jnt_type)):
         b = int(m.jnt_bodyid[j])
         if not safe[b]:
             seen = f"a free body of {m.body_subtreemass[b]:.3g} kg that touches nothing which stands"

@@ -12,7 +12,7 @@ OFTEN = 0.01  # fraction of the steps
 
 
 @check("trial-bad", ERROR, "the world is reset to the model's defaults again and again")
-def bad(patient: Patient) -> Iterator[Sign]:
+def non_finite_states(patient: Patient) -> Iterator[Sign]:
     """Finds states that become non-finite or exceed 1e10 within a second, or 500 steps (50,000 / DoFs if fewer), from a
     start with its controls."""
     for start, counts, when in patient.trials:

@@ -6,8 +6,8 @@ import numpy as np
 
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count, one_of
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.model.arguments import one_of, whole_argument
+from featherlane.painter import PICTURES, Painter, prepare_rendering
 from featherlane.simulation.batch.batch import Batch
 
 RENDER_MODES = ("rgb_array",)
@@ -31,10 +31,10 @@ class Painting:
     def __init__(self, task: Task, mode: str | None, drawn: int):
         if mode is not None:
             one_of("render_mode", mode, RENDER_MODES)
-        self.task, self.mode, self.drawn, self._painter = task, mode, count("render_worlds", drawn, 1), None
+        self.task, self.mode, self.drawn, self._painter = task, mode, whole_argument("render_worlds", drawn, 1), None
         self.size = (getattr(task, "width", SIZE), getattr(task, "height", SIZE))
         if mode is not None:
-            prepare(PICTURES)
+            prepare_rendering(PICTURES)
 
     def pictures(self, worlds: Batch) -> tuple[np.ndarray, ...] | None:
         """Returns a picture (height, width, 3) uint8 of each world, under the model that the world has now."""
@@ -66,7 +66,7 @@ class Painting:
         if name is not None:
             return model.camera(name).id
         if number is not None and number != -1:
-            return count("camera_id", number, -1, model.ncam - 1)
+            return whole_argument("camera_id", number, -1, model.ncam - 1)
         if number is None and FOLLOWING in model.names("camera"):
             return model.camera(FOLLOWING).id
         return getattr(self.task, "default_camera_config", None) or {}

@@ -113,7 +113,7 @@ class NativeAdjoint(Native):
         return dynamics.dtype == np.float64 and by_products(dynamics.model, in_use_of(dynamics.start()))
 
 
-def reported(found, nx: int, nu: int):
+def split_adjoint_results(found, nx: int, nu: int):
     """Splits results of an adjoint: initial costates, gradients by controls, whether formulas served all steps."""
     return found[:, -1, :nx], found[:, :1:-1, nx : nx + nu], (found[:, 2:, -REPORTS] > 0.0).all()
 

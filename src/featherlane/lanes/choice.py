@@ -33,7 +33,7 @@ class _Tables:
     filled = extended = asked = False
 
 
-def fill() -> None:
+def mark_complete() -> None:
     """Marks the engine's cases as complete: later cases count as user extensions."""
     _Tables.filled = True
 
@@ -43,7 +43,7 @@ def is_extended() -> bool:
     return _Tables.extended
 
 
-def ask() -> None:
+def mark_loaded() -> None:
     """Marks that a stage is about to be loaded with the current cases."""
     _Tables.asked = True
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from featherlane.errors import InstallationError
 from featherlane.measure.controls import Random
-from featherlane.model.arguments import LARGEST, bounded, counts
-from featherlane.model.load import load, read
+from featherlane.model.arguments import LARGEST, bounded, check_counts
+from featherlane.model.load import compile_source, load
 from featherlane.model.reader import mujoco_module
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.world.data import Data, step
@@ -55,7 +55,7 @@ class Course:
 
     def check(self) -> None:
         """Raises ModelError for numbers out of range."""
-        counts(self, {"worlds": 1, "threads": 0, "nstep": 1, "rounds": 1, "seed": 0})
+        check_counts(self, {"worlds": 1, "threads": 0, "nstep": 1, "rounds": 1, "seed": 0})
         bounded("seconds", self.settle, 0.0, LARGEST)
 
 
@@ -105,7 +105,7 @@ class Lineup:
 
     def __init__(self, source: str, course: Course):
         mujoco, start = mujoco_module(), time.perf_counter()
-        mj, self.source, _ = read(source)
+        mj, self.source, _ = compile_source(source)
         self.changed = _make_comparable(mujoco, mj, course.smooth)
         self.model, self.mj_model, self.course = load(mj), mj, course
         self.load_seconds = time.perf_counter() - start

@@ -31,7 +31,7 @@ REMOVE = "pip uninstall -y mujoco mujoco-core mujoco-studio"
 SINCE = {"discrete": "3.13", "ipc": "3.14", "speculative": "4.0", "springyield": "4.0"}
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Returns the leading numbers of a version."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
@@ -133,12 +133,12 @@ def check_distributions(found: Mapping[str, str], folder: Path) -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
-    if len(found) == 2 and numbers(found["mujoco"]) < SPLIT:
+    if len(found) == 2 and version_numbers(found["mujoco"]) < SPLIT:
         raise InstallationError(
             f"{_broken(found, folder)}: either has overwritten files of the other; repair with:\n  {_repair(found)}"
         )
     for name, version in found.items():
-        if numbers(version) < OLDEST:
+        if version_numbers(version) < OLDEST:
             raise InstallationError(_too_old(f"{name} {version}", folder))
 
 
@@ -153,11 +153,11 @@ def check_version(version: str, found: Mapping[str, str], folder: Path) -> None:
     Raises:
         InstallationError: with the command that repairs it.
     """
-    told = {numbers(each) for each in found.values()}
-    if not version or (told and numbers(version) not in told):
+    told = {version_numbers(each) for each in found.values()}
+    if not version or (told and version_numbers(version) not in told):
         wrong = f"the module calls itself {version}" if version else "the module has no version"
         raise InstallationError(f"{_broken(found, folder)}: {wrong}; repair with:\n  {_repair(found)}")
-    if numbers(version) < OLDEST:
+    if version_numbers(version) < OLDEST:
         raise InstallationError(_too_old(f"mujoco {version}", folder))
 
 
@@ -176,16 +176,16 @@ def _too_old(what: str, folder: Path) -> str:
 def _repair(found: Mapping[str, str]) -> str:
     """Returns the command that restores the version that the user chose: that of `mujoco`, whatever overwrote it."""
     (name, version), *_ = [*found.items(), ("mujoco", "")]
-    chosen = f"{name}=={version}" if numbers(version) >= OLDEST else "mujoco>=3.6"
+    chosen = f"{name}=={version}" if version_numbers(version) >= OLDEST else "mujoco>=3.6"
     return f"{REMOVE} && pip install '{chosen}'"
 
 
 def hint(message: str, version: str) -> str:
     """Returns a hint for a parser's message about an unknown word: a newer MuJoCo may support it."""
-    if numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
+    if version_numbers(version) >= SPLIT or not ("Schema violation" in message or "invalid keyword" in message):
         return ""
     word = re.search(r"'([^']*)'", message)
     since = SINCE.get(word[1]) if word else None
-    if word and since and numbers(version) < numbers(since):
+    if word and since and version_numbers(version) < version_numbers(since):
         return f" (this is MuJoCo {version}; {word[1]!r} needs {since} or newer)"
     return f" (this is MuJoCo {version}; a newer one may know it)"

@@ -167,4 +167,4 @@ def mesh_of(model: Model, key: Hashable, count: int) -> Mesh:
     kind, which = key
     if kind == "capsule":
         return shapes.capsule(which, detail(count))
-    return {"mesh": shapes.mesh, "hull": shapes.hull, "height field": shapes.height_field}[kind](model, which)
+    return {"mesh": shapes.mesh, "hull": shapes.hull, "height field": shapes.height_field_mesh}[kind](model, which)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.errors import ModelError, near
-from featherlane.model.arguments import LARGEST, bounded, count
+from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.arrays import keyframe_numbers
@@ -132,7 +132,7 @@ class Session:
         Raises:
             ModelError: the world does not exist.
         """
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         for part in self.parts:
             if world < part.batch.nworld:
                 return part, int(world)
@@ -265,9 +265,9 @@ class Session:
         if self.position is None:
             self.history.add(self._moment())  # the present, to return to
         last = len(self.history) - 1
-        k = min(count("moment", k, 0, last + 1), last)
+        k = min(whole_argument("moment", k, 0, last + 1), last)
         moment = self.history[k]
-        count("steps", steps, 0, moment.steps)
+        whole_argument("steps", steps, 0, moment.steps)
         if steps and moment.epoch != self.epoch:
             raise ModelError("the model has been edited since: steps would not be those that were taken")
         self._restore(moment, steps)

@@ -8,7 +8,7 @@ KEY = "featherlane"  # a key in the browser's storage; a read of it is answered 
 SECONDS = 1.0
 
 
-def settle(server, seconds: float = SECONDS) -> None:
+def wait_for_browsers(server, seconds: float = SECONDS) -> None:
     """Waits until the browsers have applied all sent updates; not for use on the server's event loop.
 
     The page applies the updates of a frame after its removals, and logs an update of a removed control as an error.

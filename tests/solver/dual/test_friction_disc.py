@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.dual.friction_disc import A, B, T, entry, solve_on_disc
+from featherlane.solver.dual.friction_disc import A, B, T, disc_triangle_index, solve_on_disc
 from oracles.uncompiled import call, record
 
 WORLDS = 200
@@ -17,7 +17,7 @@ def disc(n, rng, dtype=float):
     b, room = rng.normal(size=(n, WORLDS)), np.full((96, WORLDS), np.nan)
     for c in range(n):
         for e in range(c + 1):
-            room[A + entry(c, e)] = matrix[c, e]
+            room[A + disc_triangle_index(c, e)] = matrix[c, e]
     room[B : B + n] = b
     return matrix, b, record(WORLDS, dtype, dual={"room": room})
 
@@ -62,7 +62,7 @@ def test_no_disc_no_force(rng):
 
 def test_a_direction_in_which_nothing_moves_gets_no_force(rng):
     matrix, b, d = disc(2, rng)
-    d.dual.room.array[[A + entry(1, 0), A + entry(1, 1)]] = 0.0
+    d.dual.room.array[[A + disc_triangle_index(1, 0), A + disc_triangle_index(1, 1)]] = 0.0
     call(solve_on_disc, d, 2, np.full(WORLDS, 100.0))
     t, alone = d.dual.room.array[T : T + 2], -b[0] / matrix[0, 0]
     short = np.abs(alone) < 99
@@ -88,7 +88,7 @@ def test_a_world_takes_the_bits_that_it_has_alone(rng):
         for c in range(3):
             room[B + c] = b[c, w]
             for e in range(c + 1):
-                room[A + entry(c, e)] = matrix[c, e, w]
+                room[A + disc_triangle_index(c, e)] = matrix[c, e, w]
         alone = record(1, dual={"room": room})
         call(solve_on_disc, alone, 3, r[w : w + 1])
         np.testing.assert_allclose(alone.dual.room.array[T : T + 3, 0], d.dual.room.array[T : T + 3, w], rtol=1e-12)

@@ -9,8 +9,8 @@ from featherlane.solver.dual.pgs import (
     pgs,
     start_forces,
     sweep_blocks,
+    update_row_force,
     visit_contact,
-    visit_row,
 )
 from featherlane.solver.dual.problem import force_count, has_edges, sum_forces
 from featherlane.solver.dual.rows import make_blocks
@@ -81,7 +81,7 @@ def test_the_visit_of_a_row_is_its_best_force(s, rng):
         D, lo, hi = (getattr(s.d, f"{kind}_{name}")[k] for name in ("D", "lo", "hi"))
         b = getattr(s.d.primal, f"{kind}_v")[k]
         before, f = call(dual_cost, s.m, s.d), s.a["dual.f"][10 * q].copy()
-        fall, _ = call(visit_row, s.d, q, b, D, lo, hi, live)
+        fall, _ = call(update_row_force, s.d, q, b, D, lo, hi, live)
         after = call(dual_cost, s.m, s.d)
         assert gains(before, after, fall)
         assert s.a["dual.f"][10 * q, 1] == f[1] and fall[1] == 0

@@ -11,7 +11,7 @@ from featherlane.solver.hessian.equation import (
     forget_pattern,
     keep_factor,
     leaves_out,
-    prepare,
+    select_factorization,
     solve_first,
     solve_hessian,
     starts_from_inertia,
@@ -39,7 +39,7 @@ def two_ways(rng):
     s = touching("elliptic", xml=CHAIN.replace("</worldbody>", BALL), forward_dynamics="aba")
     s.point = near(s, rng)
     go_to(s, s.point)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     s.a["primal.live"][...] = 1.0
     assert 0 < s.a["hessian.coupled"].sum() < s.width
     return s

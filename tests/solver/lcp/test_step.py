@@ -64,7 +64,7 @@ def test_each_row_has_its_own_force(rng):
         rows = getattr(d, f"{name}_lcprow").array
         rows[: count // 2] = -1  # no capacity
         getattr(d, f"{name}_force").array[...] = 7.0
-    step.store_forces(d)
+    step.store_lcp_forces(d)
     for name, count in (("dofrow", d.ndofrow[0]), ("genrow", d.ngenrow[0])):
         rows, force = getattr(d, f"{name}_lcprow").array, getattr(d, f"{name}_force").array
         for k in range(count):
@@ -120,7 +120,7 @@ def test_worlds_that_are_not_solved_are_counted(status, residual, counted, rng):
     step.report(tile.m, d)
     assert d.warning.array[3].tolist() == [float(counted), 0.0]
     assert d.solver_niter.array[0].tolist() == [5.0, 0.0] and not d.solver_gap.array.any()
-    assert step.has_rows(d).tolist() == [True, False]
+    assert step.has_lcp_rows(d).tolist() == [True, False]
     np.testing.assert_array_equal(d.solver_residual.array[0], residual)
     if counted and status == ITERATIONS:
         d.dtype = np.dtype(np.float32)

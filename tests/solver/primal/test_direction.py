@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.hessian.equation import select_factorization
 from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.primal.problem import evaluate
@@ -14,7 +14,7 @@ EXACT = 1e-9  # relative: an equation whose matrix has a condition number of 1e5
 
 def ready(cone):
     s = touching(cone)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     return s
 
 

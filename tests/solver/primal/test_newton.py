@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.model import load
 from featherlane.simulation.batch.batch import Batch
-from featherlane.solver.hessian.equation import prepare
+from featherlane.solver.hessian.equation import select_factorization
 from featherlane.solver.primal import newton as steps
 from featherlane.solver.primal.newton import newton
 from oracles.convex import Convex
@@ -25,7 +25,7 @@ JAMMED = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody>
 
 def ready(cone, **options):
     s = touching(cone, **options)
-    call(prepare, s.m, s.d)
+    call(select_factorization, s.m, s.d)
     return s
 
 

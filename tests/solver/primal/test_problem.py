@@ -11,7 +11,7 @@ from featherlane.solver.primal.problem import (
     moved,
     row_switches,
     set_switches,
-    store_forces,
+    store_primal_forces,
     trace_of_inertia,
 )
 from oracles.uncompiled import call
@@ -89,7 +89,7 @@ def test_a_bounded_row_has_the_force_and_the_cost_of_its_bounds():
 def test_stored_forces_are_the_rows(s, rng):
     a = near(s, rng)
     go_to(s, a)
-    call(store_forces, s.m, s.d)
+    call(store_primal_forces, s.m, s.d)
     call(evaluate, s.m, s.d)
     for lane, p in enumerate(s.problems):
         f, joint = p.force(a[:, lane]), np.isin(p.type, (0, 2))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.cone import cone, cone_slope, cone_switches, cone_weights, is_held
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches, cone_weights, is_held
 from oracles.uncompiled import call, record
 
 WORLDS = 300
@@ -40,7 +40,7 @@ def rows_of(dim):
 def forces(d, dim, y=None):
     """Returns (dim, worlds) forces, and costs."""
     y = d.primal.con_y if y is None else record(WORLDS, y=y).y
-    f, s, c = call(cone, d, 1, y)
+    f, s, c = call(cone_force, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
 

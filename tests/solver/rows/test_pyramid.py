@@ -8,7 +8,7 @@ from featherlane.solver.rows.pyramid import (
     edge_weights,
     edges,
     least_edge,
-    push,
+    one_sided_row,
     push_slope,
     pyramid,
     turning_pyramid,
@@ -53,9 +53,9 @@ def close(a, b):
 
 def test_rows_push_and_do_not_pull(rng):
     D, (x, v, g, h) = rng.uniform(1, 4, WORLDS), rng.normal(size=(4, WORLDS))
-    close(call(push, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
+    close(call(one_sided_row, D, x), [np.maximum(-D * x, 0), 0.5 * D * np.minimum(x, 0) ** 2])
     close(call(push_slope, x, v, g, h), [g + np.minimum(x, 0) * v, h + (x < 0) * v * v])
-    close(call(push, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
+    close(call(one_sided_row, D, np.zeros(WORLDS)), np.zeros((2, WORLDS)))
 
 
 def test_four_edges_of_two_tangents(rng):

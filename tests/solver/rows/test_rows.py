@@ -11,10 +11,10 @@ from featherlane.solver.rows.rows import (
     body_forces_to_dofs,
     body_motion,
     clear_body_forces,
-    contact_rows,
+    contact_row_products,
     moving_body,
     prepare_contacts,
-    turn,
+    turn_index,
     turning_rows,
 )
 from featherlane.spatial.vector import axpy3, load3, scale3
@@ -43,7 +43,7 @@ def test_rows_of_contacts_are_those_of_their_points(s, rng):
     w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
     call(body_motion, s.m, s.d, w.v, w.w)
     for k in range(s.a["ncon_slot"][0]):
-        call(contact_rows, s.d, k, w.w, s.d.primal.con_y)
+        call(contact_row_products, s.d, k, w.w, s.d.primal.con_y)
         if s.a["con_dim"][k] > 3:
             call(turning_rows, s.d, k, w.w, s.d.primal.con_y)
     for k, lane in present(s):
@@ -63,7 +63,7 @@ def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
             F = axpy3(f[k, 1], load3(d.con_basis, 9 * k + 3), axpy3(f[k, 2], load3(d.con_basis, 9 * k + 6), F))
         call(add_contact_force, d, k, F)
         if dim > 3:
-            o = 9 * turn(d, k)
+            o = 9 * turn_index(d, k)
             M = scale3(f[k, 3], load3(d.con_basis, o))
             M = axpy3(f[k, 4], load3(d.con_basis, o + 3), axpy3(f[k, 5], load3(d.con_basis, o + 6), M))
             call(add_contact_moment, d, k, M)

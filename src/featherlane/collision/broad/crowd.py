@@ -107,7 +107,7 @@ def may_touch(m, g, h):
 
 # ---- the tree of one world ------------------------------------------------------------------------------------------
 @kernel
-def spread(i):
+def spread_bits(i):
     """Spreads the bits of a number below 2^21: two zeros before each bit."""
     i = (i | (i << 32)) & 0x1F00000000FFFF
     i = (i | (i << 16)) & 0x1F0000FF0000FF
@@ -127,7 +127,7 @@ def order_leaves(m1, d1):
         scale = ((1 << CELL_BITS) - 1) / fmax(high - low, 1e-30)
         for i in range(m1.ncrowd):
             x = d1.crowd.leaf_box[6 * i + k] + d1.crowd.leaf_box[6 * i + 3 + k]
-            cell = spread(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
+            cell = spread_bits(whole(clip((x - low) * scale, 0.0, (1 << CELL_BITS) - 1))) << k
             d1.crowd.leaf_key[i] = cell << INDEX_BITS if k == 0 else d1.crowd.leaf_key[i] | (cell << INDEX_BITS)
     for i in range(m1.ncrowd):
         d1.crowd.leaf_key[i] = d1.crowd.leaf_key[i] | i
@@ -159,7 +159,7 @@ def build_tree(m1, d1, leaves):
 
 
 @kernel
-def push(d, top, a, b, height):
+def push_node_pair(d, top, a, b, height):
     """Pushes two nodes of equal height on the stack if their boxes overlap; returns the new top."""
     if boxes_overlap(d.crowd.node_box, 6 * a, d.crowd.node_box, 6 * b):
         d.crowd.node_stack[3 * top], d.crowd.node_stack[3 * top + 1], d.crowd.node_stack[3 * top + 2] = a, b, height
@@ -188,11 +188,11 @@ def find_pairs(m1, d1, leaves, depth):
         top -= 1
         a, b, height = d1.crowd.node_stack[3 * top], d1.crowd.node_stack[3 * top + 1], d1.crowd.node_stack[3 * top + 2]
         if height > 0:
-            top = push(d1, top, 2 * a, 2 * b, height - 1)
-            top = push(d1, top, 2 * a, 2 * b + 1, height - 1)
-            top = push(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
+            top = push_node_pair(d1, top, 2 * a, 2 * b, height - 1)
+            top = push_node_pair(d1, top, 2 * a, 2 * b + 1, height - 1)
+            top = push_node_pair(d1, top, 2 * a + 1, 2 * b + 1, height - 1)
             if a != b:
-                top = push(d1, top, 2 * a + 1, 2 * b, height - 1)
+                top = push_node_pair(d1, top, 2 * a + 1, 2 * b, height - 1)
         elif a != b:
             add_leaf_pair(m1, d1, a - leaves, b - leaves)
 

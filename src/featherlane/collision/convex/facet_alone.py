@@ -112,7 +112,7 @@ def error_of_facet(m1, d1, size):
 
 
 @kernel
-def stands_alone(m1, d1, size, inside):
+def is_separate_facet(m1, d1, size, inside):
     """Returns whether no other vertex of the difference is near the facet's plane, and no other facet fits a search.
 
     A search ends within SETTLED of the depth.  Its final plane is thus rotated against the facet's by at most SETTLED

@@ -21,7 +21,7 @@ from featherlane.collision.convex.recall import (
     BY_DIRECTION,
     BY_PROOF,
     BY_SEARCH,
-    count,
+    count_method,
     is_apart_as_before,
     remember_apart,
 )
@@ -82,7 +82,7 @@ def search(m1, d1):
 
 
 @kernel
-def tell(d1):
+def shapes_to_world(d1):
     """Converts the result from cores to shapes, and from the first shape's frame to world axes."""
     r, s = core_radius(d1, 0), core_radius(d1, 1)
     R, dist = load9(d1.shapes.mat, 0), d1.convex.dist[0]
@@ -95,7 +95,7 @@ def tell(d1):
 
 
 @kernel
-def nearest(m1, d1):
+def closest_from_pose(m1, d1):
     """Computes the result of `closest`, given the second shape's pose in the frame of the first."""
     curved = is_curved(d1)
     d1.gjk.gap[0], d1.epa.gap[0] = GJK_EXACT, EPA_EXACT
@@ -110,7 +110,7 @@ def nearest(m1, d1):
             if d1.convex.dist[0] < NO_DISTANCE:
                 polish(m1, d1)
     if d1.convex.dist[0] < NO_DISTANCE:
-        tell(d1)
+        shapes_to_world(d1)
 
 
 @stage
@@ -126,7 +126,7 @@ def closest(m1, d1):
     """
     d1.recall.pair[0], d1.convex.flush[0] = 0, 0.0
     look_from_first(d1)
-    nearest(m1, d1)
+    closest_from_pose(m1, d1)
 
 
 @stage
@@ -140,15 +140,15 @@ def convex(m1, d1):
     d1.convex.flush[0] = flush(m1, d1)
     limit = d1.shapes.limit[0] - d1.convex.flush[0]
     if is_apart_as_before(m1, d1):
-        count(d1, BY_DIRECTION)
+        count_method(d1, BY_DIRECTION)
     else:
         look_from_first(d1)
         if is_proved(m1, d1):
-            count(d1, BY_PROOF)
-            tell(d1)
+            count_method(d1, BY_PROOF)
+            shapes_to_world(d1)
         else:
-            count(d1, BY_SEARCH)
-            nearest(m1, d1)
+            count_method(d1, BY_SEARCH)
+            closest_from_pose(m1, d1)
             if d1.convex.dist[0] == NO_DISTANCE:
                 remember_apart(m1, d1, scale3(-1.0, load3(d1.gjk.nearest, 0)))
             elif d1.convex.dist[0] > limit:

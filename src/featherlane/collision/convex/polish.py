@@ -36,7 +36,7 @@ def to_shape(d1, side, v):
 
 
 @kernel
-def curvature(d1, side, n, s, t):
+def core_curvature(d1, side, n, s, t):
     """Returns (s . ds/dn s, s . ds/dn t, t . ds/dn t) of one core's support point, for two tangents at n."""
     kind, size = d1.shapes.type[side], load3(d1.shapes.size, 3 * side)
     zero = 0.0 * size[0]
@@ -86,7 +86,7 @@ def descend(m1, d1, n, e, bound):
         s = cross(t, n)
         p = support_along(m1, d1, n)
         h = dot3(p, n)
-        a, b = curvature(d1, 0, n, s, t), curvature(d1, 1, n, s, t)
+        a, b = core_curvature(d1, 0, n, s, t), core_curvature(d1, 1, n, s, t)
         ss, st, tt = a[0] + b[0] - h, a[1] + b[1], a[2] + b[2] - h
         gs, gt = dot3(p, s), dot3(p, t)
         det, x, y = tt, 0.0 * h, 0.0 * h
@@ -119,7 +119,7 @@ def core_point(d1, side, k):
 
 
 @kernel
-def axis_of(d1, side):
+def shape_axis(d1, side):
     """Returns the z axis of a shape in the frame of the first."""
     one = real(d1, 1.0)
     z = (zero(d1), zero(d1), one)
@@ -131,7 +131,7 @@ def axis_of(d1, side):
 @kernel
 def has_both_rims(d1, side):
     """Returns whether points of the simplex lie on both rims of the cylinder."""
-    z = axis_of(d1, side)
+    z = shape_axis(d1, side)
     both, first = False, dot3(core_point(d1, side, 0), z)
     for k in range(1, d1.simplex.count[0]):
         if fabs(dot3(core_point(d1, side, k), z) - first) > d1.shapes.size[3 * side + 1]:
@@ -147,7 +147,7 @@ def edges_of(d1, side):
     kind = d1.shapes.type[side]
     if kind == CYLINDER:
         if has_both_rims(d1, side):
-            n, e = 1, scale3(2.0 * d1.shapes.size[3 * side + 1], axis_of(d1, side))
+            n, e = 1, scale3(2.0 * d1.shapes.size[3 * side + 1], shape_axis(d1, side))
     elif kind != ELLIPSOID:
         i, j = d1.simplex.vertex[side], -2
         for k in range(1, d1.simplex.count[0]):
@@ -294,7 +294,7 @@ def polish(m1, d1):
             try_way(m1, d1, u, settled=1, way=FACE_SECOND, slack=slack)
     for side in range(2):
         if d1.shapes.type[side] == CYLINDER:
-            z = axis_of(d1, side)
+            z = shape_axis(d1, side)
             along = dot3(z, start)
             if along * along > 1.0 - NEAR_AXIS * NEAR_AXIS:
                 if along < 0.0:

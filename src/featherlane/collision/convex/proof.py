@@ -23,7 +23,7 @@ Source: Featherlane's own method.
 from featherlane.prelude import *
 from featherlane.collision.convex.epa import GROWN
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
-from featherlane.collision.convex.facet_alone import error_of_facet, stands_alone
+from featherlane.collision.convex.facet_alone import error_of_facet, is_separate_facet
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
 from featherlane.collision.convex.recall import PROOF, known_proof, new_proof, shapes_code
 
@@ -100,7 +100,7 @@ def keep_proof(m1, d1):
         nvertex, nface = 0, 0
         if d1.facet.apart[0] == 0:
             nvertex, nface = d1.epa.count[0], live_faces(d1, d1.epa.count[1])
-        if fits_record(d1, nvertex, nface) and stands_alone(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
+        if fits_record(d1, nvertex, nface) and is_separate_facet(m1, d1, size_of_pair(m1, d1), measure_facet(m1, d1)):
             write_proof(d1, nvertex, nface)
 
 
@@ -166,11 +166,11 @@ def is_proved(m1, d1):
             if inside > 0.0:
                 size, depth = size_of_pair(m1, d1), -d1.convex.dist[0]
                 if d1.facet.apart[0] == 1:
-                    proved = depth < -LEAST * size and stands_alone(m1, d1, size, inside)
+                    proved = depth < -LEAST * size and is_separate_facet(m1, d1, size, inside)
                 elif depth > LEAST * size:
                     farther = depth + (MARGIN * size + ERRORS * error_of_facet(m1, d1, size))
                     unpack_vertices(m1, d1, record, whole(record[2]))
-                    proved = stands_alone(m1, d1, size, inside) and polytope_holds(
+                    proved = is_separate_facet(m1, d1, size, inside) and polytope_holds(
                         m1, d1, record, whole(record[3]), farther
                     )
     return proved

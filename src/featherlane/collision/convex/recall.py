@@ -32,14 +32,14 @@ MOST_ENTRIES, MOST_PROOFS = 256, 32  # per world
 CLEAR = 1e-6  # relative to the size: beyond the limit by this, a search finds no contact
 
 
-def entries(pairs: int) -> int:
+def recall_entries(pairs: int) -> int:
     """Returns the number of entries of a world for so many pairs: a power of two, or none."""
     return min(1 << (pairs - 1).bit_length(), MOST_ENTRIES) if pairs else 0
 
 
 def proofs(pairs: int) -> int:
     """Returns the number of proofs of a world."""
-    return min(entries(pairs), MOST_PROOFS)
+    return min(recall_entries(pairs), MOST_PROOFS)
 
 
 def memory_of_world(nrecall: int, nproof: int) -> int:
@@ -69,7 +69,7 @@ def find_entry(d, lane, number):
 
 
 @kernel
-def count(d1, what):
+def count_method(d1, what):
     """Counts the method that solved the current pair."""
     if d1.recall.pair[0] != 0:
         memory = scalars(d1, d1.recall.pair[1])

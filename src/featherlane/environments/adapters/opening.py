@@ -13,7 +13,7 @@ from featherlane.errors import InstallationError, ModelError
 from featherlane.model.arguments import instance
 
 
-def missing(library: str, extra: str, error: ImportError) -> InstallationError:
+def missing_library(library: str, extra: str, error: ImportError) -> InstallationError:
     """Returns the error to raise if a library is not installed."""
     return InstallationError(f"this adapter needs {library}: pip install 'featherlane[{extra}]' ({error})")
 
@@ -36,7 +36,9 @@ def task_env(task: Task | str, num_envs: int, settings: dict[str, Any], **wanted
     return make_vec(task, num_envs, **settings)
 
 
-def opened(env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode), copy: bool = False) -> TaskEnv:
+def open_environment(
+    env: TaskEnv, modes: tuple[AutoresetMode, ...] = tuple(AutoresetMode), copy: bool = False
+) -> TaskEnv:
     """Returns the environment after checking that it suits a library.
 
     Args:

@@ -25,8 +25,8 @@ from featherlane.lanes.compiler.types import (
     Value,
     View,
     common_mask,
+    common_type,
     common_value,
-    join,
     literal,
     mask,
 )
@@ -161,7 +161,7 @@ def _located(w: Writer, node: ast.expr) -> Thing | Stored:
             return rows.part(index.constant)
         rows = w.loaded(rows)
     if isinstance(rows.type, View):
-        return record_functions.load(w, rows, index, node.slice)
+        return record_functions.load_row(w, rows, index, node.slice)
     if isinstance(rows.type, Tuple):
         return _part(w, node, rows, index)
     raise w.broken(node, f"{rows.type.says} has no rows: a field of a record and a tuple have")
@@ -177,7 +177,7 @@ def _part(w: Writer, node: ast.Subscript, whole: Thing, index: Thing) -> Thing:
     index = w.index(index, node.slice)
     t = parts[0].type if parts else NOTHING
     for p in parts[1:]:
-        t = join(t, p.type) if t is not None else None
+        t = common_type(t, p.type) if t is not None else None
     if t is None or t is NOTHING:
         raise w.broken(node, "parts of several kinds: the index of such a tuple must be a number that is written down")
     parts = [w.convert(p, t, node) for p in parts]

@@ -26,7 +26,7 @@ from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
     SensorTransition,
-    check,
+    check_differentiable,
     no_differences,
     threads,
     transition_fd,
@@ -146,7 +146,7 @@ def linearize(
             rates, near = one
             nx = rates.shape[1]
             return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
-    sizes = check(model, data)
+    sizes = check_differentiable(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     asked = None if none else Parameters(model, parameters)
     if asked is not None and not asked.n:
@@ -225,7 +225,7 @@ def acceleration_derivatives(
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             return _by_coordinate(one[0].T, 0, one[1])
-    sizes, kind = check(model, data), ImplicitWorlds
+    sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
         if model.nv and not lcp_serves(model, in_use_of(data)):

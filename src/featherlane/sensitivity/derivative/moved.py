@@ -22,7 +22,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.transfer import NONE, Plan, Rows
 from featherlane.simulation.tile.work import work
-from featherlane.simulation.user.sensor import fields_read, fill, plain_sensors
+from featherlane.simulation.user.sensor import fields_read, plain_sensors, write_user_sensors
 from featherlane.simulation.world.data import Data
 
 POINTS = 4096  # approximate points of a pass, so that the results stay in cache
@@ -237,7 +237,7 @@ class MovedWorlds(OwnWorlds):
             shown = self._out[: k * self.npoint, :, -self.model.nsensordata :]
             worlds = np.repeat(np.arange(first, first + k), self.npoint)
             cutoffs = self.batch.arrays.expanded.shared_or_own("sensor_cutoff", worlds)
-            fill(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
+            write_user_sensors(self.model, shown, lambda name: self._read[name][: k * self.npoint], cutoffs)
         out = self._out[: k * self.npoint].reshape(k, self.npoint, self._out.shape[-1])
         return (out[:, :n], out[:, n:]) if self.centered else (out[:, 1:], out[:, :1])
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
@@ -109,9 +109,9 @@ class Batch(NamedAccess):
         record_failures: int = 0,
     ):
         instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
-        real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
-        kept = count("record_failures", record_failures, 0)
+        real, nworld = precision(dtype), whole_argument("nworld", nworld, 1)
+        ngiven, nthread = room_for(given_contacts), whole_argument("nthread", nthread, 0, MOST_THREADS) or cores()
+        kept = whole_argument("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
 
@@ -174,7 +174,7 @@ class Batch(NamedAccess):
             ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch.
         """
-        self.runner.run(count("nstep", nstep, 1), self._ids(ids))
+        self.runner.run(whole_argument("nstep", nstep, 1), self._ids(ids))
 
     def forward(self, ids=None) -> None:
         """Computes all derived fields of the present state, without a step."""
@@ -238,7 +238,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
-        nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
         for name in names:
             check_bindable(self.model, "record", name)
@@ -521,7 +521,7 @@ class Batch(NamedAccess):
 
     def _world(self, world) -> int:
         """Returns one world's number, checked."""
-        return count("world", world, 0, self.nworld - 1)
+        return whole_argument("world", world, 0, self.nworld - 1)
 
     def get_model(self, world: int) -> Model:
         """Returns one world's model: a copy with its expanded fields."""

@@ -15,7 +15,7 @@ from featherlane.model.assignment import regular
 from featherlane.model.enums import HFIELD, MESH, SDF
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.query.question import Question
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
@@ -44,7 +44,7 @@ def distance_tiles(m, d, b, thread, tile):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         _geom_distance(m, d)
         write_records(b, thread, tile, s)
 

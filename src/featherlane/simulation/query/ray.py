@@ -15,11 +15,11 @@ from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.errors import ModelError
 from featherlane.lanes import processor
 from featherlane.lanes.record import address
-from featherlane.model.assignment import number, reals, regular
+from featherlane.model.assignment import real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.shapes import visible_geoms
 from featherlane.simulation.query.question import Question
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
@@ -80,7 +80,7 @@ def cast_tiles(m, d, b, thread, tile):
     kinematics(m, d)
     frames(m, d)
     for s in range(b.nstep):
-        read_controls(b, thread, tile, s)
+        copy_step_inputs(b, thread, tile, s)
         cast(m, d)
         write_records(b, thread, tile, s)
 
@@ -159,7 +159,7 @@ def _rays(point, direction) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[i
 
 
 def _cutoff(cutoff) -> float:
-    value = number("cutoff", cutoff, "is a number from 0")
+    value = real_number("cutoff", cutoff, "is a number from 0")
     if value < 0:
         raise ModelError(f"cutoff: got {cutoff!r}, allowed is a number from 0")
     return min(value, FAR)

@@ -15,7 +15,7 @@ REPEATED = CONTACTS_FULL, ROWS_FULL, NOT_CONVERGED, BAD_CONTROL  # counts of a p
 
 
 @kernel
-def bad(d, x, n):
+def is_out_of_range(d, x, n):
     """Returns a mask: is any of the n values of a field NaN or beyond LARGEST?"""
     found = zero(d)
     for i in range(n):
@@ -26,20 +26,20 @@ def bad(d, x, n):
 @kernel
 def bad_state(m, d):
     """Returns the mask of worlds with a bad position, velocity, activation, time, mocap pose or eq_active."""
-    found = bad(d, d.qpos, m.nq) | bad(d, d.qvel, m.nv) | bad(d, d.time, 1)
+    found = is_out_of_range(d, d.qpos, m.nq) | is_out_of_range(d, d.qvel, m.nv) | is_out_of_range(d, d.time, 1)
     if m.na > 0:
-        found = found | bad(d, d.act, m.na)
+        found = found | is_out_of_range(d, d.act, m.na)
     if m.nmocap > 0:
-        found = found | bad(d, d.mocap_pos, 3 * m.nmocap) | bad(d, d.mocap_quat, 4 * m.nmocap)
+        found = found | is_out_of_range(d, d.mocap_pos, 3 * m.nmocap) | is_out_of_range(d, d.mocap_quat, 4 * m.nmocap)
     if m.neq > 0:
-        found = found | bad(d, d.eq_active, m.neq)
+        found = found | is_out_of_range(d, d.eq_active, m.neq)
     return found
 
 
 @kernel
 def bad_acceleration(m, d):
     """Returns the mask of worlds with a bad acceleration."""
-    return bad(d, d.qacc, m.nv)
+    return is_out_of_range(d, d.qacc, m.nv)
 
 
 @kernel

@@ -31,7 +31,7 @@ def holds_turns(function: Callable[P, R]) -> Callable[P, R]:
     return function
 
 
-def frames() -> Iterator[FrameType]:
+def stack_frames() -> Iterator[FrameType]:
     """Iterates over the frames on the stacks of all threads."""
     for top in sys._current_frames().values():
         frame: FrameType | None = top
@@ -76,7 +76,7 @@ class Turn:
         """Returns whether a frame, other than `besides`, holds the turn."""
         return any(
             frame.f_code in _holders and self in frame.f_locals.get("turns", ())
-            for frame in frames()
+            for frame in stack_frames()
             if frame is not besides
         )
 

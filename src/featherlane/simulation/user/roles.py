@@ -38,7 +38,7 @@ class Role(NamedTuple):
     address: str = ""
 
     def __reduce__(self):
-        return named, (self.name,)
+        return find_role, (self.name,)
 
 
 def _after(*stages: str) -> frozenset[str]:
@@ -60,6 +60,6 @@ SENSOR = Role("sensor", ("m", "d", "i"), _solved, result="sensor_now", address="
 _BY_NAME = {role.name: role for role in (CONTROL, ACTIVATION, GAIN, BIAS, SENSOR)}
 
 
-def named(name: str) -> Role:
+def find_role(name: str) -> Role:
     """Returns the role of that name."""
     return _BY_NAME[name]

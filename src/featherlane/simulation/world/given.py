@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.collision.mixing import MINMU
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.model.assignment import described, reals, regular
 from featherlane.simulation.tile.capacity import CONTACT_LIMIT
 from featherlane.simulation.tile.fields import DATA
@@ -48,7 +48,7 @@ RANGES = {
 
 def room_for(given) -> int:
     """Returns the capacity for given contacts of a world, checked."""
-    return count("given_contacts", given, 0, CONTACT_LIMIT)
+    return whole_argument("given_contacts", given, 0, CONTACT_LIMIT)
 
 
 def given_fields(

@@ -33,7 +33,7 @@ class RowsRoom:
         }
 
 
-def column(workspace: Workspace, name: str) -> np.ndarray:
+def efc_column(workspace: Workspace, name: str) -> np.ndarray:
     """Returns a column of the rows, (nefc, ...), a copy; `name` is MuJoCo's without `efc_`."""
     room = workspace.take_room(RowsRoom)
     room.make_rows()
@@ -42,7 +42,7 @@ def column(workspace: Workspace, name: str) -> np.ndarray:
     return found
 
 
-def counts(workspace: Workspace) -> tuple[int, int, int, int]:
+def row_counts(workspace: Workspace) -> tuple[int, int, int, int]:
     """Returns the number of rows, and how many of them are equalities, friction loss and limits."""
     room = workspace.take_room(RowsRoom)
     room.count_rows()

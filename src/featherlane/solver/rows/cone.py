@@ -18,7 +18,7 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import turn
+from featherlane.solver.rows.rows import turn_index
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -29,7 +29,7 @@ def others(d, k, x, y):
     """Returns the sum of x_i y_i over the directions of the basis other than n."""
     s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
     return s
 
@@ -43,7 +43,7 @@ def zone(d, k, y, T):
 
 
 @kernel
-def cone(d, k, con_y):
+def cone_force(d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost)."""
     y, T = con_y[3 * k], sqrt(others(d, k, con_y, con_y))
     D, Dt, E = d.con_D[k], d.con_Dt[k], d.con_slip[k]
@@ -70,7 +70,7 @@ def cone_slope(d, k, a, g, h):
     )
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             w = d.primal.con_z[r + i]
             u = fma(a, w, d.primal.con_y[r + i])
@@ -94,7 +94,7 @@ def cone_switches(d, k, a):
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             x, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
             u = fma(a, w, x)

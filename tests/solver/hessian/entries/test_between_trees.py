@@ -9,7 +9,7 @@ from featherlane.solver.hessian.entries.between_trees import (
     add_turning_stiffness,
     clear_couplings,
     dofs_above,
-    is_translation,
+    is_free_translation,
     subtract_coupling,
     within_tree,
 )
@@ -92,7 +92,7 @@ def test_contacts_are_within_a_tree_or_between_two(monkeypatch, rng):
 def test_translations_are_the_first_dofs_of_free_joints(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     free = {int(s.model.jnt_dofadr[j]) + c for j in np.flatnonzero(s.mj.jnt_type == 0) for c in range(3)}
-    assert {j for j in range(s.nv) if call(is_translation, s.m, j)} == free
+    assert {j for j in range(s.nv) if call(is_free_translation, s.m, j)} == free
 
 
 def test_dofs_of_a_block_above_a_tip():

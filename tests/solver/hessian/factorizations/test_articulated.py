@@ -7,7 +7,7 @@ from featherlane.solver.hessian.factorizations.articulated import (
     assemble_articulated,
     expand_articulated,
     factor_articulated,
-    is_local,
+    is_local_row,
     mark_coupled,
     reduce_articulated,
     takes_matrix,
@@ -69,4 +69,4 @@ def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
 
 def test_local_rows_are_those_of_one_dof_and_of_one_ball():
     d = record(1, genrow_dofnum=[1, 3, 3, 2], genrow_type=[0, 3, 0, 3])
-    assert [call(is_local, None, d, k) for k in range(4)] == [True, True, False, False]
+    assert [call(is_local_row, None, d, k) for k in range(4)] == [True, True, False, False]

@@ -8,8 +8,8 @@ from featherlane.solver.hessian.factorizations.minimum_degree import (
     bit_count,
     clear_graph,
     count_in_model_order,
+    couple_trees,
     degree,
-    join_trees,
     low_bit,
     order_trees,
 )
@@ -28,7 +28,7 @@ def graph(n, rng, edges):
     assert not d.graph.bits.array.any()
     pairs = {tuple(sorted(map(int, rng.choice(n, 2, False)))) for _ in range(edges)}
     for t, u in pairs:
-        call(join_trees, None, d, u, t)
+        call(couple_trees, None, d, u, t)
     near = [{u for pair in pairs if t in pair for u in pair if u != t} for t in range(n)]
     return record(1, tree_dofnum=rng.integers(1, 8, n)), d, near
 

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, join_trees, order_trees
+from featherlane.solver.hessian.factorizations.minimum_degree import clear_graph, couple_trees, order_trees
 from featherlane.solver.hessian.factorizations.panel import (
     clear_panels,
     expand_panels,
@@ -35,7 +35,7 @@ def placed(seed, couplings):
         H[np.ix_(dofs(model, t), dofs(model, t))] += own(rng, len(dofs(model, t)))
     for _ in range(couplings):
         t, u = map(int, rng.choice(model.ntree, 2, False))
-        call(join_trees, m, d, t, u)
+        call(couple_trees, m, d, t, u)
         J = np.zeros((3, model.nv))
         for one in (t, u):
             J[:, dofs(model, one)] = rng.normal(size=(3, len(dofs(model, one))))

@@ -64,12 +64,12 @@ def test_a_step_stops_at_the_first_bound(rng):
         add(r1, p)
     r1.place.x.array[[4, 9, 2]] = 0.1, -0.2, 0.0
     r1.one.y.array[:3] = 1.0, -1.0, 0.1  # bounds after 0.6, 0.3 and 7
-    assert active_set.move(r1, 1.0) == (pytest.approx(0.3), 9)
+    assert active_set.step_within_bounds(r1, 1.0) == (pytest.approx(0.3), 9)
     np.testing.assert_allclose(r1.place.x.array[[4, 9, 2]], [0.4, -0.5, 0.03])
-    active_set.stop_at(r1, 9)
+    active_set.reach_bound(r1, 9)
     assert r1.one.state[9] == places.LOWER and r1.one.slot[9] == -1 and r1.place.x[9] == LOW
     r1.one.y.array[:3] = 0.1, 0.0, 0.1
-    assert active_set.move(r1, 1.0) == (1.0, -1)
+    assert active_set.step_within_bounds(r1, 1.0) == (1.0, -1)
     r1.one.y.array[:3] = 0.0
     assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 9, -1.0) == 0.0
     r1.place.x[4] = HIGH

@@ -117,7 +117,7 @@ def pushed(rng):
 def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     r1, A, i, inside = pushed(rng)
     dantzig.gather_row(r1, i, r1.one.ell)
-    dantzig.reduce_forward(r1, r1.one.ell)
+    dantzig.substitute_forward(r1, r1.one.ell)
     size, square = dantzig.find_direction(r1, i, sign)
     dx, dw = r1.place.dx.array[: i + 1], r1.place.dw.array[: i + 1]
     expected = np.zeros(i + 1)
@@ -136,7 +136,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     np.testing.assert_allclose(best, min(ends.min(), own, done))
     assert end == (int(ends.argmin()) if ends.min() < own else dantzig.AT_BOUND)
     x, w = r1.place.x.array[: i + 1].copy(), r1.place.w.array[: i + 1].copy()
-    dantzig.advance(r1, i, 0.25)
+    dantzig.add_drive_step(r1, i, 0.25)
     np.testing.assert_allclose(r1.place.x.array[: i + 1], x + 0.25 * dx)
     np.testing.assert_allclose(r1.place.w.array[: i + 1], w + 0.25 * dw)
 
@@ -176,8 +176,8 @@ def test_a_row_that_depends_on_others_is_passed_over():
     for p, state in ((1, places.WAITING), (2, BETWEEN)):
         r1.place.w[p] = 1e-12
         dantzig.gather_row(r1, p, r1.one.ell)
-        dantzig.reduce_forward(r1, r1.one.ell)
-        dantzig.settle(r1, p)
+        dantzig.substitute_forward(r1, r1.one.ell)
+        dantzig.move_between_bounds(r1, p)
         assert r1.one.state[p] == state
 
 

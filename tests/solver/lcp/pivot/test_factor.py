@@ -55,7 +55,7 @@ def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
     for p in inside:
         add(r1, p)
     factor.gather_row(r1, 7, r1.one.turn)
-    factor.reduce_forward(r1, r1.one.turn)
+    factor.substitute_forward(r1, r1.one.turn)
     rest = A[7, 7] - A[7, inside] @ np.linalg.solve(A[np.ix_(inside, inside)], A[inside, 7])
     np.testing.assert_allclose(factor.pivot_of(r1, 7, r1.one.turn), rest, atol=SAME)
 
@@ -70,5 +70,5 @@ def test_a_row_depends_on_others_when_its_pivot_is_rounding(apart, large, indepe
     r1.place.A.array[[0, 1, 8, 9]] = A.ravel()  # unscaled
     add(r1, 0)
     factor.gather_row(r1, 1, r1.one.turn)
-    factor.reduce_forward(r1, r1.one.turn)
+    factor.substitute_forward(r1, r1.one.turn)
     assert factor.is_independent(r1, r1.one.turn, apart) == independent

@@ -146,7 +146,7 @@ def test_a_sweep_visits_each_row_with_limits_as_they_are(contacts):
     for i in range(n):
         limit = limits(r1, problem, x)[i - CONTACTS] if i >= CONTACTS else np.inf
         x[i] = np.clip(x[i] - (A[i] @ x - b[i]) / A[i, i], -limit if i >= CONTACTS else 0.0, limit)
-    friction.sweep(r1)
+    friction.gauss_seidel_sweep(r1)
     np.testing.assert_allclose(r1.place.x.array[:n], x, atol=EXACT)
     x[...] = r1.place.x.array[:n]
     friction.start_from(r1)

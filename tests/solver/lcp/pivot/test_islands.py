@@ -49,7 +49,7 @@ def test_islands_are_the_rows_that_trees_tie_together(seed):
     m, p, Y, _, there = scattered(np.random.default_rng(seed))
     islands.mark_worlds(p)
     for lane in range(2):
-        islands.list_rows(m, p, lane)
+        islands.list_island_rows(m, p, lane)
         found = []
         for t in range(TREES):
             if p.lcp.head[t] >= 0:

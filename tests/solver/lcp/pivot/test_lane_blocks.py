@@ -119,7 +119,7 @@ def test_rows_change_sides_where_their_condition_breaks():
     assert p.lcp.best.array[:, 0].tolist() == [-1, 1, 0, 0, 0, -1, -1]
     assert p.lcp.old.array[:, 0].tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
     w = p.lcp.w.array[:, 0].copy()
-    lane_blocks.add_change(p)
+    lane_blocks.add_correction(p)
     assert p.lcp.x.array[:2, 0].tolist() == [-1.0, 2.0]
     np.testing.assert_allclose(p.lcp.w.array[:, 0] - w, p.lcp.old.array[:, 0])
     p.lcp.best.array[:, 0], p.lcp.x.array[:, 0] = 0, -1.5

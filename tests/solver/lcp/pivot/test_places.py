@@ -63,7 +63,7 @@ def test_nothing_is_solved_at_the_start(problem):
     r1 = start(problem)
     r1.place.x.array[...] = r1.place.w.array[...] = 7.0
     r1.one.count[0], r1.one.count[1], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
-    places.solve_nothing(r1)
+    places.set_zero_solution(r1)
     assert not r1.place.x.array.any() and not r1.place.w.array.any() and not r1.one.count.array[:2].any()
     assert (r1.one.slot.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
     assert (r1.one.state.array[:N] == places.FIXED).all()
@@ -78,7 +78,7 @@ def test_products_are_those_of_dense_matrices(n, rng):
     x = r1.place.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
     for rows in (n, n // 2):
         r1.place.dw.array[:] = 1.0
-        places.multiply(r1, r1.place.x, r1.place.dw, rows, width // 8)
+        places.add_matrix_product(r1, r1.place.x, r1.place.dw, rows, width // 8)
         np.testing.assert_allclose(r1.place.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
     for i in range(n):
         terms = A[i, :n] * x
@@ -103,4 +103,4 @@ def test_the_residual_is_that_of_the_problem(large, problem, rng):
             getattr(r1.one, name).array[:N] = value
         size = max(np.abs(x).max(), np.abs(b).max() / a)
         expected = np.abs(x - np.clip(x - w / a, lower, upper)).max() / size
-        np.testing.assert_allclose(places.residual_of(r1), expected)
+        np.testing.assert_allclose(places.complementarity_residual(r1), expected)

@@ -38,7 +38,7 @@ def scene(rng, **options):
 
 
 def made(tile):
-    tile.run(contact.contact_rows)
+    tile.run(contact.append_contact_rows)
     return tile
 
 
@@ -137,7 +137,7 @@ def test_softness_by_solref(rng):
 def test_contacts_that_find_no_room_have_no_rows(rng):
     tile = scene(rng)
     tile.d.nlcp = 7
-    tile.run(contact.contact_rows)
+    tile.run(contact.append_contact_rows)
     d = tile.d
     assert d.con_overflow[0] == 1 and 0 < d.lcp.n[0] <= 7
     for k in range(d.ncon_slot[0]):

@@ -34,7 +34,7 @@ def test_parameters_are_mixed_or_the_leading_geoms(priority, rng):
         own |= {name: rng.random(2) for name in ("restitution", "restitution_vel")}
         slip, force = rng.random((2, 2)), rng.integers(0, 2, 2)
         tile = scene(priority=priority, slip=slip, frictionforce=force, **own)
-        assert parameters.set_parameters(tile.m, tile.d, K)[0] == 0.0
+        assert parameters.set_contact_parameters(tile.m, tile.d, K)[0] == 0.0
         who = [0, 1] if priority == (0, 0) else [int(np.argmax(priority))]
         erps = [x for x in own["erp"][who] if x >= 0.0]
         expected = {
@@ -60,11 +60,11 @@ def test_what_is_given_stays_its_own():
     d.con_cand.array[K] = NO_CANDIDATE
     d.con_erp.array[K], d.con_cfm.array[K], d.con_restitution.array[K] = [-1.0, 0.9], [0.3, -1.0], 0.77
     d.con_belt.array[3 * K : 3 * K + 3] = 0.25
-    parameters.set_parameters(tile.m, d, K)
+    parameters.set_contact_parameters(tile.m, d, K)
     assert d.con_erp.array[K].tolist() == [OPT_ERP, 0.9] and d.con_cfm.array[K].tolist() == [0.3, OPT_CFM]
     assert (d.con_restitution.array[K] == 0.77).all() and (d.con_belt.array[3 * K : 3 * K + 3] == 0.25).all()
     d.con_cand.array[K] = 0
-    parameters.set_parameters(tile.m, d, K)
+    parameters.set_contact_parameters(tile.m, d, K)
     assert not d.con_belt.array[3 * K : 3 * K + 3].any() and (d.con_restitution.array[K] == 0.4).all()
 
 
@@ -79,7 +79,7 @@ def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, t
     if not np.any([first, second]):
         d.con_frame.array[9 * K : 9 * K + 9] = np.arange(9.0)[:, None]
     before = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3).copy()
-    parameters.set_parameters(tile.m, d, K)
+    parameters.set_contact_parameters(tile.m, d, K)
     frame = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3)
     if not turns:
         np.testing.assert_array_equal(frame, before)
@@ -102,7 +102,7 @@ def test_surfaces_that_move_are_belts():
         turn = d.geom_xmat.array[9 * g : 9 * g + 9, 0].reshape(3, 3)
         w.append(turn @ moves[3:])
         v.append(turn @ moves[:3] + np.cross(w[-1], p - d.geom_xpos.array[3 * g : 3 * g + 3, 0]))
-    spin = parameters.set_parameters(tile.m, d, K)
+    spin = parameters.set_contact_parameters(tile.m, d, K)
     frame = d.con_frame.array[9 * K : 9 * K + 9, 0].reshape(3, 3)
     np.testing.assert_allclose(d.con_belt.array[3 * K : 3 * K + 3, 0], [0.0, *frame[1:] @ (v[0] - v[1])], atol=EXACT)
     np.testing.assert_allclose(spin[0], frame[0] @ (w[0] - w[1]), atol=EXACT)

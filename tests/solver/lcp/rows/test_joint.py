@@ -41,7 +41,7 @@ def scene(rng, qpos=None, qvel=None, **options):
     tile = Rows(model, *state)
     clear_rows(tile.m, tile.d)
     tile.run(factor_step_inertia)
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     return tile
 
@@ -167,12 +167,12 @@ def test_rows_that_find_no_room_have_none(rng):
     whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = whole
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     assert tile.d.lcp.n[0] == whole and tile.d.con_overflow[0] == 0
     clear_rows(tile.m, tile.d)
     tile.d.nlcp = 4
-    for kernel in (joint.equality_rows, joint.dof_rows, joint.bounded_rows):
+    for kernel in (joint.append_equality_rows, joint.dof_rows, joint.bounded_rows):
         kernel(tile.m, tile.d)
     assert whole > 4 == tile.d.lcp.n[0] and tile.d.con_overflow[0] == 1
     rows = [*tile.d.dofrow_lcprow.array[: tile.d.ndofrow[0]], *tile.d.genrow_lcprow.array[: tile.d.ngenrow[0]]]

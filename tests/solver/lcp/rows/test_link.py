@@ -91,7 +91,7 @@ def test_directions_across_an_axis_are_odes(n):
 def test_rows_are_velocities_that_agree(kind, bodies, rng):
     """J is that of the first body relative to the second; c is erp / h of the error, J v' + cfm x = c."""
     tile = scene(rng, kind, bodies, erp=0.3, cfm=1e-3)
-    assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.rows_of(tile.m, 1) and tile.d.link_lcprow[2] == 3
+    assert tile.d.lcp.n[0] - 3 == SIZES[kind] == link.link_row_count(tile.m, 1) and tile.d.link_lcprow[2] == 3
     for world in range(2):
         found, J = tile.lcp(world), velocities(tile, world)
         shift, turn = (world_of(f(tile.m, tile.d, 1), world) for f in (misplaced, misaligned))

@@ -57,8 +57,8 @@ def test_forces_of_rows_come_back_to_the_dofs(tile, rng):
     d, n, nv = tile.d, tile.d.lcp.n[0], tile.model.nv
     d.lcp.x.array[:n] = rng.standard_normal((n, 2))
     d.lcp.z.array[...] = np.nan
-    metric.sum_rows(tile.m, d)
-    metric.accelerate(tile.m, d)
+    metric.sum_solution_rows(tile.m, d)
+    metric.accelerate_by_rows(tile.m, d)
     for world in range(2):
         push = tile.lcp(world).J.T @ d.lcp.x.array[:n, world]
         close(d.qfrc_constraint.array[:nv, world], push)

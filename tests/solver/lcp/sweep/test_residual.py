@@ -8,7 +8,7 @@ from featherlane.model.enums import CONSISTENT
 from featherlane.solver.lcp.pivot import dantzig
 from featherlane.solver.lcp.status import ITERATIONS, LARGEST, SOLVED
 from featherlane.solver.lcp.sweep import residual
-from featherlane.solver.lcp.sweep.product import set_w
+from featherlane.solver.lcp.sweep.product import compute_w
 from scenes.lcp_problems import friction_problem, known_problem
 from scenes.lcp_records import lane_record, one_record
 
@@ -28,8 +28,8 @@ def test_it_is_0_at_a_solution_and_grows_off_it(rng):
     problem, x = known_problem(rng, 9)
     p = lane_record(*4 * [problem])
     p.lcp.x.array[...] = x[:, None] + 10.0 ** np.array([-20.0, -6.0, -3.0, -1.0]) * rng.random((9, 1))
-    set_w(p)
-    found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
+    compute_w(p)
+    found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 0)
     assert found[0] < EXACT and (np.diff(found) > 1e-8).all()
     residual.finish(p, 0)
     np.testing.assert_array_equal(p.lcp.residual.array[0], found)
@@ -41,8 +41,8 @@ def test_it_is_that_of_the_definition(rng):
     for large in (1.0, 1e4):
         p = lane_record(*problems)
         p.lcp.x.array[...] = large * rng.standard_normal((9, 4))
-        set_w(p)
-        found = residual.residual(p, p.lcp.x, p.lcp.w, 0)
+        compute_w(p)
+        found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 0)
         for lane, problem in enumerate(problems):
             x = p.lcp.x.array[:, lane]
             np.testing.assert_allclose(found[lane], natural(problem, x, problem.matrix @ x - problem.b))
@@ -67,7 +67,7 @@ def test_rows_of_a_cone_move_together(rng):
     for _ in range(20):
         for name in ("x", "w"):
             getattr(p.lcp, name).array[...] = 10.0 ** rng.integers(-2, 2, (6, 1)) * rng.standard_normal((6, 2))
-        found = residual.residual(p, p.lcp.x, p.lcp.w, 1)
+        found = residual.lcp_residual(p, p.lcp.x, p.lcp.w, 1)
         for lane in range(2):
             x, w = p.lcp.x.array[:, lane], p.lcp.w.array[:, lane]
             np.testing.assert_allclose(found[lane], cone_residual(problem, x, w, problem.matrix.diagonal().max()))
@@ -103,10 +103,10 @@ def test_the_size_that_it_is_relative_to(x, b, expected):
 
 def test_float32_stops_at_what_it_reaches():
     p = lane_record(Problem([[1.0]], [0.0], 0.0, 1.0))
-    assert residual.stop_at(p)[0] == 1e-10
+    assert residual.stopping_residual(p)[0] == 1e-10
     p.dtype = np.dtype(np.float32)
-    assert residual.stop_at(p)[0] == residual.ROUNDING32
+    assert residual.stopping_residual(p)[0] == residual.ROUNDING32
     p.lcp.parameter.array[0] = -1.0
-    assert residual.stop_at(p)[0] == -1.0
+    assert residual.stopping_residual(p)[0] == -1.0
     p.lcp.parameter.array[0] = 1e-3
-    assert residual.stop_at(p)[0] == 1e-3
+    assert residual.stopping_residual(p)[0] == 1e-3

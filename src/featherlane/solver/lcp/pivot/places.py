@@ -6,7 +6,7 @@ follow from another row, each kind by row number.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.lcp.pivot.factor import clear_factor, eights_of_row, sum_of_eight
+from featherlane.solver.lcp.pivot.factor import clear_factor, eights_of_row, sum_factor_eight
 from featherlane.solver.lcp.status import LARGEST
 
 INF = float("inf")
@@ -75,7 +75,7 @@ def load_places(r1):
 
 
 @kernel
-def solve_nothing(r1):
+def set_zero_solution(r1):
     """Sets x = 0, with no place driven."""
     clear_factor(r1)
     X, W = eights(r1.place.x), eights(r1.place.w)
@@ -88,7 +88,7 @@ def solve_nothing(r1):
 # ---- products -------------------------------------------------------------------------------------------------------
 @kernel
 def multiply_eights(A, O, v, rows, c, width, count):
-    """Runs `multiply` for `count` eights of columns from c on, in registers; rows of A are `width` eights apart."""
+    """Runs `add_matrix_product` for `count` eights of columns from c on; rows of A are `width` eights apart."""
     y = tuple(O[c + k] for k in range(count))
     for p in range(rows):
         x, o = v[p], p * width + c
@@ -99,7 +99,7 @@ def multiply_eights(A, O, v, rows, c, width, count):
 
 
 @kernel
-def multiply(r1, v, out, rows, columns):
+def add_matrix_product(r1, v, out, rows, columns):
     """Adds A v to out over the first `rows` rows and the first `columns` eights of columns."""
     A, O, width = eights(r1.place.A), eights(out), eights_of_row(r1)
     c = 0
@@ -137,7 +137,7 @@ def product_of_row(r1, i):
         y = A[i * width + c] * X[c]
         v, u = v + y, u + fabs(y)
     S[0], S[1] = v, u
-    return sum_of_eight(r1.one.sum, 0), sum_of_eight(r1.one.sum, 8)
+    return sum_factor_eight(r1.one.sum, 0), sum_factor_eight(r1.one.sum, 8)
 
 
 @kernel
@@ -152,7 +152,7 @@ def rounding_of(r1, last):
     largest = r1.one.sum[8]
     for k in range(9, 16):
         largest = fmax(largest, r1.one.sum[k])
-    return ROUNDING * (sum_of_eight(r1.one.sum, 0) + largest)
+    return ROUNDING * (sum_factor_eight(r1.one.sum, 0) + largest)
 
 
 @kernel
@@ -162,7 +162,7 @@ def refresh(r1):
     W, b = eights(r1.place.w), eights(r1.place.b)
     for c in range(width):
         W[c] = -b[c]
-    multiply(r1, r1.place.x, r1.place.w, n, width)
+    add_matrix_product(r1, r1.place.x, r1.place.w, n, width)
     return rounding_of(r1, n)
 
 
@@ -179,7 +179,7 @@ def unload_places(r1):
 
 
 @kernel
-def residual_of(r1):
+def complementarity_residual(r1):
     """Returns the residual of complementarity, see status.py, from x, w and the bounds in effect."""
     n, width = r1.one.n[0], 8 * eights_of_row(r1)
     a, x, b = 0.0, 0.0, 0.0

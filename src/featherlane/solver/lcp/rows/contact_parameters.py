@@ -92,7 +92,7 @@ def add_belt(m, d, k):
 
 
 @kernel
-def set_parameters(m, d, k):
+def set_contact_parameters(m, d, k):
     """Sets all parameters of contact k and turns its tangents; returns the target spin of its surfaces."""
     if d.con_cand[k] == NO_CANDIDATE:
         d.con_erp[k] = own_or(d.con_erp[k], m.opt_erp[0])

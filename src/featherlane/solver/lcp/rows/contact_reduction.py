@@ -67,7 +67,7 @@ def lies_between(d, k, a, b, close):
 
 
 @kernel
-def reduce_pair(m, d, first, end):
+def reduce_pair_points(m, d, first, end):
     """Drops redundant points of one pair, slots first .. end - 1, point by point."""
     count = zero(d)
     for k in range(first, end):
@@ -108,5 +108,5 @@ def choose_contacts(m, d):
         while end < n and same_pair(d, end, k):
             end += 1
         if d.con_cand[k] != NO_CANDIDATE and end - k > 4:
-            reduce_pair(m, d, k, end)
+            reduce_pair_points(m, d, k, end)
         k = end
