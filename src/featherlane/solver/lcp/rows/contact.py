@@ -82,7 +82,7 @@ def normal_velocity(m, d, k, erp, v):
 
 @kernel
 def append_friction(m, d, k, start, n, present, normal, spin):
-    """Appends the rows of friction of contact k behind its normal row; `spin`: the result of `set_contact_parameters`."""
+    """Appends the rows of friction of contact k after its normal row; `spin`: result of `set_contact_parameters`."""
     for c in range(1, d.con_dim[k]):
         fill_row(m, d, k, c, start, n, present)
         row = append_jacobian_row(m, d, start, n)
