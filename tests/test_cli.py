@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import featherlane as fl
-from featherlane import painter
+from featherlane import renderer
 from featherlane.cli import run_command
 from featherlane.cli.controls import Zero, control_source
 from featherlane.cli.exit import BAD_WORLDS
@@ -25,7 +25,7 @@ from featherlane.cli.recording import LARGEST, frame_bytes, frame_interval
 from featherlane.cli.settings import set_options
 from featherlane.measure.contact_models import SOLVERS, Contest, _contacts, _moves, _run
 from featherlane.measure.controls import Random
-from featherlane.measure.race import Ratio, alternate, ratio
+from featherlane.measure.speed_comparison import Ratio, alternate, ratio
 from featherlane.model.array_file import read_array, read_arrays
 from featherlane.model.enums import MESH
 
@@ -200,7 +200,7 @@ def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
 
 
 @pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in painter.VIDEO), reason=f"video needs: {painter.INSTALL}"
+    any(importlib.util.find_spec(name) is None for name in renderer.VIDEO), reason=f"video needs: {renderer.INSTALL}"
 )
 def test_video_has_every_frame(tmp_path):
     # a separate process: MuJoCo's rendering back end is chosen before its import

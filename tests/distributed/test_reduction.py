@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.distributed.spread import Spread
+from featherlane.distributed.world_assignment import Spread
 from featherlane.simulation.batch.reduction import Histogram, checked, merged, reduced
 
 N = 37

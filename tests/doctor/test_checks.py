@@ -9,7 +9,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.doctor.diagnose import all_checks
-from featherlane.doctor.patient import Patient
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.unused import BY_ERP, CONVEX_OPTIONS, LCP_ONLY
 from sampling import in_ci
 from scenes.sick import (
@@ -316,7 +316,7 @@ def test_a_check_whose_numbers_overflow_is_a_finding(integrator):
 
 def test_a_full_buffer_in_the_trial_is_a_warning(monkeypatch):
     counts = dict.fromkeys(("contacts_full", "rows_full", "non_finite", "not_converged", "bad_control"), 0)
-    monkeypatch.setattr(Patient, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
+    monkeypatch.setattr(ExaminedModel, "trials", [("qpos0", counts | {"rows_full": 7}, 0.0)])
     (finding,) = fl.diagnose(ARM, ["trial-full"])
     assert finding.seen == "rows_full in 7 of 500 steps from qpos0"
 

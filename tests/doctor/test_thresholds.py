@@ -3,7 +3,7 @@
 import pytest
 
 import featherlane as fl
-from featherlane.doctor.patient import Patient
+from featherlane.doctor.examined_model import ExaminedModel
 from scenes.sick import APART, ARM, BALL, INERTIAL, LOOP, SERVO, TWO_BALLS
 
 # check, model, text replaced by the value in the last two: passes, reported
@@ -44,7 +44,7 @@ def test_a_servo_rings_below_a_damping_ratio_of_a_tenth(ratio):
 
 @pytest.mark.parametrize("part", [0.009, 0.011])
 def test_a_loop_is_open_from_a_hundredth_of_the_bodies_size(part):
-    size = Patient(fl.load(LOOP)).size
+    size = ExaminedModel(fl.load(LOOP)).size
     text = LOOP.replace('body2="b"', f'body2="b" relpose="{1 + part * size} 0 0 1 0 0 0"')
     assert bool(fl.diagnose(text, ["loop-open"])) == (part > 0.01)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from featherlane.measure.pair_tests import Counts, _of_a_pair, count_pairs, pair_tests, ways_of_hulls
-from featherlane.measure.race import Course, Lineup
+from featherlane.measure.speed_comparison import Course, Lineup
 from featherlane.measure.stage_times import tiles
 from featherlane.model.candidates import candidates
 from featherlane.model.enums import MESH, PLANE

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.lanes.processor import tile_width
-from featherlane.measure.race import Course, Lineup
+from featherlane.measure.speed_comparison import Course, Lineup
 from featherlane.measure.stage_times import STEPS, LeastTimes, stages_of_step, tiles
 
 FILTER = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 .3">

@@ -3,7 +3,7 @@
 import numpy as np
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import factor, places
+from featherlane.solver.lcp.pivot import factor, scaled_problem
 from scenes.lcp_records import one_record
 
 SAME = 1e-10  # the condition of A is about 100
@@ -22,7 +22,12 @@ def correlations(rng, n=N):
 def start(problem):
     """Returns the record of a problem, its places loaded, no row in the factor."""
     r1 = one_record(problem)
-    for prepare in (places.order_rows, places.load_places, factor.clear_matrix, places.set_zero_solution):
+    for prepare in (
+        scaled_problem.order_rows,
+        scaled_problem.load_places,
+        factor.clear_matrix,
+        scaled_problem.set_zero_solution,
+    ):
         prepare(r1)
     return r1
 
@@ -40,7 +45,7 @@ def add(r1, p):
     factor.gather_row(r1, p, r1.one.turn)
     factor.substitute_forward(r1, r1.one.turn)
     factor.append_factor_row(r1, p, r1.one.turn, factor.pivot_of(r1, p, r1.one.turn))
-    r1.one.state[p] = places.BETWEEN
+    r1.one.state[p] = scaled_problem.BETWEEN
 
 
 def fill(r1):

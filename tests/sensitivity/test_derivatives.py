@@ -8,7 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.model.enums import Disable
 from featherlane.sensitivity.derivative import implicit_passes
-from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.derivative.parameters import Parameters
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact, relative

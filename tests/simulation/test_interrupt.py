@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.simulation.tile.turn import Turn, hold
+from featherlane.simulation.tile.call_lock import Turn, hold
 from sampling import in_ci
 
 # a process that reports when it computes, is interrupted, and compares the result with steps of another batch

@@ -10,7 +10,7 @@ from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.joints import Joints
 from featherlane.viewer.masses import Inertias, MassCentres
-from featherlane.viewer.paint import GREY, hues, paint
+from featherlane.viewer.state_colors import GREY, hues, paint
 
 EXACT = 1e-5  # marks are sent as float32
 BRICK = '<mujoco><worldbody><body pos="1 2 3" euler="10 20 30"><freejoint/><geom type="box" size=".1 .2 .3"/></body>'

@@ -15,9 +15,9 @@ pytest.importorskip("viser")
 
 from featherlane.viewer import door
 from featherlane.viewer.bookmark import take_up
+from featherlane.viewer.markup import markup
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import markup
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 

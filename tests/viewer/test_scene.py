@@ -12,7 +12,7 @@ from featherlane.errors import ModelError
 from featherlane.model.enums import CAPSULE, PLANE, SPHERE
 from featherlane.spatial.rotation import to_world
 from featherlane.viewer.frame import LAYERS, Frame
-from featherlane.viewer.pieces import SHARED
+from featherlane.viewer.geom_meshes import SHARED
 from featherlane.viewer.scene import Scene
 
 viser = pytest.importorskip("viser")

@@ -5,7 +5,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.viewer import shapes
-from featherlane.viewer.look import PLAIN
+from featherlane.viewer.appearance import PLAIN
 from featherlane.viewer.shapes import Mesh
 
 FINE = 96

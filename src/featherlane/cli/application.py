@@ -309,7 +309,7 @@ def _bench(
 ) -> None:
     """Measure speed against MuJoCo, alternating in one process from the same settled states."""
     from featherlane.cli.bench import bench
-    from featherlane.measure.race import Course
+    from featherlane.measure.speed_comparison import Course
 
     del against  # one alternative so far
     course = Course(

@@ -7,7 +7,7 @@ from typing import Any
 from featherlane.cli.output import add_model_label, console, model_label, name_value_table, print_json, progress, table
 from featherlane.measure.bench import bench_model, refuse_unsupported
 from featherlane.measure.machine import machine
-from featherlane.measure.race import Course, Ratio, their_batch
+from featherlane.measure.speed_comparison import Course, Ratio, their_batch
 from featherlane.model.reader import heard
 
 # cost of a pair that reaches the computation of points

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from featherlane import painter
+from featherlane import renderer
 from featherlane.cli import video
 from featherlane.cli.controls import control_source
 from featherlane.cli.exit import BAD_WORLDS, INTERRUPTED, complain
@@ -142,7 +142,7 @@ def simulate(request: Request) -> int:
     """
     _check(request)
     if request.video:
-        painter.prepare_rendering()
+        renderer.prepare_rendering()
     model = load(request.source)
     set_options(model, request.settings)
     camera = video.camera_of(model, request.camera) if request.video or request.camera else -1

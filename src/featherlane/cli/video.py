@@ -10,7 +10,7 @@ import numpy as np
 from featherlane.cli.output import whole_file
 from featherlane.errors import ModelError, near
 from featherlane.model.reader import heard
-from featherlane.painter import BLOCK, Painter
+from featherlane.renderer import BLOCK, Painter
 
 
 def camera_of(model, camera: str | None) -> int:

@@ -2,7 +2,7 @@
 
 from featherlane.prelude import *
 from featherlane.collision.broad.bounds import body_boxes, boxes_overlap, crowd_boxes
-from featherlane.collision.broad.crowd import (
+from featherlane.collision.broad.box_tree import (
     add_key,
     crowd_pairs,
     load_awake,
@@ -12,12 +12,12 @@ from featherlane.collision.broad.crowd import (
     unite_pairs,
 )
 from featherlane.collision.broad.neighbours import is_list_valid, never_meet, shrink, widen
-from featherlane.collision.given import given_contacts
 from featherlane.collision.mixing import NEAR, farthest, geom_margin_and_gap, margin_and_gap, touching
 from featherlane.collision.narrow import branching_points
 from featherlane.collision.pairs.points import z_axis
 from featherlane.collision.slot import set_slot_parameters
 from featherlane.collision.table import lane_points, parted
+from featherlane.collision.user_contacts import given_contacts
 from featherlane.dynamics.awake import pair_awake, sleeping, stirs
 from featherlane.lanes.worlds import active_worlds
 from featherlane.model.pair import FIRST_SCALAR

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.ship import serialize
+from featherlane.distributed.serialization import serialize
+from featherlane.distributed.user_contacts import Given
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel

@@ -18,9 +18,9 @@ from featherlane.distributed.node import Order, Spec, check_room, memory_of
 from featherlane.distributed.pieces import Pieces
 from featherlane.distributed.pool import Pool
 from featherlane.distributed.request import Size
-from featherlane.distributed.ship import serialize
-from featherlane.distributed.spread import Part, Spread
+from featherlane.distributed.serialization import serialize
 from featherlane.distributed.worker import InProcess, Worker
+from featherlane.distributed.world_assignment import Part, Spread
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.lanes.cores import cores
 from featherlane.model.arguments import whole_argument

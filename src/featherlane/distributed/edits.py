@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from featherlane.distributed.node import Order
-from featherlane.distributed.ship import serialize
+from featherlane.distributed.serialization import serialize
 from featherlane.model.fields import MODEL
 from featherlane.model.limits import check_field
 from featherlane.model.model import KEYFRAME_FIELDS, Model

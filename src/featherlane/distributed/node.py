@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from featherlane.distributed.machine import Machine, free_memory, this_machine
-from featherlane.distributed.ship import serialize, unpacked
+from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.errors import ModelError
 from featherlane.lanes import Kernel
 from featherlane.model.model import Model

@@ -13,8 +13,8 @@ from gymnasium.vector.utils import batch_space
 
 from featherlane.environments.compiled import sensordata_slice, with_kernels
 from featherlane.environments.live_arrays import attach, live_arrays
-from featherlane.environments.painting import RENDER_MODES, Painting
 from featherlane.environments.random_streams import RandomStreams
+from featherlane.environments.rendering import RENDER_MODES, Painting
 from featherlane.environments.task import Task
 from featherlane.errors import ArgumentTypeError, ModelError
 from featherlane.model import Model, load

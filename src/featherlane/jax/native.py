@@ -14,7 +14,7 @@ from featherlane.sensitivity.adjoint.dynamics import STATE, Dynamics
 from featherlane.sensitivity.adjoint.product_worlds import ProductWorlds, by_products
 from featherlane.sensitivity.adjoint.products import REPORTS
 from featherlane.sensitivity.adjoint.trajectory import worlds_like
-from featherlane.sensitivity.derivative.moved import in_use_of
+from featherlane.sensitivity.derivative.displaced_worlds import in_use_of
 from featherlane.simulation.batch.arrays import EVOLVING
 from featherlane.simulation.batch.runner import begun_rollout
 from featherlane.simulation.tile.transfer import Plan

@@ -33,7 +33,7 @@ from featherlane.simulation.step import forward as _contents
 from featherlane.simulation.step.consistency import compare_forward_inverse as _compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
 from featherlane.simulation.step.inverse import inverse as _inverse
-from featherlane.simulation.tile.turn import hold
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready, run_stage
 
 

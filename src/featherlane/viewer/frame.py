@@ -19,8 +19,8 @@ from featherlane.model.arguments import instance, one_of
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.batch.arrays import LASTING, MOCAP, chosen_worlds
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.arc import ArcsRoundGeoms
 from featherlane.simulation.query.pose import Poses
+from featherlane.simulation.query.tendon_wrap import ArcsRoundGeoms
 from featherlane.simulation.step.forward import forward_pass
 from featherlane.simulation.world.data import Data, run_stage
 from featherlane.solver.island import islands

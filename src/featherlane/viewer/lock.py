@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 from featherlane.errors import InstallationError, ModelError
 from featherlane.model.arguments import whole_argument
-from featherlane.viewer.incoming import keep_controls
+from featherlane.viewer.message_filter import keep_controls
 
 INSTALL = "pip install 'featherlane[view]'"
 LOCAL = ("localhost", "127.0.0.1", "::1")

@@ -18,13 +18,13 @@ from featherlane.errors import FeatherlaneError, ModelError
 from featherlane.model.enums import NGROUP
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.ray import Rays
+from featherlane.viewer.browser_sync import wait_for_browsers
 from featherlane.viewer.frame import Frame
+from featherlane.viewer.markup import plain
 from featherlane.viewer.node import Drag
 from featherlane.viewer.panel import DRAWN, Panel, Source
-from featherlane.viewer.prose import plain
 from featherlane.viewer.scene import Scene
 from featherlane.viewer.session import Session
-from featherlane.viewer.settle import wait_for_browsers
 from featherlane.viewer.watch import Watch
 from featherlane.viewer.worker import Worker
 

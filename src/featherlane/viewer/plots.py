@@ -11,8 +11,8 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.viewer.sample import Quantity, Sampler, quantity
-from featherlane.viewer.settle import wait_for_browsers
+from featherlane.viewer.browser_sync import wait_for_browsers
+from featherlane.viewer.quantities import Quantity, Sampler, quantity
 
 POINTS = 300
 MOST_PLOTS = 6

@@ -14,18 +14,18 @@ from featherlane.model.arguments import one_of, whole_argument
 from featherlane.model.enums import NGROUP, PLANE
 from featherlane.model.model import Model, check_model
 from featherlane.simulation.world.data import Data, run_stage
+from featherlane.viewer.appearance import Looks
 from featherlane.viewer.bodies import Bodies
 from featherlane.viewer.contacts import Contacts, Forces
 from featherlane.viewer.frame import Frame
 from featherlane.viewer.ground import Ground
 from featherlane.viewer.joints import Joints
 from featherlane.viewer.light import illuminate
-from featherlane.viewer.look import Looks
 from featherlane.viewer.marks import Marks
 from featherlane.viewer.masses import Inertias, MassCentres
 from featherlane.viewer.node import Drag
-from featherlane.viewer.paint import paint
 from featherlane.viewer.solids import Solids, geom_groups, hull_groups, site_groups
+from featherlane.viewer.state_colors import paint
 from featherlane.viewer.tendons import Tendons
 
 SHOWN = (0, 1, 2)  # groups that are drawn initially, as in MuJoCo

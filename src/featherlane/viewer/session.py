@@ -20,9 +20,9 @@ from featherlane.model.model import Model, check_model
 from featherlane.model.set_const import set_const
 from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
-from featherlane.viewer.hand import Hand
+from featherlane.viewer.failure_replay import Incident, incident_of
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
-from featherlane.viewer.incident import Incident, incident_of
+from featherlane.viewer.mouse_forces import Hand
 
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16

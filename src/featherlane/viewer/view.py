@@ -18,7 +18,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
-from featherlane.viewer.prose import Prose
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.worker import Worker
 
 PORT = 8080

@@ -17,8 +17,8 @@ the upper bound are Featherlane's).
 
 from featherlane.prelude import *
 from featherlane.collision.convex.facet import NO_FACET
-from featherlane.collision.convex.facet_alone import settle_on_facet
 from featherlane.collision.convex.gjk import size_of_point
+from featherlane.collision.convex.separate_facet import settle_on_facet
 from featherlane.collision.convex.support import support_along
 
 VERTICES, FACES = 256, 512

@@ -1,6 +1,7 @@
 """Computes depth, normal and nearest points of two polytopes from the vertices of the facet nearest to the origin."""
 
 from featherlane.prelude import *
+from featherlane.collision.convex.coplanar import is_decided
 from featherlane.collision.convex.facet import (
     CROSSING,
     EDGE_FACE,
@@ -18,7 +19,6 @@ from featherlane.collision.convex.facet import (
     vertex_difference,
     vertex_of,
 )
-from featherlane.collision.convex.flush import is_decided
 
 INSIDE = 1e-4  # relative to the size: as WELL_INSIDE, for a triangle or a parallelogram
 PARALLEL = 1e-6  # limit of the difference of parallel normals, and of the sine between edge and face: float32 poses

@@ -9,15 +9,14 @@ the search uses a coarse tolerance, and Newton's method computes the remaining d
 """
 
 from featherlane.prelude import *
+from featherlane.collision.convex.coplanar import flush
 from featherlane.collision.convex.epa import epa
 from featherlane.collision.convex.facet import NO_FACET
-from featherlane.collision.convex.facet_alone import settle_on_facet
-from featherlane.collision.convex.flush import flush
+from featherlane.collision.convex.facet_cache import is_proved, keep_proof
 from featherlane.collision.convex.gjk import APART, FAR, gjk
 from featherlane.collision.convex.manifold import contact_points
-from featherlane.collision.convex.polish import polish
-from featherlane.collision.convex.proof import is_proved, keep_proof
-from featherlane.collision.convex.recall import (
+from featherlane.collision.convex.normal_refinement import polish
+from featherlane.collision.convex.result_cache import (
     BY_DIRECTION,
     BY_PROOF,
     BY_SEARCH,
@@ -25,6 +24,7 @@ from featherlane.collision.convex.recall import (
     is_apart_as_before,
     remember_apart,
 )
+from featherlane.collision.convex.separate_facet import settle_on_facet
 from featherlane.collision.convex.support import core_limit, core_radius, is_curved, look_from_first
 
 NO_DISTANCE = 1e30  # distance beyond the limit

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.distributed.cluster import Cluster, check_nodes, connect, last_line, ray_module
-from featherlane.distributed.ship import serialize, unpacked
+from featherlane.distributed.serialization import serialize, unpacked
 from featherlane.distributed.sweeps.chunk import Columns, Pace, timed_chunk
 from featherlane.distributed.sweeps.plan import Plan
 from featherlane.errors import FeatherlaneError, ModelError

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from featherlane.environments.adapters.opening import missing_library, open_environment, task_env
+from featherlane.environments.adapters.shared import missing_library, open_environment, task_env
 from featherlane.environments.task import Task
 from featherlane.environments.vector_env import TaskEnv
 

@@ -32,10 +32,10 @@ from featherlane.sensitivity.derivative.tangent import advance_tangent
 from featherlane.simulation.step.forward import control_and_actuate, forward_velocity
 from featherlane.simulation.tile.rows import copy_step_inputs, load_worlds, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.hessian.equation import factor_hessian, leaves_out, substitute
 from featherlane.solver.inverse import constraint_forces
 from featherlane.solver.solve import solve
-from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 # indices in the report of a pass on a world
 FITS, NEAREST = 0, 1

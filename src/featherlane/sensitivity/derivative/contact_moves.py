@@ -11,7 +11,7 @@ not the bodies: if two moving bodies touch, the frame spins about its normal whe
 from featherlane.prelude import *
 from featherlane.collision.collision import collision
 from featherlane.collision.frame import frame_of, turning_tangent
-from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.sensitivity.derivative.points import copy
 from featherlane.solver.rows.rows import moving_body
 

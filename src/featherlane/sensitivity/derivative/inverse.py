@@ -16,6 +16,7 @@ from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.columns import FITS, NEAREST
 from featherlane.sensitivity.derivative.contact_rates import add_velocity_column
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, each_step, in_use_of
 from featherlane.sensitivity.derivative.formulas import (
     KNOWN,
     add_brought,
@@ -26,7 +27,6 @@ from featherlane.sensitivity.derivative.formulas import (
     serves,
     velocity_rates,
 )
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, each_step, in_use_of
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.residual import compute_position
 from featherlane.sensitivity.derivative.rest_rates import rest_forces, rest_positions
@@ -46,8 +46,8 @@ from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import in_each_tile
 from featherlane.simulation.world.data import Data
+from featherlane.solver.free_bodies import mark_touched
 from featherlane.solver.inverse import constraint_forces
-from featherlane.solver.untouched import mark_touched
 
 EPS, LINEAR = 2e-7, 1e-4  # displacements of states where forces are differenced, and of accelerations
 

@@ -12,8 +12,8 @@ from featherlane.dynamics.inertia.articulated import needs_inertia
 from featherlane.dynamics.inertia.joint_space import crb
 from featherlane.lanes.record import address
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.formulas import clear_rates
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.rates import RATES
 from featherlane.sensitivity.derivative.smooth_rates import (
     acceleration_column,

@@ -19,7 +19,7 @@ from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.moved import MovedWorlds, as_given, borrowed
+from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos

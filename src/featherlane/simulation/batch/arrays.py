@@ -17,13 +17,13 @@ from featherlane.model.limits import check_field
 from featherlane.model.model import Model
 from featherlane.model.sleep import AWAKE
 from featherlane.simulation.batch.expanded import Expanded, dependent
-from featherlane.simulation.batch.room import Room
+from featherlane.simulation.batch.shared_rows import Room
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.uninterrupted import Assignment, set_all
 from featherlane.simulation.tile.workspace import Workspace, mocap_defaults, plastic_defaults, sleep_defaults
 from featherlane.simulation.world.contacts import Contacts
-from featherlane.simulation.world.given import given_fields
 from featherlane.simulation.world.recordings import INPUTS
+from featherlane.simulation.world.user_contacts import given_fields
 
 MOCAP = ("mocap_pos", "mocap_quat")
 EVOLVING = DATA.of("state")

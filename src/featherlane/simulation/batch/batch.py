@@ -39,20 +39,20 @@ from featherlane.simulation.batch.arrays import (
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner
+from featherlane.simulation.batch.shared_rows import Room
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import room_for
 from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
 from featherlane.simulation.world.state import read_state, write_state
+from featherlane.simulation.world.user_contacts import room_for
 
 MOST_THREADS = 1024  # each has a separate workspace
 
@@ -510,9 +510,9 @@ class Batch(NamedAccess):
         """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
         return self.runner.pair_memory()
 
-    def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds; see `Runner.query`."""
-        return self.runner.query(question, chosen)
+    def query(self, query: Query, chosen: np.ndarray) -> Any:
+        """Returns the result of a query of the present states of worlds; see `Runner.query`."""
+        return self.runner.query(query, chosen)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:

@@ -25,7 +25,7 @@ from featherlane.model.reader import heard, mujoco_module
 from featherlane.simulation.batch.arrays import LASTING
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
-from featherlane.simulation.world.given import room_for
+from featherlane.simulation.world.user_contacts import room_for
 
 FORMAT = 2
 REFUSAL = "is no file of a failure"

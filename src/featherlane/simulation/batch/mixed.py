@@ -29,8 +29,8 @@ from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, k
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room, Rooms
 from featherlane.simulation.batch.runner import Share, run_shares
+from featherlane.simulation.batch.shared_rows import Room, Rooms
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.recordings import (
     BINDABLE,

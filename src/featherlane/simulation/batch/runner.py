@@ -32,13 +32,13 @@ from featherlane.simulation.batch.arrays import (
 )
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.tile.call_lock import Turn, hold
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.team import Team
 from featherlane.simulation.tile.tiles import run_tiles
 from featherlane.simulation.tile.transfer import NONE, Plan, Rows, Transfer, field_arrays, transfers
-from featherlane.simulation.tile.turn import Turn, hold
 from featherlane.simulation.tile.work import work
 from featherlane.simulation.tile.workspace import ModelRows, Workspace
 from featherlane.simulation.user.control import control_function
@@ -189,22 +189,22 @@ class Runner:
             write_user_sensors(self.model, result["sensordata"], lambda name: reads[name], cutoffs)
 
     # ---- queries -----------------------------------------------------------------------------------------------------
-    def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds, without changing them.
+    def query(self, query: Query, chosen: np.ndarray) -> Any:
+        """Returns the answer to a query about the present states of worlds, without changing them.
 
         Args:
-            question: of `featherlane.simulation.query`, for as many worlds.
+            query: of `featherlane.simulation.query`, for as many worlds.
             chosen: (n,) numbers of the worlds.
         """
         if len(chosen):
-            hold((self.turn,), self._answer, question, chosen)
-        return question.answer()
+            hold((self.turn,), self._answer, query, chosen)
+        return query.answer()
 
-    def _answer(self, question: Question, chosen: np.ndarray) -> None:
+    def _answer(self, query: Query, chosen: np.ndarray) -> None:
         for workspace in self.prepare(self.width):
-            question.enter(workspace)
-        plan = self.plan(question.loop, self.arrays.nworld, question.brought(), question.taken(), keeps=question.reads)
-        work([self._begun(plan, question.number, chosen)], self.team)
+            query.enter(workspace)
+        plan = self.plan(query.loop, self.arrays.nworld, query.brought(), query.taken(), keeps=query.reads)
+        work([self._begun(plan, query.number, chosen)], self.team)
 
     # ---- plans -------------------------------------------------------------------------------------------------------
     def plan(

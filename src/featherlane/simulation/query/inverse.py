@@ -7,12 +7,12 @@ import numpy as np
 from featherlane.errors import ModelError
 from featherlane.model.assignment import as_real_array, is_numbers
 from featherlane.model.model import Model
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.tiles import inverse_tiles
 
 
-class Accelerations(Question):
+class Accelerations(Query):
     """Holds accelerations as kernels take them, checked, and the rows of the resulting forces.
 
     Args:

@@ -18,10 +18,10 @@ from featherlane.lanes.record import address
 from featherlane.model.assignment import real_number, reals, regular
 from featherlane.model.model import Model, check_model
 from featherlane.model.shapes import visible_geoms
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.world.data import Data, ready
 
@@ -165,7 +165,7 @@ def _cutoff(cutoff) -> float:
     return min(value, FAR)
 
 
-class Rays(Question):
+class Rays(Query):
     """Holds rays as kernels take them: rows of reals, checked, and the rows of their results.
 
     Args:

@@ -38,7 +38,7 @@ from featherlane.sensor.measure import (
 )
 from featherlane.simulation.step.consistency import compare_forward_inverse
 from featherlane.simulation.step.early_contacts import early_contacts, forces_need_contacts
-from featherlane.simulation.step.health import (
+from featherlane.simulation.step.non_finite import (
     bad_acceleration,
     bad_state,
     infinite_outputs,
@@ -49,8 +49,8 @@ from featherlane.simulation.step.health import (
 from featherlane.simulation.step.part import SOLVE, rows_and_forces, solve_in_parts
 from featherlane.simulation.step.sleep import clear_sleeping_forces, fall_asleep, hold_asleep, mark_settled
 from featherlane.simulation.step.wake import find_contacts, rests, wake_touched
+from featherlane.solver.free_bodies import mark_touched, turn_free_bodies
 from featherlane.solver.solve import solve
-from featherlane.solver.untouched import mark_touched, turn_free_bodies
 
 
 @stage

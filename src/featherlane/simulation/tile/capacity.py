@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from featherlane.collision.broad.neighbours import listed_pairs
-from featherlane.collision.convex.recall import memory_of_world, proofs, recall_entries
+from featherlane.collision.convex.result_cache import memory_of_world, proofs, recall_entries
 from featherlane.constraint.row import row_capacity
 from featherlane.constraint.tendon import crossings
 from featherlane.model.enums import MAXCONPAIR, NGEOMTYPES

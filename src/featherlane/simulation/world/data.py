@@ -25,13 +25,12 @@ from featherlane.model.sleep import AWAKE
 from featherlane.model.status import NON_FINITE
 from featherlane.simulation.step.forward import forward_pass, steps
 from featherlane.simulation.step.forward import step as one_step
+from featherlane.simulation.tile.call_lock import Turn, hold, holds_turns
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, STATUS, WANTED
-from featherlane.simulation.tile.turn import Turn, hold, holds_turns
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.simulation.user.sensor import plain_sensors, write_user_sensors
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.given import given_fields, room_for
 from featherlane.simulation.world.recordings import (
     check_bindable,
     control_of_step,
@@ -41,6 +40,7 @@ from featherlane.simulation.world.recordings import (
 )
 from featherlane.simulation.world.rows import COLUMNS, contact_list, efc_column, row_counts
 from featherlane.simulation.world.state import read_state, write_state
+from featherlane.simulation.world.user_contacts import given_fields, room_for
 
 WHOLE = frozenset(f.name for f in DATA.fields if f.dtype == "int64")  # stored as reals because they differ by world
 KEYFRAME = {"time": "time", "qpos": "qpos", "qvel": "qvel", "act": "act", "ctrl": "ctrl"}

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls
-from featherlane.viewer.panel.crowd import Crowd
 from featherlane.viewer.panel.curves import Curves
 from featherlane.viewer.panel.edits import Bodies, Options
-from featherlane.viewer.panel.hands import Actuators, Hands
+from featherlane.viewer.panel.forces import Actuators, Hands
 from featherlane.viewer.panel.host import Host
 from featherlane.viewer.panel.layers import Layers
 from featherlane.viewer.panel.time import Time
+from featherlane.viewer.panel.worlds import Crowd
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 from featherlane.viewer.watch import Watch
 

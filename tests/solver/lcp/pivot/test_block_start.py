@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import block_start, places
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot import block_start, scaled_problem
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import SAME, N, add, correlations, solution, solved, start
 from scenes.lcp_problems import exponential_problem, known_problem
 
@@ -132,7 +132,7 @@ def test_the_factor_follows_the_states(leaving, entering, rng):
     assert all(r1.one.state[p] == BETWEEN for p in inside) and all(r1.one.state[p] == UPPER for p in leaving)
     b = rng.standard_normal(N)
     np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
-    assert places.WAITING not in r1.one.state.array[:N]
+    assert scaled_problem.WAITING not in r1.one.state.array[:N]
 
 
 def test_a_factor_is_built_anew_behind_the_first_row_that_goes(rng):

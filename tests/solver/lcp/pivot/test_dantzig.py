@@ -5,8 +5,8 @@ import pytest
 
 from featherlane.lcp import Problem
 from featherlane.model.enums import CONSISTENT, FROZEN
-from featherlane.solver.lcp.pivot import dantzig, places
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot import dantzig, scaled_problem
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from featherlane.solver.lcp.status import INFEASIBLE, SOLVED
 from scenes.lcp_factor import SAME, N, add, correlations, fill, solution, start
 from scenes.lcp_problems import degenerate_problem, enumerate_solutions, friction_problem, known_problem
@@ -173,7 +173,7 @@ def test_a_row_that_depends_on_others_is_passed_over():
     assert r1.one.state[2] == BETWEEN and r1.place.w[2] == 0.0 and r1.one.slot[2] == 1
     r1 = start(Problem(A, np.zeros(3), -1.0, 1.0))
     add(r1, 0)
-    for p, state in ((1, places.WAITING), (2, BETWEEN)):
+    for p, state in ((1, scaled_problem.WAITING), (2, BETWEEN)):
         r1.place.w[p] = 1e-12
         dantzig.gather_row(r1, p, r1.one.ell)
         dantzig.substitute_forward(r1, r1.one.ell)

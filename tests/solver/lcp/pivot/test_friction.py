@@ -5,7 +5,7 @@ import pytest
 
 from featherlane.lcp import Problem
 from featherlane.solver.lcp.pivot import active_set, block_start, factor, friction
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, LOWER, UPPER, WAITING
 from scenes.lcp_factor import start
 from scenes.lcp_problems import friction_problem
 

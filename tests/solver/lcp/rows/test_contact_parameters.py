@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.solver.lcp.rows import contact_parameters as parameters
 from scenes.lcp_records import Rows
 

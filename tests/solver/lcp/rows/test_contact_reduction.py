@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from featherlane.collision.given import NO_CANDIDATE
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.lanes.record import Rows
 from featherlane.model.enums import Disable
 from featherlane.solver.lcp.rows import contact_reduction as reduction

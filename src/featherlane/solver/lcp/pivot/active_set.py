@@ -20,7 +20,7 @@ from featherlane.solver.lcp.pivot.factor import (
     substitute_backward,
     substitute_forward,
 )
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, FIXED, INF, LOWER, UPPER, WAITING, refresh
 from featherlane.solver.lcp.status import INFEASIBLE
 
 GIVEN_UP = 1 << 30  # mark of a row that no step can improve

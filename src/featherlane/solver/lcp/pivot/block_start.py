@@ -19,7 +19,15 @@ from featherlane.solver.lcp.pivot.factor import (
     substitute_forward,
 )
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
-from featherlane.solver.lcp.pivot.places import BETWEEN, FIXED, LOWER, UPPER, WAITING, add_matrix_product, rounding_of
+from featherlane.solver.lcp.pivot.scaled_problem import (
+    BETWEEN,
+    FIXED,
+    LOWER,
+    UPPER,
+    WAITING,
+    add_matrix_product,
+    rounding_of,
+)
 
 PATIENCE = 3  # rounds without a new minimum of rows on the wrong side, after which rows change one by one
 SINGLE = 8  # rounds of single rows, plus one per so many rows of the problem, before the attempt is discarded

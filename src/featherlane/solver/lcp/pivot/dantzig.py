@@ -33,7 +33,7 @@ from featherlane.solver.lcp.pivot.factor import (
     substitute_forward,
 )
 from featherlane.solver.lcp.pivot.friction import limit_friction, settle_friction
-from featherlane.solver.lcp.pivot.places import (
+from featherlane.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
     INF,

@@ -21,7 +21,7 @@ from featherlane.solver.lcp.pivot.factor import (
     substitute_forward,
 )
 from featherlane.solver.lcp.pivot.many_rows import put_all_between
-from featherlane.solver.lcp.pivot.places import (
+from featherlane.solver.lcp.pivot.scaled_problem import (
     BETWEEN,
     FIXED,
     INF,

@@ -16,7 +16,7 @@ from featherlane.solver.lcp.pivot.factor import (
     pivot_of,
     substitute_forward,
 )
-from featherlane.solver.lcp.pivot.places import BETWEEN, WAITING
+from featherlane.solver.lcp.pivot.scaled_problem import BETWEEN, WAITING
 
 MASK = 56  # in one.sum: 1 in the lanes of the rows to add
 

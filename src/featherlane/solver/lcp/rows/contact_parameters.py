@@ -9,8 +9,8 @@ Source: ODE manual, sec. "Contact" (dSurfaceParameters); how to mix them is a ch
 """
 
 from featherlane.prelude import *
-from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import FIRST, MINMU, SECOND, leading
+from featherlane.collision.user_contacts import NO_CANDIDATE
 from featherlane.dynamics.body.kinematics import geom_pose
 from featherlane.solver.lcp.rows.softness import own_or
 from featherlane.solver.rows.surface import surface_velocity

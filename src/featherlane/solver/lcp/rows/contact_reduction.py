@@ -15,8 +15,8 @@ Source: the idea of manifold reduction, as in Bullet and Box2D; this rule is a c
 """
 
 from featherlane.prelude import *
-from featherlane.collision.given import NO_CANDIDATE
 from featherlane.collision.mixing import touching
+from featherlane.collision.user_contacts import NO_CANDIDATE
 
 ENOUGH = 4.0  # points of a pair: with at most this many, none is dropped
 CLOSE = 1e-6  # of the larger bounding radius: smaller distances count as 0

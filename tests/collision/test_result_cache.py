@@ -19,7 +19,7 @@ from featherlane.collision.convex.facet import (
     SECOND,
 )
 from featherlane.collision.convex.pair import convex
-from featherlane.collision.convex.recall import (
+from featherlane.collision.convex.result_cache import (
     BY_DIRECTION,
     BY_PROOF,
     BY_SEARCH,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls
-from featherlane.viewer.prose import Prose
 
 MOST_SLIDERS = 60  # most actuators with sliders
 DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}

@@ -7,7 +7,7 @@ import numpy as np
 from featherlane.distributed.calls import Calls
 from featherlane.model.set_const import DECIDING, in_use
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
-from featherlane.simulation.world.given import given_fields
+from featherlane.simulation.world.user_contacts import given_fields
 
 
 class Given(Calls):

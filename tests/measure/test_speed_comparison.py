@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane.measure import race
-from featherlane.measure.race import Course, Lineup, Ratio
+from featherlane.measure import speed_comparison
+from featherlane.measure.speed_comparison import Course, Lineup, Ratio
 
 FILTER = """<mujoco><worldbody><body><joint name="knee"/><geom size=".1" pos=".2 0 0"/></body></worldbody>
 <actuator><general joint="knee" dyntype="filter" dynprm=".1"/></actuator></mujoco>"""
@@ -38,10 +38,15 @@ def test_races_among_ours_are_the_first_over_the_second(monkeypatch):
         raced.clear()
         return seconds
 
-    monkeypatch.setattr(race, "_timed", clocked)
-    monkeypatch.setattr(race, "alternate", alternated)
+    monkeypatch.setattr(speed_comparison, "_timed", clocked)
+    monkeypatch.setattr(speed_comparison, "alternate", alternated)
     lineup, twice = Lineup("pendulum", Course(worlds=3, settle=0.0, rounds=2)), Ratio(2.0, 2.0, 2.0)
-    assert race.race_precisions(lineup) == race.race_threads(lineup) == race.race_cores(lineup) == twice
+    assert (
+        speed_comparison.race_precisions(lineup)
+        == speed_comparison.race_threads(lineup)
+        == speed_comparison.race_cores(lineup)
+        == twice
+    )
 
 
 @pytest.mark.parametrize(("worlds", "sizes"), [(5, [2, 3]), (1, [1, 1])])
@@ -58,11 +63,11 @@ def test_two_cores_share_the_worlds_and_step_all_of_them(worlds, sizes, monkeypa
             ends.append(np.concatenate([b.qpos for b in made]))
         return dict.fromkeys(sides, np.ones(rounds))
 
-    monkeypatch.setattr(race, "Batch", batch)
-    monkeypatch.setattr(race, "alternate", alternated)
+    monkeypatch.setattr(speed_comparison, "Batch", batch)
+    monkeypatch.setattr(speed_comparison, "alternate", alternated)
     lineup = Lineup("pendulum", Course(worlds=worlds, settle=0.1, rounds=2))
     made.clear()
-    race.race_cores(lineup)
+    speed_comparison.race_cores(lineup)
     assert [b.nworld for b in made] == sizes
     whole = fl.Batch(lineup.model, worlds)
     lineup.put(whole)

@@ -13,7 +13,7 @@ from featherlane.prelude import *
 from featherlane.dynamics.body.kinematics import frames, kinematics
 from featherlane.dynamics.tendon.wrap import wrap
 from featherlane.model.model import Model
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.tile.rows import write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
@@ -63,7 +63,7 @@ def arc_tiles(m, d, b, thread, tile):
             s += 1
 
 
-class ArcsRoundGeoms(Question):
+class ArcsRoundGeoms(Query):
     """Queries the arcs of all tendons in some worlds.
 
     Args:

@@ -12,8 +12,8 @@ from featherlane.model.enums import BOX, CAPSULE, CYLINDER, ELLIPSOID, HFIELD, M
 from featherlane.model.model import Model
 from featherlane.spatial.rotation import IDENTITY, product, to_world
 from featherlane.viewer import shapes
+from featherlane.viewer.appearance import PLAIN, Look, Looks
 from featherlane.viewer.instances import Part
-from featherlane.viewer.look import PLAIN, Look, Looks
 from featherlane.viewer.shapes import Mesh
 
 SHARED = 48  # number of capsules of equal proportions from which they share one mesh instead of three pieces each

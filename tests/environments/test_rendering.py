@@ -11,8 +11,8 @@ from gymnasium.wrappers import vector as wrappers
 
 import featherlane as fl
 import featherlane.environments as environments
-from featherlane.environments.painting import Painting
-from featherlane.painter import Painter
+from featherlane.environments.rendering import Painting
+from featherlane.renderer import Painter
 from sampling import every
 
 pytest.importorskip("OpenGL")

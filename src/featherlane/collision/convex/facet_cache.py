@@ -23,9 +23,9 @@ Source: Featherlane's own method.
 from featherlane.prelude import *
 from featherlane.collision.convex.epa import GROWN
 from featherlane.collision.convex.facet import NO_FACET, is_of_facet, vertex_of
-from featherlane.collision.convex.facet_alone import error_of_facet, is_separate_facet
 from featherlane.collision.convex.facet_depth import measure_facet, size_of_pair
-from featherlane.collision.convex.recall import PROOF, known_proof, new_proof, shapes_code
+from featherlane.collision.convex.result_cache import PROOF, known_proof, new_proof, shapes_code
+from featherlane.collision.convex.separate_facet import error_of_facet, is_separate_facet
 
 VERTICES = 32  # maximum number of vertices of a cached polytope
 FIRST_OF_FACET, FIRST_VERTEX = 5, 11  # offsets in a record

@@ -9,7 +9,7 @@ import pytest
 DRAW = """
 import numpy as np
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare
 
 prepare(PICTURES)
 model = fl.load("humanoid")

@@ -8,8 +8,8 @@ import pytest
 
 import featherlane as fl
 from featherlane.viewer import shapes
+from featherlane.viewer.appearance import LARGEST, PLAIN, Looks, linear
 from featherlane.viewer.glb import glb
-from featherlane.viewer.look import LARGEST, PLAIN, Looks, linear
 
 MODEL = """
 <mujoco>

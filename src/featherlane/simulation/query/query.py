@@ -1,4 +1,4 @@
-"""Defines `Question`, a query about the present states of a batch's worlds, which it does not change."""
+"""Defines `Query`, a query about the present states of a batch's worlds, which it does not change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from featherlane.lanes import Stage
 from featherlane.simulation.tile.workspace import Workspace
 
 
-class Question(ABC):
+class Query(ABC):
     """Holds checked arguments as rows that are loaded into tiles, and rows of results.
 
     Attributes:

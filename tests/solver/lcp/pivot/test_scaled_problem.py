@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from featherlane.lcp import Problem
-from featherlane.solver.lcp.pivot import places
+from featherlane.solver.lcp.pivot import scaled_problem
 from scenes.lcp_factor import start
 from scenes.lcp_records import one_record
 
@@ -25,7 +25,7 @@ def problem(rng):
 
 def test_free_rows_first_then_bounded_ones_then_friction(problem):
     r1 = one_record(problem)
-    places.order_rows(r1)
+    scaled_problem.order_rows(r1)
     assert r1.one.order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
     assert r1.one.order.array[r1.one.place.array[:N]].tolist() == list(range(N))
     assert r1.one.count[3] == 8
@@ -33,7 +33,7 @@ def test_free_rows_first_then_bounded_ones_then_friction(problem):
 
 def test_places_scale_by_powers_of_two():
     for a in (1.0, 3.9e-7, 5e12, 2.0**-401, 0.0):
-        s = places.scale_of(np.float64(a))
+        s = scaled_problem.scale_of(np.float64(a))
         assert np.frexp(s)[0] == 0.5
         assert a == 0.0 or 0.5 <= s * s * a < 2.0
 
@@ -51,7 +51,7 @@ def test_what_is_scaled_comes_back_exactly(problem, rng):
     np.testing.assert_array_equal(r1.place.hi.array[len(fixed) : N], 0.0)
     x = rng.standard_normal(N)
     r1.place.x.array[:N], r1.place.w.array[:N] = x, 3.0 * x
-    places.unload_places(r1)
+    scaled_problem.unload_places(r1)
     lower, upper = r1.one.lower.array[order], r1.one.upper.array[order]
     np.testing.assert_array_equal(lower, r1.place.lo.array[:N] * s)
     np.testing.assert_array_equal(upper, r1.place.hi.array[:N] * s)
@@ -63,10 +63,10 @@ def test_nothing_is_solved_at_the_start(problem):
     r1 = start(problem)
     r1.place.x.array[...] = r1.place.w.array[...] = 7.0
     r1.one.count[0], r1.one.count[1], r1.one.slot[3], r1.one.mark[2] = 4, 1, 2, 2
-    places.set_zero_solution(r1)
+    scaled_problem.set_zero_solution(r1)
     assert not r1.place.x.array.any() and not r1.place.w.array.any() and not r1.one.count.array[:2].any()
     assert (r1.one.slot.array[:N] == -1).all() and (r1.one.mark.array[:N] == -1).all()
-    assert (r1.one.state.array[:N] == places.FIXED).all()
+    assert (r1.one.state.array[:N] == scaled_problem.FIXED).all()
 
 
 @pytest.mark.parametrize("n", [3, 8, 11, 24, 50])
@@ -78,14 +78,14 @@ def test_products_are_those_of_dense_matrices(n, rng):
     x = r1.place.x.array[:n] = rng.standard_normal(n) * (rng.random(n) < 0.7)
     for rows in (n, n // 2):
         r1.place.dw.array[:] = 1.0
-        places.add_matrix_product(r1, r1.place.x, r1.place.dw, rows, width // 8)
+        scaled_problem.add_matrix_product(r1, r1.place.x, r1.place.dw, rows, width // 8)
         np.testing.assert_allclose(r1.place.dw.array[:n], 1.0 + (A[:rows].T @ x[:rows])[:n], atol=ROUNDING * n)
     for i in range(n):
         terms = A[i, :n] * x
-        np.testing.assert_allclose(places.product_of_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
-    noise = places.refresh(r1)
+        np.testing.assert_allclose(scaled_problem.product_of_row(r1, i), [terms.sum(), np.abs(terms).sum()], rtol=1e-9)
+    noise = scaled_problem.refresh(r1)
     np.testing.assert_allclose(r1.place.w.array[:n], A[:, :n] @ x - b, atol=ROUNDING * n)
-    np.testing.assert_allclose(noise, places.ROUNDING * (np.abs(x).sum() + np.abs(b).max()))
+    np.testing.assert_allclose(noise, scaled_problem.ROUNDING * (np.abs(x).sum() + np.abs(b).max()))
     assert (np.abs(r1.place.w.array[:n] - (A[:, :n] @ x - b)) <= noise).all()
 
 
@@ -103,4 +103,4 @@ def test_the_residual_is_that_of_the_problem(large, problem, rng):
             getattr(r1.one, name).array[:N] = value
         size = max(np.abs(x).max(), np.abs(b).max() / a)
         expected = np.abs(x - np.clip(x - w / a, lower, upper)).max() / size
-        np.testing.assert_allclose(places.complementarity_residual(r1), expected)
+        np.testing.assert_allclose(scaled_problem.complementarity_residual(r1), expected)

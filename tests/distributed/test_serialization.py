@@ -12,7 +12,7 @@ import featherlane as fl
 from featherlane.distributed import Batch, node
 from featherlane.distributed.calls import _check_memory
 from featherlane.distributed.machine import Machine
-from featherlane.distributed.ship import serialize, unpacked
+from featherlane.distributed.serialization import serialize, unpacked
 
 KERNELS = """
 import featherlane as fl
@@ -33,7 +33,7 @@ def lean(m, d):
 PROGRAM = """
 import sys
 import featherlane as fl
-from featherlane.distributed.ship import unpacked
+from featherlane.distributed.serialization import unpacked
 
 control = unpacked("control", open(sys.argv[1], "rb").read())
 batch = fl.Batch(fl.load("humanoid"), 3)

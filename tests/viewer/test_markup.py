@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import featherlane
-from featherlane.viewer.prose import Prose, markup
+from featherlane.viewer.markup import Prose, markup
 
 
 class Gui:
@@ -47,4 +47,4 @@ def test_no_other_file_sends_markup():
     found = {
         path.name for path in folder.rglob("*.py") for call in ("add_html", "add_markdown") if call in path.read_text()
     }
-    assert found == {"prose.py"}
+    assert found == {"markup.py"}

@@ -7,7 +7,7 @@ import numpy as np
 from featherlane.environments.task import Task
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of, whole_argument
-from featherlane.painter import PICTURES, Painter, prepare_rendering
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 from featherlane.simulation.batch.batch import Batch
 
 RENDER_MODES = ("rgb_array",)

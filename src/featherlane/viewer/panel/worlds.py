@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 
 from featherlane.errors import ModelError
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.panel.controls import Controls, change
 from featherlane.viewer.playback import Playback
-from featherlane.viewer.prose import Prose
 from featherlane.viewer.session import Session
 
 DRAWN = 64  # default number of drawn worlds

@@ -54,7 +54,7 @@ KEPT = (
 ).split()
 
 
-class Patient:
+class ExaminedModel:
     """A model with the derived quantities that checks use.
 
     Attributes:
