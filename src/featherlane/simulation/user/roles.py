@@ -14,7 +14,7 @@ from featherlane.simulation.tile.fields import DATA
 _STATE = ("", "integrate")  # inputs, and the last step
 _POSITION = ("kinematics", "com_pos", "frames", "cameras", "crb", "tendon", "transmission")
 _VELOCITY = ("com_vel", "rne", "tendon_velocity", "passive")
-_CONTROL = ("output_velocities", "read_controls")
+_CONTROL = ("output_velocities", "limit_controls")
 _ACCELERATION = ("actuation", "smooth_acceleration", "solve", "energy", "subtree_vel", "rne_post_constraint")
 
 
