@@ -11,7 +11,16 @@ from oracles.uncompiled import call, record
 from scenes.touching import CHAIN, touching
 
 CLOSE = 1e-8  # relative: a solver's error at tolerance 0
-PARTS = ("solve_lcp", "solve_nothing", "prepare_contacts", "prepare", "crb", "factor_m", "make_blocks", "report_full")
+PARTS = (
+    "solve_lcp",
+    "set_unconstrained",
+    "prepare_contacts",
+    "select_factorization",
+    "crb",
+    "factor_m",
+    "make_blocks",
+    "report_full_blocks",
+)
 PARTS += ("run", "noslip", "leave_free")
 
 
@@ -26,7 +35,7 @@ def called(monkeypatch):
 
 
 SOLVERS = {
-    "newton": ["prepare_contacts", "prepare", "run", "leave_free"],
+    "newton": ["prepare_contacts", "select_factorization", "run", "leave_free"],
     "cg": ["prepare_contacts", "run", "leave_free"],
     "pgs": ["prepare_contacts", "make_blocks", "run", "leave_free"],
 }
@@ -46,11 +55,11 @@ def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
     s.m.opt_noslip_iterations = 3
     call(solve, s.m, s.d)
     assert {"factor_m", "make_blocks", "noslip"} <= {*called} and called.index("run") < called.index("noslip")
-    assert "report_full" not in called
+    assert "report_full_blocks" not in called
     called.clear()
     monkeypatch.setattr(room, "all_fit", lambda _: False)
     call(solve, s.m, s.d)
-    assert "report_full" in called and "noslip" not in called
+    assert "report_full_blocks" in called and "noslip" not in called
 
 
 @pytest.mark.parametrize(("solver", "made"), [("newton", False), ("cg", True), ("pgs", True)])
@@ -77,7 +86,7 @@ def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_
         s.a[name][0] = 0
     called.clear()
     call(solve, s.m, s.d)
-    assert called == ["solve_nothing"]
+    assert called == ["set_unconstrained"]
 
 
 def test_a_tile_that_is_to_be_split_is_not_solved(called, monkeypatch):
