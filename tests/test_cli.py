@@ -56,7 +56,7 @@ def simulated(capfd, *arguments):
 # ---- simulate --------------------------------------------------------------------------------------------
 
 
-def test_simulate_tells_how_fast_and_how_well(capfd):
+def test_simulate_reports_speed_and_convergence(capfd):
     succeeds("simulate", "cartpole", "--seconds", "0.05", "--worlds", "3")
     shown = capfd.readouterr().out
     for name in (
@@ -108,7 +108,7 @@ def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
     assert np.array_equal(np.load(out)["qpos"][:, 1:], expected)
 
 
-def test_one_tape_serves_all_worlds(tmp_path, capfd, rng):
+def test_one_control_sequence_applies_to_all_worlds(tmp_path, capfd, rng):
     nu, file, out = fl.load("arm").nu, tmp_path / "controls.npy", tmp_path / "run.npz"
     np.save(file, rng.uniform(-1, 1, (ARM_STEPS, nu)).astype(np.float32))
     simulated(capfd, "arm", "--worlds", "3", "--controls", file, "--out", out)
@@ -177,7 +177,7 @@ def test_recordings_are_thinned_to_fit():
     assert frame_interval(batch, 20_000, 0.005, 5e-324, True) == 20_000
 
 
-def test_what_a_urdf_loses_is_reported(tmp_path, capfd):
+def test_unread_urdf_elements_are_reported(tmp_path, capfd):
     file = tmp_path / "robot.urdf"
     file.write_text(
         '<robot name="r"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
@@ -192,7 +192,7 @@ def test_what_a_urdf_loses_is_reported(tmp_path, capfd):
 # ---- video -----------------------------------------------------------------------------------------------
 
 
-def test_video_says_what_to_install(tmp_path, capfd, monkeypatch):
+def test_video_names_the_extra(tmp_path, capfd, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
     assert "imageio" in message and "pip install 'featherlane[view]'" in message
@@ -235,7 +235,7 @@ def test_inspect_prints_json(capfd):
     assert found["capacities"]["nconmax"] > 0
 
 
-def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
+def test_inspect_shows_bounding_tests_and_hulls(capfd):
     succeeds("inspect", "hand", "--json")
     found, model = json.loads(capfd.readouterr().out)["bounding_tests"], fl.load("hand")
     assert found["listed"] == found["spheres"] == found["turned_boxes"] == model.ncand and not found["closed_form"]
@@ -251,7 +251,7 @@ def test_inspect_tells_the_tests_of_pairs_and_the_hulls(capfd):
     assert "boxes of bodies" not in shown and "tree of a crowd" not in shown
 
 
-def test_inspect_tells_of_boxes_of_bodies_and_of_a_crowd(tmp_path, capfd):
+def test_inspect_shows_body_boxes_and_the_box_tree(tmp_path, capfd):
     file = tmp_path / "scene.xml"
     ball, bodies = "<geom size='.05' pos='{} 0 0'/>", "<body pos='0 0 {}'><freejoint/>{}</body>"
     for nbody, ngeom, boxes, tree in ((3, 4, (3, 48), (0, 0)), (160, 1, (0, 0), (160, 160 * 159 // 2))):
@@ -339,7 +339,7 @@ def test_simulate_runs_under_the_options_that_are_set(capfd):
         ("disableflags=contacts", "did you mean 'contact'"),
     ],
 )
-def test_simulate_refuses_options_that_cannot_be(capfd, text, part):
+def test_simulate_refuses_invalid_options(capfd, text, part):
     assert part in fails(capfd, "simulate", "arm", "--set", text)
 
 
@@ -347,7 +347,7 @@ def test_simulate_refuses_options_that_cannot_be(capfd, text, part):
 FEW = ("--states", "2", "--steps", "5")
 
 
-def test_compare_tells_how_well_each_solver_did(capfd):
+def test_compare_reports_the_accuracy_of_each_solver(capfd):
     succeeds("compare", "quadruped", *FEW)
     shown = capfd.readouterr().out
     for name in ("newton", "cg", "pgs", "iterations", "residual", "duality gap", "distance"):
@@ -403,7 +403,7 @@ def test_compare_without_matplotlib_names_the_extra(capfd, tmp_path, monkeypatch
         (("--plot", "curves.pdf"), "allowed is .png"),
     ],
 )
-def test_compare_refuses_what_cannot_be(capfd, options, part):
+def test_compare_refuses_invalid_requests(capfd, options, part):
     assert part in fails(capfd, "compare", "arm", *options)
 
 
@@ -435,7 +435,7 @@ def test_a_solver_runs_under_the_contact_models_that_have_it(capfd):
     assert runs[2]["iterations"]["max"] <= 7
 
 
-def test_compared_contacts_slide_and_overlap_as_they_do():
+def test_compared_contacts_report_slip_and_overlap():
     box = '<body pos="0 0 .49"><freejoint/><geom type="box" size=".5 .5 .5" condim="1"/></body>'
     model = fl.load(f'<mujoco><worldbody><geom type="plane" size="1 1 1" condim="1"/>{box}</worldbody></mujoco>')
     data = fl.Data(model)
@@ -477,7 +477,7 @@ def test_the_energy_of_a_run_is_that_of_its_states():
         (("--contact", "lcp", "--plot", "motions.pdf"), "allowed is .png"),
     ],
 )
-def test_compare_refuses_contact_models_that_cannot_be(capfd, options, part):
+def test_compare_refuses_invalid_contact_models(capfd, options, part):
     assert part in fails(capfd, "compare", "arm", *options)
 
 
@@ -519,7 +519,7 @@ def test_times_of_stages_and_the_rest_are_the_step(capfd):
     assert list(times)[-1] == "rest" and sum(times.values()) == pytest.approx(step) and step > 0
 
 
-def test_bench_tells_how_many_pairs_pass_each_test(capfd):
+def test_bench_reports_how_many_pairs_pass_each_test(capfd):
     succeeds("bench", "hand", "cartpole", *QUICK)
     shown = " ".join(capfd.readouterr().out.split())
     for part in ("Pairs of geoms", "listed by the model", "46.00", "turned boxes are near: searched"):
@@ -578,7 +578,7 @@ def test_version_shows_the_configuration(capfd):
 
 
 @pytest.mark.parametrize("command", [(), ("simulate",), ("inspect",), ("bench",), ("compare",), ("compile",)])
-def test_help_is_there(command, capfd):
+def test_help_is_printed(command, capfd):
     succeeds(*command, "--help")
     assert "--help" in capfd.readouterr().out
 
@@ -615,7 +615,7 @@ def test_numbers_stay_whole_in_a_narrow_table(capfd):
             assert word in shown
 
 
-def test_what_a_pipe_gets_without_columns_is_wide(capfd, monkeypatch):
+def test_output_to_a_pipe_is_wide(capfd, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     assert console().width == FILE_WIDTH
     monkeypatch.setenv("COLUMNS", "wide")
@@ -647,7 +647,7 @@ def test_a_long_name_leaves_room_for_the_bar(monkeypatch):
         ("MjModel", "MjModel"),
     ],
 )
-def test_models_are_called_by_what_tells_them_apart(source, name):
+def test_model_labels_are_distinct(source, name):
     assert model_label(source) == name
 
 
@@ -662,7 +662,7 @@ def test_a_scene_in_this_folder_has_the_folders_name(tmp_path, monkeypatch, capf
     assert "walker" in shown and "scene.xml" not in shown
 
 
-def test_inspect_tells_the_room_for_contacts_and_rows_alone(capfd):
+def test_inspect_shows_the_memory_of_contacts_and_rows(capfd):
     succeeds("inspect", "quadruped")
     shown = " ".join(capfd.readouterr().out.split())
     assert " contacts, " in shown and "nHblock" not in shown and "npanel" not in shown
@@ -675,7 +675,7 @@ LOOSE = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></w
 <actuator><motor joint="j" gear="1e6"/></actuator></mujoco>"""
 
 
-def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd):
+def test_non_finite_worlds_are_named_and_set_the_exit_code(tmp_path, capfd):
     file, push = tmp_path / "loose.xml", tmp_path / "push.py"
     file.write_text(LOOSE)
     push.write_text("import numpy as np\n\ndef control(batch, step):\n    return [[0.0], [1e9], [0.0], [1e9]]\n")
@@ -688,7 +688,7 @@ def test_worlds_that_blow_up_are_named_and_the_exit_code_says_so(tmp_path, capfd
     assert json.loads(capfd.readouterr().out)["bad_worlds"] == [1, 3]
 
 
-def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
+def test_failures_are_written_next_to_the_recording(tmp_path, capfd):
     file, push, out = tmp_path / "loose.xml", tmp_path / "push.py", tmp_path / "run.npz"
     file.write_text(LOOSE)
     push.write_text("def control(batch, step):\n    return [[0.0], [1e9 * (step == 3)]]\n")
@@ -712,7 +712,7 @@ def test_steps_that_go_wrong_are_written_beside_the_recording(tmp_path, capfd):
     assert "record-failures: got -1" in fails(capfd, *command, "--record-failures", "-1")
 
 
-def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd, monkeypatch):
+def test_ctrl_c_prints_progress_and_keeps_the_recording(tmp_path, capfd, monkeypatch):
     out, calls, advance = tmp_path / "run.npz", [], Zero.advance
 
     def interrupted(self, batch, start, nstep):
@@ -735,13 +735,13 @@ def test_ctrl_c_says_how_far_it_came_and_keeps_what_was_recorded(tmp_path, capfd
     assert "interrupted after 30 of 250" in capfd.readouterr().err
 
 
-def test_a_gl_that_does_not_exist_is_one_message(tmp_path, capfd, monkeypatch):
+def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("MUJOCO_GL", "foo")
     message = fails(capfd, "simulate", "pendulum", "--video", tmp_path / "fall.mp4")
     assert message.startswith("featherlane: MUJOCO_GL is 'foo'; allowed are ") and message.count("\n") == 1
 
 
-def test_a_gl_with_which_mujoco_fails_is_named():
+def test_a_failing_mujoco_gl_is_named():
     code = "import sys; from featherlane.cli import run; sys.exit(run(['simulate', 'pendulum', '--seconds', '0.01']))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
@@ -855,7 +855,7 @@ def test_a_file_of_controls_that_fails_is_one_message(command, text, told, capfd
     ids=["closed", "broken pipe", "full disk"],
 )
 @pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
-def test_a_stdout_that_takes_nothing_is_no_traceback(write, code, options, monkeypatch, capfd):
+def test_a_closed_stdout_prints_no_traceback(write, code, options, monkeypatch, capfd):
     monkeypatch.setattr(sys, "stdout", write())
     assert run_command(["inspect", "pendulum", *options]) == code
     if sys.stdout is not None:

@@ -154,7 +154,7 @@ else:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not levels(), reason="kernels are compiled ahead of time for other processors")
-def test_functions_of_the_user_need_a_compiler_or_plain_python(unpacked):
+def test_user_callbacks_need_a_compiler_or_plain_python(unpacked):
     plain = steps(BLOCK + "kernel = False" + SPRING, unpacked)
     assert steps("kernel = True" + SPRING, unpacked) == plain
     assert "featherlane[jit]" in steps(BLOCK + "kernel = True" + SPRING, unpacked)
@@ -187,5 +187,5 @@ def test_the_environment_chooses_the_tag(wheel, tmp_path, environment, tag):
 
 
 @pytest.mark.skipif(not os.environ.get("FEATHERLANE_CI") or not LINUX, reason="CI installs a wheel")
-def test_ci_runs_what_was_compiled_ahead_of_time():
+def test_ci_runs_ahead_of_time_kernels():
     assert library().configuration()["kernels"] == "ahead of time"

@@ -55,7 +55,7 @@ EXTRAS = {
 
 @pytest.mark.parametrize("flags", ["", '<flag midphase="disable"/>', '<flag filterparent="disable"/>'])
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_tree_finds_what_the_list_finds(extra, flags, monkeypatch):
+def test_box_tree_finds_the_pairs_of_the_list(extra, flags, monkeypatch):
     xml = heap(np.random.default_rng(0), 30, EXTRAS[extra], flags)
     listed, expected = contacts_of(xml, 10**9, monkeypatch)
     crowd, got = contacts_of(xml, 0, monkeypatch)
@@ -67,7 +67,7 @@ def test_a_tree_finds_what_the_list_finds(extra, flags, monkeypatch):
         assert np.array_equal(got[name], value), name
 
 
-def test_a_world_with_bad_numbers_spoils_no_neighbour(monkeypatch):
+def test_a_non_finite_world_does_not_affect_other_worlds(monkeypatch):
     monkeypatch.setattr(broad_phase, "CROWD_PAIRS", 0)
     model = fl.load(heap(np.random.default_rng(2), 12))
     alone, shared = Workspace(model, 1), Workspace(model, 8)
@@ -79,7 +79,7 @@ def test_a_world_with_bad_numbers_spoils_no_neighbour(monkeypatch):
     assert np.array_equal(shared.arrays["qacc"][:, 7], alone.arrays["qacc"][:, 0])
 
 
-def test_boxes_of_bodies_hide_no_contact(monkeypatch):
+def test_body_boxes_reject_no_contact(monkeypatch):
     xml = heap(np.random.default_rng(3), 20)
     monkeypatch.setattr(broad_phase, "GROUP_SIZE", 10**9)
     single, expected = contacts_of(xml, 10**9, monkeypatch)

@@ -32,7 +32,7 @@ def test_a_pair_agrees_with_mujoco_in_many_poses(cell, family):
     check(cell, family, MANY, seed=2)
 
 
-def test_every_pair_that_mujoco_collides_has_a_cell():
+def test_every_colliding_pair_of_mujoco_has_a_table_entry():
     names = set(NAMES)
     unbounded = {("plane", "plane"), ("plane", "hfield"), ("hfield", "hfield")}
     for i, first in enumerate(TYPES):

@@ -138,7 +138,7 @@ PAIRS += [("capsule", "stone"), ("capsule", "prism"), ("sphere", "rock"), ("sphe
 
 @pytest.mark.parametrize("names", PAIRS, ids="-".join)
 @pytest.mark.parametrize("limit", [0.0, 0.02])
-def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(model, names, limit, rng):
+def test_a_moving_pair_has_bitwise_equal_results_with_and_without_cache(model, names, limit, rng):
     pair = Pair(model, [SHAPES[name] for name in names])
     pair.workspace.arrays["shapes.limit"][0] = limit
     touching = 0
@@ -169,7 +169,7 @@ def test_a_pair_that_wanders_is_found_in_the_same_bits_with_and_without_memory(m
         (("box", "rock"), (0.085, 0.02, 0.132), (1, 0.7), EDGE_FACE),
     ],
 )
-def test_a_proof_knows_the_facet(model, names, pos, turn, kind):
+def test_a_cached_facet_is_verified(model, names, pos, turn, kind):
     pair, mat = Pair(model, [SHAPES[name] for name in names]), rotation(np.eye(3)[turn[0]], turn[1])
     for _ in range(3):
         pair.place(np.array(pos), mat)
@@ -179,7 +179,7 @@ def test_a_proof_knows_the_facet(model, names, pos, turn, kind):
     assert pair.memory[BY_PROOF] == 2
 
 
-def test_walks_meet_every_kind_of_facet(model, rng):
+def test_random_walks_cover_every_kind_of_facet(model, rng):
     kinds = set()
     for names in (("stone", "stone"), ("stone", "rock"), ("rock", "stone"), ("rock", "rock")):
         pair = Pair(model, [SHAPES[name] for name in names])
@@ -193,7 +193,7 @@ def test_walks_meet_every_kind_of_facet(model, rng):
     assert kinds == {FIRST, SECOND, CROSSING, FACE_FIRST, FACE_SECOND, FACES}
 
 
-def test_a_memory_of_another_pose_or_of_nothing_does_no_harm(model, rng):
+def test_a_stale_or_empty_cache_does_not_change_results(model, rng):
     pair = Pair(model, [SHAPES["stone"], SHAPES["prism"]])
     for _ in range(300):
         pair.place(rng.normal(scale=0.07, size=3), random_rotation(rng))
@@ -201,7 +201,7 @@ def test_a_memory_of_another_pose_or_of_nothing_does_no_harm(model, rng):
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_shapes_that_change_under_a_pair_are_asked_anew(model, side, rng):
+def test_changed_shapes_are_recomputed(model, side, rng):
     pair, hits = Pair(model, [SHAPES["rock"], SHAPES["stone"]]), 0
     arrays = pair.workspace.arrays
     for _ in range(400):
@@ -272,7 +272,7 @@ def face_to_face(model, parts, rng, gap, beside=0.0, limit=0.0):
 
 @pytest.mark.parametrize("parts", FLUSH_PAIRS, ids=str)
 @pytest.mark.parametrize("limit", [0.0, 0.01])
-def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges, parts, limit, rng):
+def test_coplanar_parts_have_bitwise_equal_results_with_and_without_cache(flanges, parts, limit, rng):
     pair = Pair(flanges, [PARTS[part] for part in parts])
     pair.workspace.arrays["shapes.limit"][0] = limit
     touching = 0
@@ -290,7 +290,7 @@ def test_flush_parts_are_found_in_the_same_bits_with_and_without_memory(flanges,
 
 @pytest.mark.parametrize("parts", [pair for pair in FLUSH_PAIRS if STONE not in pair], ids=str)
 @pytest.mark.parametrize(("gap", "touches"), [(0.05, False), (-0.4, False), (-1.6, True)])
-def test_parts_touch_that_overlap_by_more_than_the_rounding_of_their_vertices(flanges, parts, gap, touches, rng):
+def test_parts_touch_if_their_overlap_exceeds_vertex_rounding(flanges, parts, gap, touches, rng):
     pair = Pair(flanges, [PARTS[part] for part in parts])
     for _ in range(30):
         pos, mat, slack = face_to_face(flanges, parts, rng, gap)
@@ -358,7 +358,7 @@ def forget(batch):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("contact", ["convex", "lcp"])
-def test_worlds_step_in_the_same_bits_with_and_without_memory(heap, contact, dtype):
+def test_steps_are_bitwise_equal_with_and_without_cache(heap, contact, dtype):
     heap = copy.copy(heap)
     heap.opt.contact_model = contact
     one, other = scattered(heap, 24, dtype=dtype), scattered(heap, 24, dtype=dtype)
@@ -374,7 +374,7 @@ def test_worlds_step_in_the_same_bits_with_and_without_memory(heap, contact, dty
     assert remembered(other)[:, BY_PROOF].sum() == 0
 
 
-def test_a_batch_a_copy_and_a_data_step_in_the_same_bits(heap):
+def test_a_batch_a_copy_and_a_data_step_bitwise_equally(heap):
     batch = scattered(heap, 9)
     batch.step(150)
     fresh, kept = copy.deepcopy(batch), pickle.loads(pickle.dumps(batch))
@@ -390,7 +390,7 @@ def test_a_batch_a_copy_and_a_data_step_in_the_same_bits(heap):
     assert data.qpos.tobytes() == batch.qpos[4].tobytes()
 
 
-def test_a_data_that_takes_up_another_model_forgets(heap):
+def test_a_data_clears_its_cache_for_another_model(heap):
     data = fl.Data(heap)
     for _ in range(200):
         fl.step(heap, data)
@@ -400,7 +400,7 @@ def test_a_data_that_takes_up_another_model_forgets(heap):
     assert not memory.any()
 
 
-def test_a_bound_stage_keeps_the_memory_that_it_writes(heap):
+def test_a_bound_stage_keeps_its_cache_alive(heap):
     runs = []
     for _ in range(8):
         workspace = Workspace(heap, 8)
@@ -417,7 +417,7 @@ def test_a_bound_stage_keeps_the_memory_that_it_writes(heap):
     assert all((room == 1.0).all() for room in rooms)
 
 
-def test_questions_remember_nothing(heap):
+def test_queries_do_not_write_the_cache(heap):
     batch = scattered(heap, 9)
     batch.step(50)
     before = remembered(batch).copy()
@@ -429,7 +429,7 @@ def test_questions_remember_nothing(heap):
 @pytest.mark.parametrize(
     "name", ["robosuite/grippers/fourier_left_hand", "robosuite/robots/jaco/robot", "robosuite/robots/spot/robot"]
 )
-def test_robots_step_in_the_same_bits_with_and_without_memory(name):
+def test_robots_step_bitwise_equally_with_and_without_cache(name):
     robot = fl.load(str(model_path(name)))
     one, other = fl.Batch(robot, 64), fl.Batch(robot, 64)
     controls = np.random.default_rng(1)
@@ -444,7 +444,7 @@ def test_robots_step_in_the_same_bits_with_and_without_memory(name):
 
 
 # ---- capacity --------------------------------------------------------------------------------------------------------
-def test_the_room_of_a_world():
+def test_cache_size_per_world():
     assert [recall_entries(n) for n in (0, 1, 2, 3, 200, 10**6)] == [0, 1, 2, 4, 256, MOST_ENTRIES]
     assert proofs(3) == 4
     assert proofs(10**6) == MOST_PROOFS
@@ -452,5 +452,5 @@ def test_the_room_of_a_world():
     assert memory_of_world(4, 2) > HEADER + 4 * ENTRY
 
 
-def test_a_model_without_hulls_remembers_nothing():
+def test_a_model_without_hulls_has_no_cache():
     assert Workspace.sizes_of(fl.load("humanoid"))["nrecall"] == 0

@@ -68,7 +68,7 @@ def test_contacts_of_every_dimension_equal_mujocos(cone, condim, impratio, width
 
 @pytest.mark.parametrize("cone", [0, 1])
 @pytest.mark.parametrize("solref", [*SOLREFS, (0.02, 0.0), (0.0, -5.0)])
-def test_the_friction_of_explicit_pairs_has_a_reference_of_its_own(solref, cone, width, rng):
+def test_explicit_pairs_have_a_separate_friction_reference(solref, cone, width, rng):
     mj = edited(CONTACTS, cone=cone, pair_solreffriction=solref)
     states = random_states(mj, rng, width, position=0.002)
     assert_rows_equal(tile(mj, states, make_rows), states)
@@ -105,7 +105,7 @@ def test_the_force_of_a_slot_lies_between_its_bounds(rng):
 
 
 @pytest.mark.parametrize("flag", ["REFSAFE", "CONSTRAINT", "LIMIT", "FRICTIONLOSS"])
-def test_disabled_flags_mean_what_they_mean_in_mujoco(flag, width, rng):
+def test_disable_flags_act_as_in_mujoco(flag, width, rng):
     mj = edited(JOINTS, jnt_solref=(0.003, 1.0), dof_solref=(0.003, 1.0))
     mj.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{flag}")
     assert (check(mj, rng, width) > 0) == (flag != "CONSTRAINT")
@@ -214,7 +214,7 @@ def test_parameters_may_differ_by_world(rng):
     np.testing.assert_array_equal(arrays["dofrow_hi"][0], np.where(np.arange(8) == 2, 0.4, 0.0))
 
 
-def test_capacity_holds_every_row_that_can_exist():
+def test_the_capacity_covers_every_possible_row():
     mj = edited(JOINTS, jnt_margin=1e3, dof_frictionloss=1.0)
     mj.jnt_range[:] = -50.0, 50.0
     arrays = tile(mj, [forward(mj, mj.qpos0, np.zeros(mj.nv))], make_rows).arrays

@@ -137,7 +137,7 @@ def test_a_row_over_branches_of_one_tree_couples_every_two(rng):
         assert relative(ws.arrays["qacc"][:, k], data.qacc) <= SOLVED
 
 
-def test_a_pile_of_trees_is_coupled_by_tendons_in_an_order_of_its_own(rng):
+def test_tendon_couplings_of_a_pile_have_their_own_elimination_order(rng):
     """Tendons past four of 48 trees in arbitrary order: block rows without fill-in have all entries."""
     paths = [rng.permutation(48)[:4] for _ in range(40)]
     ws, found = worlds(over_trees(48, tendons=paths), rng, 1)

@@ -276,7 +276,7 @@ def check_interrupts(batch, name, number, interrupt):
 
 @pytest.mark.parametrize("number", [20, pytest.param(100_000, marks=pytest.mark.slow)], ids=["some", "all"])
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_that_is_interrupted_at_a_bytecode_stops_where_a_piece_ended(batch, name, number):
+def test_an_interrupted_call_stops_at_the_end_of_a_piece(batch, name, number):
     check_interrupts(batch, name, number, lambda call, at: bytecodes(lambda: call(batch), at))
 
 
@@ -300,7 +300,7 @@ def test_the_recovery_may_be_interrupted_again(batch, name, number, monkeypatch)
 
 
 @pytest.mark.parametrize("number", [10, pytest.param(300, marks=pytest.mark.slow)], ids=["some", "many"])
-def test_control_c_waits_for_the_end_of_a_piece_and_loses_no_call(batch, number):
+def test_ctrl_c_waits_for_the_current_piece_and_loses_no_call(batch, number):
     def interrupt(call, at):
         bytecodes(lambda: call(batch), at, lambda: signal.raise_signal(signal.SIGINT))
 

@@ -47,7 +47,7 @@ def model():
     return fl.load("humanoid")
 
 
-def test_a_kernel_arrives_with_its_source_where_its_file_is_not(tmp_path, model):
+def test_a_kernel_is_sent_with_its_source(tmp_path, model):
     pytest.importorskip("ray")
     file, packet = tmp_path / "kernels_of_a_user.py", tmp_path / "kernel"
     file.write_text(KERNELS)
@@ -63,20 +63,20 @@ def test_a_kernel_arrives_with_its_source_where_its_file_is_not(tmp_path, model)
     assert done.stdout.strip() == float(batch.ctrl[0, 0]).hex()
 
 
-def test_what_cannot_be_shipped_is_named(model):
+def test_unserializable_objects_are_named(model):
     pytest.importorskip("ray")
     lock = threading.Lock()
     with pytest.raises(fl.ModelError, match="function"):
         serialize("function", lambda batch: lock)
 
 
-def test_what_a_process_lacks_is_named():
+def test_missing_modules_of_a_process_are_named():
     with pytest.raises(fl.ModelError, match="no_such_module"):
         unpacked("function", b"cno_such_module\nthing\n.")
 
 
 @pytest.mark.ci
-def test_a_function_that_cannot_be_shipped_stops_nothing(model, cluster):
+def test_an_unserializable_function_does_not_stop_workers(model, cluster):
     lock = threading.Lock()
     with Batch(model, 16, 2, 1) as batch:
         with pytest.raises(fl.ModelError, match="function"):
@@ -105,7 +105,7 @@ def test_workers_of_one_machine_have_to_fit_together(model):
         _check_memory(model, [roomy, roomy], specs)
 
 
-def test_the_memory_that_worlds_need_is_about_what_they_take(model):
+def test_the_memory_estimate_is_close_to_actual_use(model):
     spec = node.Spec(2000, 1, "float64", 0, 0)
     batch = fl.Batch(model, 2000, 1)
     batch.step()

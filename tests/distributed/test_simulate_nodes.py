@@ -17,7 +17,7 @@ def simulated(capfd, *words):
 
 
 @pytest.mark.ci
-def test_worlds_on_workers_are_reported_and_recorded_as_those_here(cluster, capfd, tmp_path):
+def test_reports_and_recordings_of_workers_equal_local_ones(cluster, capfd, tmp_path):
     here = simulated(capfd, "--out", tmp_path / "here.npz")
     there = simulated(capfd, "--out", tmp_path / "there.npz", "--nodes", 2)
     assert (here["workers"], there["workers"], there["threads"]) == (1, 2, 2)
@@ -47,7 +47,7 @@ def test_wrong_nodes_are_one_message(capfd, tmp_path, command, nodes, message):
     assert message in shown and shown.count("\n") == 1
 
 
-def test_without_ray_it_is_one_message_that_says_what_to_do(capfd, monkeypatch):
+def test_without_ray_one_message_names_the_install_command(capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert run_command([*WORDS, "--nodes", "2"]) == 2
     assert "pip install 'featherlane[distributed]'" in capfd.readouterr().err

@@ -48,7 +48,7 @@ def test_errors_of_a_row_grow_as_the_engines_do(solref, integrator):
     assert factor == pytest.approx(theirs, rel=CLOSE, abs=CLOSE)
 
 
-def test_the_least_damping_ratio_at_two_steps_is_one_over_the_root_of_eight():
+def test_the_minimum_damping_ratio_at_two_steps_is_one_over_sqrt_8():
     model = fl.load(EQUALITY.format(0.01, 1))
     for ratio, grows in ((0.99 / np.sqrt(8), True), (1.01 / np.sqrt(8), False)):
         K, B = row_stiffness(ExaminedModel(model), np.array([0.01, ratio]), False)
@@ -64,7 +64,7 @@ STIFF = {
 
 
 @pytest.mark.parametrize("name", STIFF)
-def test_what_is_tried_cures_an_unstable_step(name):
+def test_suggested_fixes_stabilize_an_unstable_step(name):
     model = fl.load(STIFF[name])
     found = fl.diagnose(model, ["step-unstable"])
     assert found

@@ -113,7 +113,7 @@ def test_a_world_has_the_same_bits_in_any_batch(name, rng):
 
 
 @pytest.mark.parametrize("name", ["muscle-smooth", "dcmotor-servo-all", "delay-cubic"])
-def test_worlds_may_have_parameters_of_their_own(name, rng):
+def test_parameters_can_differ_by_world(name, rng):
     mj = branch(name, "implicitfast")
     model = fl.load(mj)
     rows, _ = states(mj, rng, 9)
@@ -161,7 +161,7 @@ def test_activations_are_reached_by_the_name_of_their_actuator():
 
 
 @pytest.mark.parametrize("name", ["orientation", "orientation-quat"])
-def test_an_orientation_servo_gives_no_more_torque_than_it_may(name, rng):
+def test_orientation_servo_torque_is_limited(name, rng):
     """Under explicit integration, implicit rates vanish if MuJoCo's rounded torque norm reaches the bound."""
     mj = branch(name)
     mj.actuator_forcelimited[:], mj.actuator_forcerange[:] = 1, [0, 1.2]
@@ -182,7 +182,7 @@ def filtered(kind, h, tau, time, control=1.0):
     return data.act[0]
 
 
-def test_exact_filters_are_exact_and_others_meet_them_at_first_order():
+def test_exact_filters_are_exact_and_others_converge_at_first_order():
     exact = 1 - np.exp(-1)
     errors = []
     for h in (0.02, 0.01, 0.005):
@@ -231,7 +231,7 @@ def test_muscles_have_mujocos_activation(rng):
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast"])
-def test_derivatives_of_a_step_know_activations(integrator, rng):
+def test_step_derivatives_include_activations(integrator, rng):
     mj = branch("muscle-smooth", integrator)
     model = fl.load(mj)
     data, given = fl.Data(model), mujoco.MjData(mj)
@@ -256,7 +256,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("attributes", REFUSED)
-def test_parameters_that_make_no_actuator_are_refused(attributes):
+def test_invalid_actuator_parameters_are_refused(attributes):
     with pytest.raises(fl.ModelError) as error:
         fl.load(scene(f'<general name="pull" joint="hinge" {attributes}/>'))
     assert "actuator 'pull': " in str(error.value) and REFUSED[attributes] in str(error.value)
@@ -272,14 +272,14 @@ def test_a_muscle_without_a_range_is_refused():
         fl.load(mj)
 
 
-def test_a_motor_whose_parameters_lost_a_state_is_refused():
+def test_a_motor_with_a_removed_state_is_refused():
     mj = branch("dcmotor-lag")
     mj.actuator_dynprm[0, 0] = 0
     with pytest.raises(fl.ModelError):
         fl.load(mj)
 
 
-def test_a_current_follows_at_once_where_its_time_constant_is_below_the_least_number():
+def test_a_current_with_a_tiny_time_constant_follows_immediately():
     text = scene("dcmotor-lag")
     mj = mujoco.MjModel.from_xml_string(text)
     R, K = 1e16, mj.actuator_gainprm[:, 1]

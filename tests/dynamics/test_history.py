@@ -164,7 +164,7 @@ def test_worlds_start_with_histories_of_their_own_step(model):
     assert np.array_equal(batch.history, each)
 
 
-def test_a_negative_number_of_samples_is_none():
+def test_a_negative_number_of_samples_means_no_history():
     """MuJoCo does the same; the reset of a `Data` once treated it as a length."""
     model = fl.load(DELAYED.replace('<motor joint="hinge" nsample="1"/>', '<motor joint="hinge" nsample="-3"/>'))
     data = fl.Data(model)

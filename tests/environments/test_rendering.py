@@ -29,7 +29,7 @@ def drawn(n, **settings):
     return env
 
 
-def test_each_world_has_a_picture_of_its_own():
+def test_each_world_has_its_own_image():
     env = drawn(3, render_worlds=2)
     first = env.render()
     assert [picture.shape for picture in first] == [(48, 64, 3)] * 3
@@ -50,7 +50,7 @@ SCENE = """<mujoco><worldbody><camera name="look" pos="0 -2 1" xyaxes="1 0 0 0 .
     "field",
     every(4, [None, "body_pos", "body_quat", "geom_size", "cam_pos", "geom_pos", "site_pos", "site_size", "jnt_pos"]),
 )
-def test_each_world_is_drawn_under_its_own_model(field):
+def test_each_world_is_rendered_with_its_own_model(field):
     """The picture equals a renderer of the world's model; the first case edits the model of all worlds."""
     drawn(1).close()
     batch = fl.Batch(fl.load(SCENE), 2)
@@ -68,7 +68,7 @@ def test_each_world_is_drawn_under_its_own_model(field):
     painting.close()
 
 
-def test_one_world_is_drawn_as_the_vector_draws_it():
+def test_a_single_world_is_rendered_as_in_the_vector():
     drawn(1).close()
     one = gym.make("featherlane/Ant-v5", render_mode="rgb_array", width=64, height=48)
     one.reset(seed=0)
@@ -78,7 +78,7 @@ def test_one_world_is_drawn_as_the_vector_draws_it():
     one.close(), vector.close()
 
 
-def test_the_models_camera_follows_where_none_is_asked_for():
+def test_the_default_camera_follows_the_model():
     """The camera follows a runner, as with Gymnasium's renderer."""
     pictures = []
     for settings in ({}, {"camera_name": "track"}, {"camera_id": -1}):
@@ -101,7 +101,7 @@ def test_gymnasium_records_a_video(tmp_path):
     assert video.stat().st_size > 1000
 
 
-def test_without_a_render_mode_there_is_no_picture():
+def test_without_a_render_mode_there_is_no_image():
     env = environments.make_vec("Ant-v5", 1, nthread=1)
     assert env.render() is None and env.render_mode is None
 
@@ -114,13 +114,13 @@ def test_without_a_render_mode_there_is_no_picture():
         ({"camera_id": 0, "camera_name": "track"}, "camera_id and camera_name:"),
     ],
 )
-def test_cameras_that_are_none_are_refused(settings, told):
+def test_invalid_cameras_are_refused(settings, told):
     drawn(1).close()
     with pytest.raises(fl.ModelError, match=told):
         drawn(1, **settings)
 
 
 @pytest.mark.parametrize("count", [0, 1.5, True])
-def test_a_number_of_drawn_worlds_that_is_none_is_refused(count):
+def test_an_invalid_number_of_rendered_worlds_is_refused(count):
     with pytest.raises(fl.ModelError):
         environments.make_vec("Ant-v5", 1, render_worlds=count)

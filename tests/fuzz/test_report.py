@@ -40,7 +40,7 @@ def test_a_budget_is_of_cases_or_of_seconds(monkeypatch):
     assert budget(7) == "60s"
 
 
-def test_a_report_says_what_repeats_a_finding():
+def test_a_report_contains_the_command_that_repeats_a_finding():
     report = Report("models", seed=4)
     report.meet(7, "finding", "it leaks")
     report.meet(8, "equal", "a note")

@@ -37,7 +37,7 @@ def config(env, n=N, runners=0, **env_config):
     )
 
 
-def test_a_creator_makes_what_a_runner_wants():
+def test_a_creator_makes_the_environment_that_a_runner_expects():
     env = adapter.Creator(Count(), max_episode_steps=3)({"num_envs": N, "nthread": 1, "max_episode_steps": 5})
     assert isinstance(env, TaskEnv) and env.num_envs == N and env.max_episode_steps == 5
     assert env.autoreset_mode is AutoresetMode.NEXT_STEP and env.copy
@@ -97,7 +97,7 @@ def test_it_learns(cluster, runners):
 
 
 @pytest.mark.slow
-def test_a_registered_task_needs_no_door(cluster):
+def test_a_registered_task_needs_no_adapter(cluster):
     algorithm = config(REGISTERED, 8, 1, nthread=1).training(train_batch_size=512, num_epochs=2).build_algo()
     told = algorithm.train()["env_runners"]
     algorithm.stop()

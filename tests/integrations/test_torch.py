@@ -143,7 +143,7 @@ def test_second_derivatives_are_refused():
         ({"body_mass": torch.zeros(1, 1).double()}, "body_mass:"),
     ],
 )
-def test_what_does_not_fit_is_named(change, message):
+def test_invalid_arguments_are_named(change, message):
     model = carts()[0]
     zeros = torch.zeros(1, 2, dtype=torch.float64)
     given = {"qpos": zeros, "qvel": zeros, "act": None, "ctrl": zeros} | change
@@ -151,6 +151,6 @@ def test_what_does_not_fit_is_named(change, message):
         ft.Dynamics(fl.Batch(model, 1)).step(**given)
 
 
-def test_it_takes_a_batch():
+def test_it_accepts_a_batch():
     with pytest.raises(fl.errors.ArgumentTypeError):
         ft.Dynamics(carts()[0])

@@ -118,7 +118,7 @@ def test_swapping_two_helpers_is_noticed(write_stages):
     assert changed(write_stages, stages=swapped) == {"first", "second"}
 
 
-def test_kernels_of_one_name_are_reported_apart_by_what_they_close_over():
+def test_kernels_with_equal_names_are_distinguished_by_their_closures():
     def scaled(factor):
         @kernel
         def scale(x):
@@ -191,7 +191,7 @@ def test_the_folder_is_made_and_the_object_is_used_again(folder, capfd, monkeypa
     assert result() == 1 and capfd.readouterr().err == ""
 
 
-def test_a_cache_out_of_reach_is_said_once_and_is_no_error(folder, capfd, monkeypatch):
+def test_an_unusable_cache_is_reported_once_and_is_not_an_error(folder, capfd, monkeypatch):
     folder.parent.mkdir()
     folder.write_text("a file stands where the folder should be")
     assert result() == 1
@@ -264,14 +264,14 @@ def test_a_broken_object_is_compiled_again(folder, broken):
     assert path.read_bytes() == whole
 
 
-def test_an_object_under_another_name_is_not_taken(folder):
+def test_an_object_under_another_name_is_not_used(folder):
     cache.write_object("a.o", b"code")
     (folder / "b.o").write_bytes((folder / "a.o").read_bytes())
     (folder / "c.o").write_bytes(hashlib.sha256(b"").digest())  # the checksum of nothing
     assert (cache.read_object("a.o"), cache.read_object("b.o"), cache.read_object("c.o")) == (b"code", None, None)
 
 
-def test_a_reader_never_sees_half_an_object(folder):
+def test_readers_never_find_a_partial_object(folder):
     whole, stop, wrong = [bytes([k]) * 200_000 for k in range(2)], threading.Event(), []
     cache.write_object("a.o", whole[0])
 

@@ -148,7 +148,7 @@ def reference(name, x, y):
 
 @pytest.mark.parametrize("dtype, w", FORMS)
 @pytest.mark.parametrize("name", STAGED)
-def test_edges_are_as_in_numpy(name, dtype, w):
+def test_special_values_are_as_in_numpy(name, dtype, w):
     x, y = specials(dtype)
     if name == "sincos":
         x = np.where(np.isfinite(x), np.clip(x, -3, 3), x) + 0.0  # sin(-0) is +0

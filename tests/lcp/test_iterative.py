@@ -59,13 +59,13 @@ def test_an_added_limit_acts_without_a_normal_force(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_any_mu_without_a_force_is_no_friction(method):
+def test_any_mu_without_a_normal_force_gives_no_friction(method):
     problem = Problem(np.eye(3), [-1.0, 5.0, 5.0], 0.0, np.inf, [-1, 0, 0])
     np.testing.assert_array_equal(fl.lcp.solve(problem, method=method).x, 0.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_solution_to_start_from_is_kept(method, rng):
+def test_a_given_solution_is_kept(method, rng):
     problem = friction_problem(rng, 5)
     solver = Solver(problem.n, method, tolerance=TOLERANCE)
     first = solver.solve(problem)
@@ -91,7 +91,7 @@ def test_a_force_that_does_nothing_goes_to_its_bound(method):
 
 @pytest.mark.parametrize(("stage", "numbers"), [(solve_pgs, (500, 0, 1, 0)), (solve_apgd, (500, 0))])
 @pytest.mark.parametrize("W", [1, 16])
-def test_single_precision_stops_at_what_it_reaches(stage, numbers, W, rng):
+def test_float32_stops_at_its_reachable_accuracy(stage, numbers, W, rng):
     problems = [friction_problem(rng, 4) for _ in range(W)]
     n = problems[0].n
     sizes = {f.name: 0 for f in PROBLEM.fields if f.kind == "size"} | {"nlcp": n, "nlcpA": n * n}
@@ -136,7 +136,7 @@ def quickstep(problem, sweeps, relaxation, seed):
 
 
 @pytest.mark.parametrize(("n", "number"), ODE_NUMBERS.items())
-def test_random_numbers_are_odes(n, number):
+def test_random_numbers_equal_ode(n, number):
     seed = 0
     for m in ODE_NUMBERS:
         seed = (1664525 * seed + 1013904223) % 2**32

@@ -11,7 +11,7 @@ FILTER = """<mujoco><worldbody><body><joint name="knee"/><geom size=".1" pos=".2
 <actuator><general joint="knee" dyntype="filter" dynprm=".1"/></actuator></mujoco>"""
 
 
-def test_activations_are_put_back_before_each_round():
+def test_activations_are_restored_before_each_round():
     lineup = Lineup(FILTER, Course(worlds=3, settle=0.3))
     batch, ends = fl.Batch(lineup.model, 3), []
     for _ in range(2):
@@ -22,7 +22,7 @@ def test_activations_are_put_back_before_each_round():
     np.testing.assert_array_equal(*ends)
 
 
-def test_races_among_ours_are_the_first_over_the_second(monkeypatch):
+def test_ratios_between_settings_are_first_over_second(monkeypatch):
     raced = []
 
     def clocked(prepare, run):

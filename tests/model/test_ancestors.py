@@ -15,7 +15,7 @@ def ancestors(model, dof):
     return path
 
 
-def test_chains_are_the_dofs_on_the_way_to_the_root():
+def test_chains_are_the_dofs_on_the_path_to_the_root():
     model = load(joints.XML)
     for dof in range(model.nv):
         start = model.chain_rowadr[dof]

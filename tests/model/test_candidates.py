@@ -61,7 +61,7 @@ def test_contacts_of_mujoco_are_candidates_in_their_order(name, real_model, rng)
 
 
 @pytest.mark.parametrize("name", MOVING)
-def test_no_pair_gives_more_points_than_it_may(name, real_model, rng):
+def test_no_pair_exceeds_its_maximum_of_points(name, real_model, rng):
     model = mujoco.MjModel.from_xml_path(str(real_model(name)))
     cand = candidates(model)
     most = {(i, j): n for i, j, n in zip(cand["cand_geom1"], cand["cand_geom2"], cand["cand_npoint"], strict=True)}

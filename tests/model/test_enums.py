@@ -50,7 +50,7 @@ def test_a_number_is_mujocos_of_its_name_or_our_own(subtests):
                 assert mujocos(name) == [NUMBERS[name]]
 
 
-def test_our_own_numbers_are_none_of_mujocos():
+def test_additional_enum_values_do_not_clash_with_mujocos():
     assert not [name for name in enums.OWN if name not in NUMBERS or mujocos(name)]
 
 

@@ -66,7 +66,7 @@ def test_options_that_do_not_change_the_motion_pass(option):
     assert found(option=option) == []
 
 
-def test_medium_does_not_matter_where_nothing_moves():
+def test_a_fluid_has_no_effect_on_a_static_model():
     assert found("", option='<option density="1.2"/>') == []
 
 
@@ -180,7 +180,7 @@ def test_idle_tendons_sensors_and_histories_pass():
     assert found(tail=tail) == []
 
 
-def test_sensors_that_are_not_computed_say_so():
+def test_unsupported_sensors_are_listed():
     kinds = "<gyro site='site'/><user dim='2'/><insidesite objtype='geom' objname='ball' site='site' enclosed='true'/>"
     model = compiled(SPHERES + "<geom name='ball' size='0.1'/>", tail=f"<sensor>{kinds}<clock/></sensor>")
     assert sensor_support(model) == [True, False, False, True]

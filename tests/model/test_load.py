@@ -110,7 +110,7 @@ def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
         load("humanoidd")
 
 
-def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_path):
+def test_a_local_file_hidden_by_a_bundled_name_warns(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm").mkdir()
     load("arm")  # a folder is not a model
@@ -127,13 +127,13 @@ def test_a_missing_file_is_named(source):
         load(source)
 
 
-def test_text_that_is_no_xml_is_no_path():
+def test_text_that_is_not_xml_is_not_treated_as_a_path():
     with pytest.raises(ModelError):
         load("a robot with " + "many " * 2000 + "legs.xml")
 
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\ufeff"])
-def test_an_empty_text_is_no_model(text):
+def test_an_empty_text_is_refused(text):
     with pytest.raises(ModelError):
         load(text)
 
@@ -143,7 +143,7 @@ def test_assets_are_a_dict():
         load(joints.XML, assets=["mesh.stl"])
 
 
-def test_a_folder_is_no_model(tmp_path):
+def test_a_directory_is_refused(tmp_path):
     with pytest.raises(ModelError):
         load(tmp_path)
 
@@ -197,7 +197,7 @@ URDF = """<?xml version="1.0"?>
 </robot>"""  # noqa: E501
 
 
-def test_a_urdf_loads_and_says_what_was_not_read():
+def test_a_urdf_loads_and_lists_unread_elements():
     with pytest.warns(UserWarning, match="drive"):
         model = load(URDF)
     assert model.nv == 1 and np.array_equal(model.joint("j").range, [-1, 1])

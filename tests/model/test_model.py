@@ -63,7 +63,7 @@ def test_an_unknown_name_raises_with_near_names(model):
 
 
 @pytest.mark.parametrize("name", ["nv", "geom_type", "cand_geom1", "jnt_limited"])
-def test_what_other_fields_were_made_from_is_fixed(model, name):
+def test_inputs_of_derived_fields_are_read_only(model, name):
     with pytest.raises(ModelError):
         setattr(model, name, 1)
 
@@ -152,7 +152,7 @@ def test_options_that_are_not_computed_are_unsupported(model, name, value):
     assert name in caught.value.features[0]
 
 
-def test_an_unknown_option_is_no_attribute(model):
+def test_an_unknown_option_raises_attribute_error(model):
     with pytest.raises(fl.errors.UnknownAttributeError):
         model.opt.timestp = 0.1
 
@@ -293,7 +293,7 @@ def test_repr_is_one_line(model):
 
 
 @pytest.mark.parametrize("owner", ["model", "data", "batch"])
-def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
+def test_access_by_name_does_not_search_near_names(owner, monkeypatch):
     """The search takes milliseconds; it runs for missing names only."""
     model = fl.load("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
@@ -305,7 +305,7 @@ def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
     assert (view.mass if owner == "model" else owners[owner].joint("hand_roll").qpos) is not None
 
 
-def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
+def test_a_copy_checks_only_changed_fields(monkeypatch):
     monkeypatch.setattr(
         "featherlane.errors.get_close_matches", lambda *given, **more: pytest.fail("names are compared")
     )

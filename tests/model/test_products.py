@@ -24,7 +24,7 @@ def products(source: str) -> list[int]:
     )
 
 
-def test_nothing_that_is_kept_comes_from_a_product_of_matrices(subtests):
+def test_no_stored_value_comes_from_a_blas_product(subtests):
     for path in MODULES:
         with subtests.test(path=str(path)):
             assert not products(path.read_text())
@@ -41,6 +41,6 @@ def test_heights_are_sums_from_the_first_coordinate_to_the_last(rng):
             assert heights_along(points, directions)[i, j] == (p[0] * u[0] + p[1] * u[1]) + p[2] * u[2]
 
 
-def test_turned_back_is_the_transpose_times_a_vector(rng):
+def test_inverse_rotation_is_the_transpose_times_a_vector(rng):
     R, x = rotation(np.array([0.6, 0.0, 0.8]), 0.7), rng.normal(size=3)
     np.testing.assert_allclose(turned_back(R, x), R.T @ x, rtol=1e-14)

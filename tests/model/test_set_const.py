@@ -88,7 +88,7 @@ def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model,
     assert np.array_equal(model.real_buffer, before)
 
 
-def test_overrides_do_not_outlive_their_world(model):
+def test_overrides_apply_to_their_world_only(model):
     constants = Constants(model)
     first = constants({})
     constants({"body_mass": 2 * model.body_mass, "body_subtreemass": model.body_mass})

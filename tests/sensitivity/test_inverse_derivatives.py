@@ -73,7 +73,7 @@ def test_contacts(name, cone):
     assert relative(-forward.DaDtau @ found.DfDv.T, forward.DaDv) < 1e-7
 
 
-def test_what_formulas_do_not_serve_goes_by_differences(rng):
+def test_forces_without_formulas_use_finite_differences(rng):
     model = fl.load("quadruped")
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)

@@ -63,7 +63,7 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
     assert relative(fl.rnea_derivatives(model, data).DtauDa, M) < ROUNDING
 
 
-def test_they_are_pinocchios(rng):
+def test_they_equal_pinocchio(rng):
     """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
     model = fl.load("arm")

@@ -37,7 +37,7 @@ def test_delayed_and_sampled_sensors_equal_mujocos(integrator):
         np.testing.assert_allclose(data.history, expected.history, atol=ROUNDING)
 
 
-def test_histories_are_each_worlds_own_and_are_kept_where_nobody_looks(rng):
+def test_histories_are_per_world_and_updated_without_sensors(rng):
     model = fl.load(SCENE)
     qvel = rng.standard_normal((11, 2))
     watched, blind, data = fl.Batch(model, 11), fl.Batch(model, 11), fl.Data(model)

@@ -75,7 +75,7 @@ def test_forces_and_accelerations_under_contact(integrator):
     close(found, expected, ALLOWED.get(integrator, CONTACT))
 
 
-def test_no_solver_runs_at_moved_points():
+def test_no_solver_runs_at_displaced_states():
     """With few iterations differences of steps are inaccurate; these are the derivatives at the step's acceleration."""
     model = fl.load(STANDING.format(integrator="Euler"))
     data = fl.Data(model)

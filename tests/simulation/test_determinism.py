@@ -73,7 +73,7 @@ def test_the_worlds_differ_and_touch(truth):
     assert not truth.status["non_finite"].any()
 
 
-def test_a_world_alone_in_data_has_the_bits_it_has_in_a_batch(model, truth):
+def test_a_data_is_bitwise_equal_to_a_world_of_a_batch(model, truth):
     qpos, qvel, ctrl = starts(model, WORLDS)
     for w in range(0, WORLDS, 7):
         data = fl.Data(model)
@@ -138,7 +138,7 @@ def test_a_rollout_equals_steps(model, truth):
     assert out["xpos"][:, -1].tobytes() == truth.xpos.tobytes()
 
 
-def test_copies_and_checkpoints_go_on_with_the_same_bits(model, truth):
+def test_copies_and_checkpoints_continue_bitwise_equally(model, truth):
     batch = ran(batch_of(model, np.arange(WORLDS)), NSTEP // 2)
     restored = fl.Batch(model, WORLDS)
     restored.restore(pickle.loads(pickle.dumps(batch.checkpoint())))

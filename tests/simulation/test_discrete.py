@@ -141,7 +141,7 @@ def test_inverse_undoes_the_step(cone):
         assert smooth.relative(data.qfrc_constraint, kept) < UNDONE
 
 
-def test_what_is_shown_is_of_the_moment():
+def test_outputs_belong_to_the_current_state():
     """M and the smooth force are unchanged afterwards, though the solve modifies them."""
     model, shown = scene(), []
     (state,) = states(model.to_mujoco(), 1)
@@ -180,7 +180,7 @@ def test_rows_and_steps_equal_mujocos(cone, condim, active, flag):
 
 
 @pytest.mark.parametrize("disabled", [0, 1 << 5, 1 << 6, 1 << 11], ids=["all", "no spring", "no damper", "no servo"])
-def test_rates_that_would_not_dissipate_are_left_out(rng, disabled):
+def test_non_dissipative_derivatives_are_omitted(rng, disabled):
     model = fl.load(SIGNS)
     model.opt.integrator, model.opt.disableflags = "discrete", disabled
     mj = model.to_mujoco()
@@ -251,7 +251,7 @@ def together(model, qpos, qvel, nstep):
     return np.array(found)
 
 
-def test_a_split_tile_knows_which_bodies_are_touched(monkeypatch):
+def test_a_split_tile_marks_touched_bodies(monkeypatch):
     """Free bodies in the air rotate with gyroscopic derivatives, those on the ground without, in every sub-batch."""
     body = '<body pos="{} 0 .06"><freejoint/><geom type="box" size=".1 .05 .03"/></body>'
     bodies = "".join(body.format(k) for k in range(3))

@@ -93,7 +93,7 @@ def some(model, name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("options", [{}, {"integrator": "implicitfast"}, {"integrator": "RK4"}, CONTACT_LCP])
 @pytest.mark.parametrize("name", DECIDING)
-def test_a_world_has_the_bits_and_the_model_that_it_has_alone(name, options):
+def test_an_expanded_world_is_bitwise_equal_to_a_single_world(name, options):
     model = simple(**{"contact_model": "convex"} | options)
     zero, one = np.zeros_like(getattr(model, name)), np.ones_like(getattr(model, name))
     worlds = [zero, 0.02 * one, some(model, name)]
@@ -216,7 +216,7 @@ def test_user_sensors_are_cut_off_by_their_world():
     np.testing.assert_array_equal(batch.sensordata[:, 0], [1.0, 0.5, 0.25])
 
 
-def test_activations_that_the_model_was_compiled_with_stay():
+def test_compiled_activation_settings_are_kept():
     xml = """<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody>
       <actuator><pid joint="j" kp="2" kv="1" slewmax="3"/></actuator></mujoco>"""
     batch = fl.Batch(fl.load(xml), 2)

@@ -95,7 +95,7 @@ def test_worlds_of_a_batch_move_as_alone(name, rng):
         np.testing.assert_array_equal(data.qpos, batch.qpos[k])
 
 
-def test_a_pickle_leaves_the_room_of_the_solver_out():
+def test_a_pickle_omits_solver_buffers():
     model = prepared(fl.load("pile"), "dantzig")
     data = fl.Data(model)
     for _ in range(3):

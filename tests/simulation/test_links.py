@@ -49,7 +49,7 @@ def momentum(model, data):
     return np.concatenate([(mass * v[:, :3]).sum(0), np.cross(x[:, :3], mass * v[:, :3]).sum(0) + np.sum(spin, 0)])
 
 
-def test_links_neither_push_nor_turn_the_whole(rng):
+def test_links_conserve_total_momentum(rng):
     model = rigid(ISOTROPIC, *LINKS)
     data = fl.Data(model)
     data.qvel = rng.normal(size=model.nv)
@@ -58,7 +58,7 @@ def test_links_neither_push_nor_turn_the_whole(rng):
     np.testing.assert_allclose(momentum(model, data), before, rtol=0, atol=EXACT * 10)
 
 
-def test_linked_bodies_move_as_their_links_let_them(rng):
+def test_linked_bodies_move_along_free_directions_only(rng):
     """After a step, velocities agree in the directions that a link constrains."""
     model = rigid(ISOTROPIC, *LINKS)
     data = fl.Data(model)
@@ -109,7 +109,7 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
         np.testing.assert_allclose(data.qfrc_constraint, expected, atol=EXACT * 10 * scale)
 
 
-def test_links_within_a_tree_see_what_moves_both_bodies(rng):
+def test_links_within_a_tree_include_dofs_of_both_bodies(rng):
     """The error's rate is -erp / h times the error, in an out-of-place state whose root moves both bodies."""
     arm = """<body name="{0}" pos="{1} 0 0"><joint axis="0 1 0"/><joint axis="1 0 1" pos="0 .1 0"/><joint type="slide"/>
       <geom type="capsule" size=".05" fromto="0 0 0 .3 .1 0"/></body>"""
@@ -279,7 +279,7 @@ def test_a_motor_holds_its_speed_up_to_its_force(as_link):
 
 @pytest.mark.parametrize("as_link", [True, False])
 @pytest.mark.parametrize("side", [-1, 1])
-def test_a_stop_gives_back_a_part_of_the_velocity(as_link, side):
+def test_a_stop_restores_a_fraction_of_the_velocity(as_link, side):
     model = cart(as_link, range=(-0.5, 0.5), stop_bounce=0.6)
     data = fl.Data(model)
     data.qpos[0], data.qvel[0] = side * 0.501, side * 2.0
@@ -374,7 +374,7 @@ def test_a_motor_that_drives_into_its_stop_rests_there():
     assert abs(data.link_position[0] - 0.5) < 1e-6
 
 
-def test_every_world_has_motors_of_its_own():
+def test_motors_differ_by_world():
     batch = fl.Batch(cart(True, motor_force=1e4), nworld=8)
     batch.expand("link_motor_vel")[:, 0] = np.arange(8.0)
     batch.step()
@@ -402,7 +402,7 @@ def test_flags_switch_links_and_stops_off():
         assert (abs(data.qvel[1] + 0.01 * data.qacc[1]) < EXACT) == (flags in (0, 1 << 3))
 
 
-def test_worlds_are_alike_in_any_batch(rng):
+def test_worlds_are_equal_in_any_batch(rng):
     model = fl.load(ISOTROPIC, links=[*LINKS, fl.Link("slider", "a", "e", axis=(0, 0, 1), range=(-0.1, 0.1))])
     batch, data = fl.Batch(model, nworld=8), fl.Data(model)
     for world in range(8):

@@ -71,7 +71,7 @@ def test_a_vector_of_mujocos_is_set_and_given_back(model, rng, bits):
     np.testing.assert_array_equal(vector(model.mj_model, again, bits), expected)
 
 
-def test_what_is_not_kept_is_there_as_zeros(model, rng):
+def test_components_that_are_not_stored_are_zeros(model, rng):
     bits = STATE.QPOS | STATE.USERDATA
     data = fl.Data(model)
     fl.set_state(model, data, vector(model.mj_model, filled(model.mj_model, rng), bits), bits)
@@ -80,7 +80,7 @@ def test_what_is_not_kept_is_there_as_zeros(model, rng):
     assert out[: model.nq].all() and not out[model.nq :].any()
 
 
-def test_a_state_that_is_set_again_goes_on_the_same(rng):
+def test_a_restored_state_continues_bitwise_equally(rng):
     model = fl.load(XML)
     data, other = fl.Data(model), fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -110,13 +110,13 @@ def test_a_batch_has_a_row_for_each_world(model, rng, dtype):
     np.testing.assert_array_equal(given[:, at], rows[:, at])
 
 
-def test_one_vector_serves_all_worlds(model):
+def test_one_state_vector_applies_to_all_worlds(model):
     batch = fl.Batch(model, 3, nthread=1)
     fl.set_state(model, batch, np.arange(model.nv, dtype=float), STATE.QVEL)
     np.testing.assert_array_equal(batch.qvel, np.tile(np.arange(model.nv), (3, 1)))
 
 
-def test_what_does_not_fit_is_named(model):
+def test_invalid_arguments_are_named(model):
     data = fl.Data(model)
     with pytest.raises(fl.ModelError, match="bits"):
         fl.get_state(model, data, 1 << 15)

@@ -125,7 +125,7 @@ def touching(model):
     }
 
 
-def test_given_contacts_push_until_they_are_cleared(model):
+def test_user_contacts_act_until_cleared(model):
     data, free = fl.Data(model, given_contacts=4), fl.Data(model)
     fl.forward(model, free)
     data.give_contacts(**touching(model))
@@ -180,7 +180,7 @@ def test_parameters_that_are_not_given_are_mixed_as_mujoco_mixes_them(model, pai
         np.testing.assert_array_equal(getattr(data.contact[0], name), getattr(one, name), name)
 
 
-def test_bodies_in_place_of_geoms_push_alike(model):
+def test_contacts_given_by_bodies_and_geoms_are_equal(model):
     by_geom, by_body = (fl.Data(model, given_contacts=2) for _ in range(2))
     what = touching(model)
     by_geom.give_contacts(**what)
@@ -192,7 +192,7 @@ def test_bodies_in_place_of_geoms_push_alike(model):
     np.testing.assert_array_equal(by_body.contact.geom, -1)
 
 
-def test_given_contacts_come_beside_detected_ones_or_in_their_place(model):
+def test_user_contacts_extend_or_replace_detected_ones(model):
     low = {"qpos": [0, -0.6, 0, 1, 0, 0.08, 1, 0, 0, 0]}
     plain, beside, instead = (fl.Data(model, given_contacts=2) for _ in range(3))
     for data in (plain, beside, instead):
@@ -213,7 +213,7 @@ def test_given_contacts_come_beside_detected_ones_or_in_their_place(model):
     assert beside.ncon == 0
 
 
-def test_disabled_contacts_take_given_ones_along(model):
+def test_disabling_contacts_disables_user_contacts(model):
     model = copy.copy(model)
     data = fl.Data(model, given_contacts=2)
     data.give_contacts(**touching(model))
@@ -271,7 +271,7 @@ def test_bad_contacts_are_refused_and_nothing_changes(model, message):
     assert pickle.dumps(data) == before
 
 
-def test_a_structure_gives_what_its_arrays_give(model):
+def test_a_contact_structure_equals_separate_arrays(model):
     named = touching(model) | {"friction": [0.4, 0.4, 0.01, 0.001, 0.001], "motion": [0, 0.1, 0]}
     one, other = (fl.Data(model, given_contacts=2) for _ in range(2))
     one.give_contacts(**named, replace=True)
@@ -298,14 +298,14 @@ def test_arguments_that_contacts_do_not_have_are_refused(model):
 
 
 @pytest.mark.parametrize("given", [-1, 1.5, True, 10**9, "many"])
-def test_room_out_of_range_is_refused(model, given):
+def test_a_capacity_out_of_range_is_refused(model, given):
     for make in (lambda: fl.Data(model, given_contacts=given), lambda: fl.Batch(model, 2, given_contacts=given)):
         with pytest.raises(fl.ModelError):
             make()
 
 
 @pytest.mark.parametrize("garbage", [np.nan, np.inf, -1e30, 1e30, 2.5])
-def test_garbage_written_into_the_fields_touches_no_memory_outside(model, garbage):
+def test_invalid_contact_values_cause_no_out_of_bounds_access(model, garbage):
     data = fl.Data(model, given_contacts=2)
     data.give_contacts(**touching(model))
     for name in ("given_body", "given_geom", "given_dim", "given_pos"):
@@ -334,7 +334,7 @@ def state(batch):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_worlds_with_contacts_of_their_own_have_the_bits_that_they_have_alone(model, dtype, rng):
+def test_worlds_with_different_user_contacts_are_bitwise_equal_to_single_worlds(model, dtype, rng):
     what, count = differing(model, rng)
     replace = rng.random(N) < 0.5
     batch = fl.Batch(model, N, dtype=dtype, given_contacts=3)
@@ -398,7 +398,7 @@ def test_contacts_of_chosen_worlds_are_given_reset_and_restored(model, rng):
     np.testing.assert_array_equal(np.flatnonzero(batch.ncon), [7])
 
 
-def test_a_world_reset_for_bad_numbers_has_no_given_contacts(model, rng):
+def test_a_world_reset_for_non_finite_values_has_no_user_contacts(model, rng):
     what, _ = differing(model, rng, 2)
     batch = fl.Batch(model, 2, given_contacts=3)
     batch.give_contacts(**what)

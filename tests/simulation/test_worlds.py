@@ -66,7 +66,7 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     return found
 
 
-def test_a_program_finds_the_same_bits_on_each():
+def test_a_program_gives_bitwise_equal_results_on_each_kind_of_batch():
     model = fl.load("cartpole")
     first, *others = (program(made(kind, model)) for kind in CLASSES)
     assert first["failures"].tolist() == [3]

@@ -49,7 +49,7 @@ def test_trees_are_touched_by_rows_and_servos(s):
     assert expected[0].any() and not expected[0].all()
 
 
-def test_rows_touch_where_a_world_has_them_and_a_part_leaves_the_others_marks(s):
+def test_rows_mark_bodies_per_world_and_per_tile_part(s):
     call(mark_touched, s.m, s.d)
     s.a["dofrow_D"][0, 2] = s.a["genrow_D"][0, 3] = 0.0
     s.a["active"][0, 5:] = 0.0

@@ -58,7 +58,7 @@ def test_any_row_has_forces_and_without_rows_there_is_none(counts):
     assert x.any() == any(counts) and not (x == 7.0).any()
 
 
-def test_a_world_without_rows_has_zeros_without_a_sign(rng):
+def test_a_world_without_rows_has_positive_zeros(rng):
     s = touching()
     for name in ("con_D", "con_Dt", "con_slip", "dofrow_D", "genrow_D"):
         s.a[name][:, 3] = 0.0

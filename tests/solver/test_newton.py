@@ -148,7 +148,7 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
             assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, lane].tobytes(), (name, lane)
 
 
-def test_float32_stops_as_soon_as_float64():
+def test_float32_stops_after_as_few_iterations_as_float64():
     model = load("humanoid")
     found = states(model, 16, np.random.default_rng(8))
     count = {}

@@ -42,7 +42,7 @@ SOLVERS = {
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
+def test_a_step_computes_the_inputs_of_each_solver(solver, called, monkeypatch):
     s = touching(solver=solver)
     call(solve, s.m, s.d)
     assert called == SOLVERS[solver]
@@ -63,7 +63,7 @@ def test_a_solver_is_given_what_it_reads(solver, called, monkeypatch):
 
 
 @pytest.mark.parametrize(("solver", "made"), [("newton", False), ("cg", True), ("pgs", True)])
-def test_the_inertia_is_made_where_the_step_has_gone_without(solver, made, called):
+def test_the_inertia_is_computed_if_the_step_omitted_it(solver, made, called):
     s = touching(xml=CHAIN, solver=solver, forward_dynamics="aba")
     s.d.want_all = 0
     called.clear()
@@ -89,7 +89,7 @@ def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_
     assert called == ["set_unconstrained"]
 
 
-def test_a_tile_that_is_to_be_split_is_not_solved(called, monkeypatch):
+def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
     s = touching()
     monkeypatch.setattr(room, "select_factorization", lambda _, d: d.con_overflow.__setitem__(0, 1))
     call(solve, s.m, s.d)
@@ -106,7 +106,7 @@ def test_a_world_has_rows_of_its_own_or_not():
     assert not call(has_constraint_rows, d).any()
 
 
-def test_worlds_without_rows_move_freely_and_broken_ones_count_as_bad():
+def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     """World 0 is solved, 1 has no row, 2 has a non-finite gradient."""
     names = ("solver_niter", "solver_residual", "solver_gap")
     fields = {name: np.full((1, 3), 5.0) for name in names}
@@ -136,7 +136,7 @@ def test_nothing_to_solve_is_solved_at_once():
     assert all((getattr(d, name).array == [[0, 0], [7, 7]]).all() for name in tables)
 
 
-def test_blocks_are_used_by_solvers_in_forces_and_by_the_pass_against_slip():
+def test_blocks_are_used_by_dual_solvers_and_noslip():
     s = touching(width=1, solver="newton")
     said = []
     for solver, count in (("newton", 0), ("newton", 1), ("pgs", 0)):

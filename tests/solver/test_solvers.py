@@ -224,7 +224,7 @@ def test_float32_stops(solver):
 
 # ---- the record, and capacity --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
-def test_the_record_leads_from_the_start_to_the_end(solver):
+def test_the_history_contains_the_first_and_last_iterates(solver):
     model = fl.load("humanoid")
     (state,) = motion(model, 1)
     model.opt.solver = solver
@@ -310,7 +310,7 @@ def dual_entries(w):
     return int((rows * a["dual.dofnum"][:n]).sum())
 
 
-def test_a_world_whose_dual_rows_do_not_fit_does_without_the_last_and_says_so(monkeypatch):
+def test_dual_rows_beyond_the_capacity_are_dropped_and_reported(monkeypatch):
     model = fl.load("box_stack")
     monkeypatch.setattr(dual_rows, "DUAL_LIMIT", 100)
     for solver, noslip in (("pgs", 0), ("newton", 3)):
@@ -414,7 +414,7 @@ def test_noslip_lessens_slip(scene, cone):
     assert speed[20] < 0.01 * speed[0]
 
 
-def test_pgs_leaves_the_tip_of_a_cone():
+def test_pgs_moves_away_from_the_tip_of_a_cone():
     """A separating contact that slides fast: only friction can hold it, and the cost decreases only along the rim."""
     model = fl.load("quadruped")
     model.opt.cone, model.opt.tolerance = "elliptic", 0

@@ -141,7 +141,7 @@ def test_a_product_of_rotations_is_brought_to_unit_length(draw, size):
     assert_close(quat_renormalize(q), worlds(quat_normalize(q)), 1e-15)
 
 
-def test_a_world_that_is_far_from_unit_length_does_not_change_its_mates(draw):
+def test_an_unnormalized_quaternion_does_not_change_other_worlds(draw):
     q = quat_normalize(draw(4))
     alone = quat_renormalize(q)
     far = tuple(np.where(np.arange(WIDTH) == 3, 5 * x, x) for x in q)

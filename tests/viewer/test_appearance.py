@@ -41,14 +41,14 @@ def looks():
     return Looks(fl.load(MODEL.format(side=8)).mj_model)
 
 
-def test_a_colour_is_the_geoms_own_else_its_materials(looks):
+def test_a_color_comes_from_the_geom_or_its_material(looks):
     colours = looks.colours("geom")
     assert colours[0].tolist() == [0.5, 0.5, 0.5, 1]
     assert colours[1].tolist() == [1, 0, 0, 1]
     assert colours[2].tolist() == [0, 0, 1, 1]
 
 
-def test_a_texture_that_is_not_drawn_is_its_mean(looks):
+def test_an_unsupported_texture_is_drawn_in_its_mean_color(looks):
     colours = looks.colours("geom")
     assert colours[4] == pytest.approx((0.25, 0.5, 0.5, 0.5), abs=0.01)  # on a cube
     assert colours[5] == pytest.approx((0.5, 0, 0.5, 1), abs=0.01)  # on a mesh without texture coordinates
@@ -65,7 +65,7 @@ def test_materials_are_reported(looks):
     assert looks.look(4).texture == looks.look(5).texture == -1
 
 
-def test_a_large_picture_is_thinned():
+def test_a_large_texture_is_downsampled():
     large = Looks(fl.load(MODEL.format(side=2 * LARGEST + 2)).mj_model)
     picture = large.picture(0)
     assert max(picture.shape[:2]) <= LARGEST

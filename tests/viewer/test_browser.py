@@ -204,7 +204,7 @@ def watcher(batch):
     return batch.runner.watcher
 
 
-def test_a_batch_is_watched_while_it_trains(served, visit):
+def test_a_batch_is_observed_during_training(served, visit):
     model = fl.load("quadruped")
     batch, alone = fl.Batch(model, 256), fl.Batch(model, 256)
     view = served(batch)
@@ -232,7 +232,7 @@ def test_a_batch_is_watched_while_it_trains(served, visit):
     assert watcher(batch) is None, "nobody looks any more"
 
 
-def test_a_token_opens_it_and_nothing_comes_from_elsewhere(served, visit):
+def test_a_token_is_required_and_no_external_resource_is_loaded(served, visit):
     view = served("pendulum", host="0.0.0.0")
     there = visit(view, f"http://localhost:{view.port}/")
     assert there.answer.status == 403 and "token" in there.tab.inner_text("body")

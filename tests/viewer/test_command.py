@@ -49,7 +49,7 @@ def recording(tmp_path_factory):
         (["{lost}"], "is of the model 'gone.xml', which is not here"),
     ],
 )
-def test_what_is_refused(words, says, recording, tmp_path, capsys):
+def test_invalid_commands_are_refused(words, says, recording, tmp_path, capsys):
     (tmp_path / "wrong.npz").write_text("nonsense")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     np.savez(tmp_path / "lost.npz", time=np.zeros((1, 2)), qpos=np.zeros((1, 2, 1)), model=np.array("gone.xml"))

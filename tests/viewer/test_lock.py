@@ -15,7 +15,7 @@ from featherlane.viewer.lock import Lock, is_local_host
      ("a.localhost", True), ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("localhost.evil.com", False),
      ("", False)],
 )  # fmt: skip
-def test_what_is_this_machine_alone(host, local):
+def test_local_hosts_are_recognized(host, local):
     assert is_local_host(host) == local
 
 
@@ -52,7 +52,7 @@ def test_every_address_requires_the_token(host):
     assert Lock(host).token != lock.token
 
 
-def test_only_loopback_may_go_without_a_token():
+def test_only_loopback_servers_can_omit_the_token():
     for host in ("0.0.0.0", "::", "10.0.0.1", ""):
         with pytest.raises(fl.ModelError):
             Lock(host, False)
@@ -119,7 +119,7 @@ def test_a_page_requires_the_token(served, host):
     assert get(port, lock.path() + "../../etc/passwd")[0] == 404
 
 
-def test_sockets_require_it_as_well(served):
+def test_sockets_require_the_token(served):
     from websockets.exceptions import InvalidStatus
     from websockets.sync.client import connect
 
@@ -151,7 +151,7 @@ def test_addresses_that_cannot_be_served(served):
             start_server("127.0.0.1", wrong, lock)
 
 
-def test_a_server_that_starts_otherwise_is_not_served(monkeypatch):
+def test_a_server_without_the_lock_is_refused(monkeypatch):
     """If viser does not call the lock, nothing is served."""
     from featherlane.viewer import lock as module
 

@@ -126,7 +126,7 @@ def test_a_model_without_weight_has_arrows_of_no_length():
     assert Forces(None, model, 0.2, 2.0).per_newton == 0
 
 
-def test_colours_of_islands_differ_and_sleep_is_grey_all_the_same():
+def test_island_colors_differ_and_sleeping_trees_are_grey():
     colours = hues(np.arange(12))
     apart = np.abs(colours[:, None] - colours).max(2) + 9 * np.eye(12)
     assert apart.min() > 0.1

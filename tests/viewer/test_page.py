@@ -13,7 +13,7 @@ import featherlane as fl
 
 pytest.importorskip("viser")
 
-from featherlane.viewer import door
+from featherlane.viewer import view as viewing
 from featherlane.viewer.bookmark import take_up
 from featherlane.viewer.markup import markup
 from featherlane.viewer.node import Drag
@@ -30,7 +30,7 @@ def opened():
     views = []
 
     def open_page(what, **options):
-        views.append(door.view(what, port=0, **{"paused": True} | options))
+        views.append(viewing.view(what, port=0, **{"paused": True} | options))
         return views[-1].page
 
     yield open_page
@@ -98,7 +98,7 @@ def test_the_clock_of_the_page(opened, visited):
     assert page.source.rows("time") == 0.0 and page.message == ""
 
 
-def test_worlds_stand_still_while_nobody_looks(opened):
+def test_worlds_pause_without_a_client(opened):
     page = opened("pendulum", paused=False)
     time.sleep(0.3)
     assert page.source.running and page.source.clock == 0.0
@@ -294,7 +294,7 @@ def test_a_second_click_on_a_switch_is_dropped(opened):
     assert page.source is first and page.message == ""
 
 
-def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
+def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     sent = {}
     monkeypatch.setattr(
         "viser.ViserServer.send_file_download", lambda self, name, content, **_: sent.update({name: content})
@@ -341,12 +341,12 @@ def test_a_batch_is_watched(opened, visited):
     assert isinstance(page.source, Watch) and watcher(batch) is not None
 
 
-def test_a_batch_that_nobody_visits_is_left_alone(opened):
+def test_a_batch_without_clients_is_not_copied(opened):
     batch = fl.Batch(fl.load("pendulum"), 2)
     page = opened(batch)
     time.sleep(0.3)
     assert watcher(batch) is None and page.frames > 0
-    view = door.view(batch, port=0)
+    view = viewing.view(batch, port=0)
     view.close()
     view.close()
     assert watcher(batch) is None and repr(view).endswith("closed)")
@@ -426,7 +426,7 @@ def test_models_in_which_nothing_moves(opened, text):
     assert page.message == ""
 
 
-def test_what_is_wrong_with_a_call():
+def test_wrong_calls_are_refused():
     with pytest.raises(fl.ModelError, match="nosuch"):
         fl.view("nosuch")
     with pytest.raises(fl.ModelError):
@@ -472,7 +472,7 @@ def test_a_program_waits_until_the_page_is_closed():
 
 def test_what_is_not_supported_is_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
-    text = markup(*door.explanation(error))
+    text = markup(*viewing.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
-    with door.view_error(error, port=0) as view:
+    with viewing.view_error(error, port=0) as view:
         assert view.page is None and view.url

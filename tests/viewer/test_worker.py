@@ -52,7 +52,7 @@ def test_jobs_run_in_order_and_errors_return_to_the_caller():
         worker.ask(lambda: None)
 
 
-def test_a_busy_worker_is_reported_and_ends_later():
+def test_a_busy_worker_is_reported_and_finishes_later():
     worker, gate = Worker(), threading.Event()
     worker.do(gate.wait)
     with pytest.raises(RuntimeError, match="busy"):

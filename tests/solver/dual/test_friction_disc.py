@@ -23,7 +23,7 @@ def disc(n, rng, dtype=float):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-def test_the_force_is_the_best_of_its_disc(n, rng):
+def test_the_force_minimizes_the_cost_on_its_disc(n, rng):
     """Inside the disc A t = -b; else |t| = r, and A t + b = -l t with l >= 0."""
     matrix, b, d = disc(n, rng)
     r = rng.uniform(0.05, 3, WORLDS)
@@ -54,13 +54,13 @@ def test_no_point_of_a_scan_is_better(rng):
             assert (cost(part * r * np.array([[np.cos(angle)], [np.sin(angle)]])) >= best - 1e-12).all()
 
 
-def test_no_disc_no_force(rng):
+def test_a_disc_of_zero_radius_has_no_force(rng):
     _, _, d = disc(3, rng)
     call(solve_on_disc, d, 3, np.zeros(WORLDS))
     assert not d.dual.room.array[T : T + 3].any()
 
 
-def test_a_direction_in_which_nothing_moves_gets_no_force(rng):
+def test_an_immobile_direction_has_no_force(rng):
     matrix, b, d = disc(2, rng)
     d.dual.room.array[[A + disc_triangle_index(1, 0), A + disc_triangle_index(1, 1)]] = 0.0
     call(solve_on_disc, d, 2, np.full(WORLDS, 100.0))
@@ -79,7 +79,7 @@ def test_float32_reaches_the_rim(n, rng):
     assert (np.linalg.norm(d.dual.room.array[T : T + n], axis=0) <= r * (1 + 1e-6)).all()
 
 
-def test_a_world_takes_the_bits_that_it_has_alone(rng):
+def test_a_world_is_bitwise_equal_to_a_single_world(rng):
     matrix, b, d = disc(3, rng)
     r = rng.uniform(0.05, 3, WORLDS)
     call(solve_on_disc, d, 3, r)

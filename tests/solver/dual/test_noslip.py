@@ -45,7 +45,7 @@ def test_normal_forces_limits_and_equalities_stay(s):
     )
 
 
-def test_a_world_that_takes_no_part_keeps_its_forces(s):
+def test_an_inactive_world_keeps_its_forces(s):
     for name in ("dual.f", "con_force", "dofrow_force", "genrow_force"):
         assert np.abs(s.after[name][:, 5] - s.before[name][:, 5]).max() <= EXACT * np.abs(s.before[name][:, 5]).max()
     assert np.abs(s.after["con_force"] - s.before["con_force"]).max() > 1e-3
@@ -104,7 +104,7 @@ def test_nothing_slips_unless_its_friction_is_at_the_rim(s):
     assert stuck > 1 and slid > 1
 
 
-def test_what_the_first_sweep_gains_counts_the_regularisation(rng):
+def test_the_improvement_of_the_first_sweep_includes_regularization(rng):
     """The regularization costs 1/2 f R f, summed over all forces."""
     for cone in ("pyramidal", "elliptic"):
         s = touching(cone, solver="pgs")

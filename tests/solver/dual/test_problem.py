@@ -62,7 +62,7 @@ def test_forces_at_a_point_are_those_of_the_primal_problem(s, rng):
         close(s.a[name][:n], x[:n])
 
 
-def test_whitened_sums_of_forces_have_two_ways(s, rng):
+def test_whitened_force_sums_of_both_methods_agree(s, rng):
     """z = Y^T f = D^-1/2 L^-T J^T f, and |z|^2 = f^T A f."""
     a = forces_near(s, rng)
     call(sum_forces, s.m, s.d)
@@ -140,7 +140,7 @@ def test_edges_are_forces_and_their_sums_act(s, rng):
             close(call(basis_force, s.m, s.d, k, c), expected)
 
 
-def test_blocks_without_room_have_no_force(s, rng):
+def test_blocks_beyond_the_capacity_have_no_force(s, rng):
     s.a["dual.f"][...] = 1.0
     whole = s.a["dual.ndual"][0]
     s.a["dual.ndual"][0] = whole - 2

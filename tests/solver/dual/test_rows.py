@@ -73,7 +73,7 @@ def test_each_block_has_its_own_part_of_the_matrix(s):
                     assert abs(x - Y[c] @ Y[e]) <= EXACT * max(1.0, abs(x))
 
 
-def test_blocks_take_their_dofs_and_no_more(s):
+def test_blocks_contain_exactly_their_dofs(s):
     """A block's dofs are those of J and those above them."""
     adr = row = 0
     for q in range(s.a["dual.ndual"][0]):
@@ -93,7 +93,7 @@ def test_blocks_take_their_dofs_and_no_more(s):
         assert above == listed if q < s.a["ndofrow"][0] + s.a["ngenrow"][0] else above <= listed
 
 
-def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
+def test_a_friction_only_pass_has_friction_blocks_only():
     s = touching(noslip_iterations=3)
     call(make_blocks, s.m, s.d)
     a, n, g = s.a, s.a["ndofrow"][0], s.a["ngenrow"][0]
@@ -104,7 +104,7 @@ def test_a_pass_on_friction_alone_has_blocks_of_friction_alone():
 
 
 @pytest.mark.parametrize("room", ["ndualdofmax", "ndualYmax"])
-def test_what_finds_no_room_is_left_out_and_reported(room):
+def test_blocks_beyond_the_capacity_are_omitted_and_reported(room):
     s = touching(solver="pgs", width=8)
     call(make_blocks, s.m, s.d)
     whole = s.a["dual.ndual"][0]
@@ -122,7 +122,7 @@ def test_what_finds_no_room_is_left_out_and_reported(room):
     np.testing.assert_array_equal(s.a["warning"][1], [1, *[0] * 7])
 
 
-def test_room_is_for_all_rows_that_can_exist(s):
+def test_the_capacity_covers_all_possible_rows(s):
     rows = {"ndofrowmax": 5, "ngenrowmax": 4}
     size = dual_capacity(s.model, 6, rows, 0)
     nv, chain = s.nv, max(s.model.chain_rownnz)
@@ -132,7 +132,7 @@ def test_room_is_for_all_rows_that_can_exist(s):
     assert dual_capacity(s.model, 7, rows, 0)["ndualmax"] == 16
 
 
-def test_where_a_value_of_a_contact_stands(s):
+def test_indices_of_contact_values(s):
     for k in (0, 3):
         assert call(contact_block, s.d, k) == s.a["ndofrow"][0] + s.a["ngenrow"][0] + k
         assert [call(basis_value_index, s.d, k, c) for c in range(s.a["con_dim"][k])] == basis_rows(s, k)

@@ -72,7 +72,7 @@ def test_blocks_that_share_their_number_stay_in_their_order():
         assert [k for kind, k in found if kind == "contact" and k in (0, 4, 7)] == [0, 4, 7]
 
 
-def test_whatever_a_block_is_counts_in_its_number():
+def test_every_property_of_a_block_changes_its_hash():
     d, names = blocks()
     for q, (kind, _) in enumerate(names):
         before = call(block_number, d, q, 3)

@@ -35,7 +35,7 @@ def test_a_direction_solves_newtons_equation(rng):
         assert abs(fall[lane] + g @ expected) <= EXACT * abs(g @ expected)
 
 
-def test_where_the_hessian_is_lost_it_goes_down_the_gradient(rng):
+def test_a_failed_factorization_falls_back_to_the_gradient(rng):
     s = ready("pyramidal")
     a = s.a["qacc_smooth"][: s.nv] + vectors(s, rng)
     go_to(s, a)

@@ -30,7 +30,7 @@ def ready(cone, **options):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_it_ends_at_the_minimum_and_leaves_worlds_alone_that_take_no_part(cone):
+def test_it_converges_and_does_not_change_inactive_worlds(cone):
     s = ready(cone)
     s.a["active"][0, 2] = 0.0
     call(newton, s.m, s.d)
@@ -59,7 +59,7 @@ def test_it_starts_at_the_last_acceleration_and_ends_there_if_it_is_the_minimum(
     np.testing.assert_array_equal(s.a["qacc"], s.a["qacc_warmstart"])
 
 
-def test_it_says_that_its_iterations_did_not_suffice():
+def test_an_exceeded_iteration_limit_is_reported():
     s = ready("pyramidal", iterations=2)
     call(newton, s.m, s.d)
     far = s.a["solver_niter"][0] == 2
@@ -78,7 +78,7 @@ def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkey
     assert (s.a["solver_niter"][0] < 25).all() and not s.a["warning"][3].any()
 
 
-def test_its_record_tells_each_point(rng):
+def test_its_history_contains_each_iterate(rng):
     s = ready("elliptic")
     s.d.want_history, s.d.nrecord = 1, 30
     table = record(s.width, **{name: np.zeros((30, s.width)) for name in ("cost", "gradient", "improvement", "step")})
@@ -138,7 +138,7 @@ def test_float32_stops_where_contacts_push_against_each_other():
     assert count["float32"] <= count["float64"] + 40 * 16
 
 
-def test_a_world_beyond_numbers_is_counted_where_it_takes_part():
+def test_a_non_finite_world_is_counted_if_active():
     """A split tile is solved in parts: each part counted the iterations of the others."""
     s = ready("pyramidal")
     s.a["qfrc_smooth"][0, 1:3] = np.inf

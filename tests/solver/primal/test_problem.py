@@ -110,6 +110,6 @@ def test_the_scale_of_a_problem_is_the_trace_of_its_inertia(s):
     close(call(trace_of_inertia, s.m, s.d), np.array([np.trace(p.M) for p in s.problems]))
 
 
-def test_where_no_inertia_is_made_the_scale_is_the_models():
+def test_without_a_computed_inertia_the_scale_is_the_models():
     s = touching(width=1, xml=CHAIN, forward_dynamics="aba")
     close(call(trace_of_inertia, s.m, s.d), s.nv * s.mj.stat.meaninertia)

@@ -102,7 +102,7 @@ def test_weights_are_the_derivative_of_the_force(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_switches_tell_where_a_step_was_not_exact(dim, rng):
+def test_switches_mark_inexact_steps(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
@@ -125,7 +125,7 @@ def test_switches_tell_where_a_step_was_not_exact(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_contacts_that_part_are_not_held(dim, rng):
+def test_separating_contacts_are_not_sticking(dim, rng):
     d = contact(dim, rng)
     f, _ = forces(d, dim)
     np.testing.assert_array_equal(call(is_held, d, 1), f[0] > 0)

@@ -73,7 +73,7 @@ def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
     assert np.abs(r.out.array - expected).max() < EXACT
 
 
-def test_bodies_are_reached_by_what_acts_on_them_or_below(s):
+def test_bodies_are_marked_by_contacts_on_them_or_their_descendants(s):
     m, a, parent = s.model, s.a, s.model.body_parentid
     a["body_reached"][...] = 77
     call(prepare_contacts, s.m, s.d)

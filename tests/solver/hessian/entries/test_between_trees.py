@@ -25,8 +25,8 @@ from featherlane.solver.rows.rows import prepare_contacts
 from featherlane.spatial.vector import load3
 from oracles.hessians import basis_weights, dense_hessian
 from oracles.uncompiled import call, record
+from scenes.factorizations import on
 from scenes.touching import contact_jacobian, go_to, near, present
-from scenes.ways import on
 
 EXACT = 1e-11  # relative: sums of a few products
 
@@ -57,7 +57,7 @@ def dims_of(s, k):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("way", ["paths", "blocks", "ordered"])
-def test_what_couples_two_trees_is_that_of_the_rows(way, cone, monkeypatch, rng):
+def test_couplings_between_trees_equal_those_of_the_rows(way, cone, monkeypatch, rng):
     s, dims = on(way, monkeypatch, rng, cone), set()
     tree = s.model.dof_treeid
     for size in (5.0, 100.0):

@@ -15,7 +15,7 @@ from featherlane.solver.hessian.entries.pattern import (
 )
 from oracles.hessians import columns
 from oracles.uncompiled import call
-from scenes.ways import PATTERNS, on
+from scenes.factorizations import PATTERNS, on
 
 WAYS = ("tree", "paths", "blocks", "ordered", "apart")
 
@@ -65,7 +65,7 @@ def test_the_entries_of_h_have_their_places(s):
             assert not others or s.way == "apart" or (s.way == "ordered" and others)
 
 
-def test_above_is_on_the_way_to_the_root(monkeypatch, rng):
+def test_ancestors_are_on_the_path_to_the_root(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for j in range(s.nv):
         chain, i = set(), j

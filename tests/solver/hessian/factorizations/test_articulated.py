@@ -15,8 +15,8 @@ from featherlane.solver.hessian.factorizations.articulated import (
 )
 from featherlane.solver.rows.rows import prepare_contacts
 from oracles.uncompiled import call, record
+from scenes.factorizations import dense, on
 from scenes.touching import go_to, near, vectors
-from scenes.ways import dense, on
 
 SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 
@@ -43,7 +43,7 @@ def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
     assert balls.any() and np.abs(s.a["genrow_force"]).max() >= 0
 
 
-def test_worlds_with_a_row_between_branches_take_the_matrix(monkeypatch, rng):
+def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
     s = on("recursion", monkeypatch, rng)
     call(mark_coupled, s.m, s.d)
     assert not s.a["hessian.coupled"].any()

@@ -13,8 +13,8 @@ from featherlane.solver.hessian.factorizations.block_rows import find_block_rows
 from oracles.hessians import columns
 from oracles.uncompiled import call, records
 from scenes.coupled import mixed
+from scenes.factorizations import SOLVED, on, solves
 from scenes.touching import vectors
-from scenes.ways import SOLVED, on, solves
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])

@@ -63,7 +63,7 @@ def row_of(a, t):
 
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
-def test_panels_lie_behind_each_other_with_room_for_eights(couplings):
+def test_panels_are_consecutive_and_padded_to_eight(couplings):
     w, _, d, _ = placed(couplings, couplings)
     model, a, end = w.model, w.arrays, 0
     assert a["panel.fits"][0] == 1
@@ -101,7 +101,7 @@ def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
 
 
 @pytest.mark.parametrize("room", ["npanel", "nfill"])
-def test_what_finds_no_room_is_reported(room):
+def test_overflow_is_reported(room):
     w, m, d, _ = placed(3, 20)
     used = {"npanel": 0, "nfill": int(w.arrays["graph.rownnz"][: w.model.ntree].sum())}
     for t in range(w.model.ntree):

@@ -14,8 +14,8 @@ from featherlane.solver.hessian.factorizations.tree import (
 )
 from featherlane.solver.rows.rows import PAIRED, REACHED
 from oracles.uncompiled import call
+from scenes.factorizations import on, solves
 from scenes.touching import vectors
-from scenes.ways import on, solves
 
 
 @pytest.mark.parametrize("way", ["tree", "paths", "apart"])

@@ -21,7 +21,7 @@ def natural(x, A, b, lo=LOW, hi=HIGH):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
+def test_it_converges_from_any_feasible_start(seed):
     rng = np.random.default_rng(seed)
     A, b = correlations(rng), 3.0 * rng.standard_normal(N)
     r1 = boxed(A, b)
@@ -38,7 +38,7 @@ def test_it_ends_at_the_minimum_from_anywhere_inside(seed):
         assert x[p] == side and LOW <= x[p] <= HIGH
 
 
-def test_rows_that_depend_on_others_move_along_what_changes_no_w(rng):
+def test_dependent_rows_move_in_the_null_space(rng):
     J = rng.standard_normal((N, 5))
     A = J @ J.T
     A /= np.sqrt(np.outer(A.diagonal(), A.diagonal()))
@@ -76,7 +76,7 @@ def test_a_step_stops_at_the_first_bound(rng):
     assert active_set.room_along(r1, 4, 0.0) == np.inf and active_set.room_along(r1, 4, 1.0) == 0.0
 
 
-def test_one_approach_is_enough_where_no_bound_is_near(rng):
+def test_one_iteration_suffices_far_from_bounds(rng):
     A, b = correlations(rng), 0.01 * rng.standard_normal(N)
     r1, inside = boxed(A, b), [4, 9, 2, 16]
     r1.place.x.array[:N] = 0.1
@@ -94,7 +94,7 @@ def test_one_approach_is_enough_where_no_bound_is_near(rng):
     assert active_set.approach(r1) == 0 and r1.one.state[9] == scaled_problem.UPPER and x[9] == r1.place.hi[9]
 
 
-def test_the_row_that_is_most_wrong_is_released(rng):
+def test_the_most_violated_row_is_released(rng):
     r1 = boxed(correlations(rng), np.zeros(N))
     for p in range(N):
         active_set.to_bound(r1, p, p % 2 == 1)
@@ -140,7 +140,7 @@ def test_a_full_factor_loses_its_gaps_before_a_row_is_released(rng):
     np.testing.assert_allclose(solution(r1, b), np.linalg.solve(A, b), atol=SAME)
 
 
-def test_both_bounds_0_hold_a_row_whatever_w(rng):
+def test_two_zero_bounds_fix_a_row_for_any_w(rng):
     r1 = boxed(np.eye(1), np.ones(1), 0.0, 0.0)
     active_set.to_bound(r1, 0, True)
     assert r1.one.state[0] == scaled_problem.FIXED and r1.place.x[0] == 0.0

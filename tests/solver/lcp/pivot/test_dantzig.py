@@ -76,7 +76,7 @@ def test_consistent_limits_follow_the_normals(rng):
 
 
 @pytest.mark.parametrize("start_", [dantzig.BLOCK, dantzig.BY_ROWS])
-def test_what_another_problem_left_changes_no_bit(start_, rng):
+def test_leftovers_of_another_problem_do_not_change_results(start_, rng):
     for n in (3, 9, 13, 21):
         problem, _ = known_problem(rng, n)
         fresh, used = (one_record(problem, left) for left in (0.0, np.nan))
@@ -87,7 +87,7 @@ def test_what_another_problem_left_changes_no_bit(start_, rng):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def test_a_row_without_an_answer_is_reported():
+def test_an_infeasible_row_is_reported():
     r1 = solve(Problem(np.zeros((1, 1)), [1.0], 0.0, np.inf))
     assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x[0]) and r1.one.residual[0] > dantzig.TOLERANCE
 
@@ -154,7 +154,7 @@ def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
 
 
 @pytest.mark.parametrize(("dx", "expected"), [(0.5, 3.0), (-0.5, 3.0), (0.1, 9.0), (-0.1, 9.0), (0.0, 9.0)])
-def test_a_row_between_ends_a_step_at_its_bound(dx, expected):
+def test_a_free_row_ends_a_step_at_its_bound(dx, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.place.x[1], r1.place.dx[1], r1.one.state[1] = 0.5, dx, BETWEEN
     assert dantzig.step_of_factor(r1, 1, 9.0) == expected

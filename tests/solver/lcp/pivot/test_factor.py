@@ -25,7 +25,7 @@ def check(r1, A, inside):
     np.testing.assert_allclose(Ls * D @ Ls.T, A[np.ix_(members[there], members[there])], atol=SAME)
 
 
-def test_any_rows_come_and_go(rng):
+def test_rows_are_added_and_removed_in_any_order(rng):
     r1, A = free_rows(rng)
     inside: list[int] = []
     for _ in range(200):
@@ -49,7 +49,7 @@ def test_gaps_stay_few_and_none_is_last(rng):
         assert 4 * r1.one.count[1] <= r1.one.count[0] and r1.one.factor[r1.one.count[0] - 1] >= 0
 
 
-def test_the_pivot_is_what_the_others_leave_of_a_row(rng):
+def test_the_pivot_is_the_schur_complement_of_a_row(rng):
     r1, A = free_rows(rng)
     inside = [3, 17, 5, 0, 11, 8, 19, 2, 14]
     for p in inside:

@@ -59,7 +59,7 @@ def test_limits_follow_from_x(contacts):
     assert friction.mismatch(r1)[0] == 0.0 and np.isinf(r1.place.hi.array[:CONTACTS]).all()
 
 
-def test_no_force_is_no_friction_whatever_mu():
+def test_without_normal_force_friction_is_zero_for_any_mu():
     r1 = start(Problem(np.eye(2), [-1.0, 1.0], 0.0, np.inf, [-1, 0], [0.0, 0.3]))
     r1.place.x[0] = 0.0
     assert friction.limit_of(r1, 1) == 0.3
@@ -104,7 +104,7 @@ def test_a_singular_system_is_reported():
     assert friction.eliminate(r1, 2, 2) == 0
 
 
-def test_one_newton_step_settles_rows_that_stay_on_their_sides(contacts):
+def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
     problem, r1, A, b = contacts
     n, m = problem.n, r1.one.count[0]
     inside, state = r1.one.factor.array[:m].copy(), r1.one.state.array[:n].copy()

@@ -98,7 +98,7 @@ def test_the_factor_is_that_of_each_worlds_free_rows(n, rng):
         )
 
 
-def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
+def test_a_pivot_at_rounding_level_fixes_its_row():
     p = tile(Problem(np.ones((2, 2)), [1.0, 1.0], -9.0, 9.0))
     p.lcp.w.array[:, 0] = -1.0
     m = lane_blocks.list_active(p)
@@ -107,7 +107,7 @@ def test_a_pivot_of_rounding_leaves_its_row_where_it_is():
     assert p.lcp.old.array[:, 0].tolist() == [1.0, 0.0]
 
 
-def test_rows_change_sides_where_their_condition_breaks():
+def test_rows_change_state_if_their_condition_is_violated():
     p = tile(Problem(np.eye(7), np.zeros(7), -1.0, 2.0))
     p.lcp.y.array[:], p.lcp.g.array[:] = -1.0, 2.0
     p.lcp.y.array[6] = p.lcp.g.array[6] = 0.0  # held for any w
@@ -126,7 +126,7 @@ def test_rows_change_sides_where_their_condition_breaks():
     assert not lane_blocks.exchange_rows(p, p.lcp.x[0] > 9.0).any() and not p.lcp.best.array.any()
 
 
-def test_rows_start_where_w_asks_for_them():
+def test_rows_start_in_the_state_given_by_w():
     lo, hi = [0, 0, -1, -1, -1, 0, 0], [1, 1, 0, 0, 1, 1, np.inf]
     p = tile(
         Problem(np.eye(7), [1, -1, 1, -1, 0, 0, 0.5], lo, hi, [-1, -1, -1, -1, -1, -1, 0], [0, 0, 0, 0, 0, 0, 0.2])

@@ -110,7 +110,7 @@ def test_the_covering_variable_enters_at_the_lowest_row():
     assert lemke.covering_row(r1) == -1 and r1.one.status[0] == SOLVED and r1.one.niter[0] == 0
 
 
-def test_a_ray_is_infeasible_and_few_pivots_are_said():
+def test_a_ray_is_infeasible_and_a_pivot_limit_is_reported():
     r1 = standard(-np.eye(2), [1.0, 1.0])
     lemke.lemke(r1, 99)
     assert r1.one.status[0] == INFEASIBLE and np.isfinite(r1.one.x.array[:2]).all()

@@ -8,7 +8,7 @@ from scenes.lcp_factor import SAME, N, add, free_rows, solution, solved
 
 
 @pytest.mark.parametrize("before", [0, 1, 5, 8, 11])
-def test_many_rows_come_at_once(before, rng):
+def test_many_rows_are_added_at_once(before, rng):
     """Covers a start after a gap, and linearly dependent rows: these wait."""
     r1, A = free_rows(rng)
     order = [int(p) for p in rng.permutation(N)]

@@ -38,7 +38,7 @@ def test_places_scale_by_powers_of_two():
         assert a == 0.0 or 0.5 <= s * s * a < 2.0
 
 
-def test_what_is_scaled_comes_back_exactly(problem, rng):
+def test_scaling_is_undone_exactly(problem, rng):
     r1 = start(problem)
     order, s = r1.one.order.array[:N], r1.place.scale.array[:N]
     A = r1.place.A.array[: 16 * N].reshape(N, 16)

@@ -28,7 +28,7 @@ def scene(euler="20 30 40", priority=(0, 0), **fields):
 
 
 @pytest.mark.parametrize("priority", [(0, 0), (2, 1), (1, 2)])
-def test_parameters_are_mixed_or_the_leading_geoms(priority, rng):
+def test_parameters_are_mixed_or_taken_from_the_geom_of_higher_priority(priority, rng):
     for _ in range(6):
         own = {name: rng.choice([-1.0, 0.3, 0.7], 2) for name in ("erp", "cfm")}
         own |= {name: rng.random(2) for name in ("restitution", "restitution_vel")}
@@ -47,14 +47,14 @@ def test_parameters_are_mixed_or_the_leading_geoms(priority, rng):
         np.testing.assert_array_equal(tile.d.con_compliance.array[2 * K : 2 * K + 2, 0], slip[who].max(0))
 
 
-def test_the_softer_erp_and_no_friction_where_mu_is_least():
+def test_mixing_takes_the_softer_erp_and_the_smallest_mu():
     a, b = np.array([-1.0, -1.0, 0.3, 0.3]), np.array([-1.0, 0.6, -1.0, 0.6])
     assert parameters.softer_erp(a, b).tolist() == [-1.0, 0.6, 0.3, 0.3]
     assert parameters.softer_erp(b, a).tolist() == [-1.0, 0.6, 0.3, 0.3]
     assert parameters.coefficient(np.array([0.0, 1e-5, 2e-5, 0.8])).tolist() == [0.0, 0.0, 2e-5, 0.8]
 
 
-def test_what_is_given_stays_its_own():
+def test_given_parameters_are_kept():
     tile = scene(erp=[0.5, 0.6], restitution=[0.4, 0.1])
     d = tile.d
     d.con_cand.array[K] = NO_CANDIDATE
@@ -91,7 +91,7 @@ def test_the_first_tangent_lies_along_the_direction_of_friction(first, second, t
     np.testing.assert_allclose(frame, [n, t / np.linalg.norm(t), np.cross(n, t) / np.linalg.norm(t)], atol=EXACT)
 
 
-def test_surfaces_that_move_are_belts():
+def test_moving_surfaces_set_target_velocities():
     """The first surface's velocity less the second's, along the tangents; the spin is rotation about the normal."""
     velocity = [[0.3, -0.2, 0.1, 0.5, 0.4, 0.7], [0.05, 0.6, -0.4, -0.3, 0.2, 0.9]]
     tile = scene()

@@ -162,7 +162,7 @@ def test_softness_by_solref_is_that_of_the_elements(rng):
         np.testing.assert_allclose(found.cfm[r], np.ravel(cfm)[0], rtol=1e-9)
 
 
-def test_rows_that_find_no_room_have_none(rng):
+def test_rows_beyond_the_capacity_are_omitted(rng):
     tile = scene(rng)
     whole = tile.d.lcp.n[0]
     clear_rows(tile.m, tile.d)

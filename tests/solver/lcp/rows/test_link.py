@@ -103,7 +103,7 @@ def test_rows_are_velocities_that_agree(kind, bodies, rng):
     assert not tile.d.dual.mark.array.any()
 
 
-def test_a_link_without_numbers_of_its_own_has_the_models(rng):
+def test_a_link_without_own_parameters_uses_the_models(rng):
     def prepare(model):
         model.opt.erp, model.opt.cfm = 0.6, 1e-5
 
@@ -146,7 +146,7 @@ def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
 
 
 @pytest.mark.parametrize("flag", [Disable.EQUALITY, Disable.CONSTRAINT])
-def test_links_can_be_switched_off_and_find_no_room(flag, rng):
+def test_links_can_be_disabled_or_exceed_the_capacity(flag, rng):
     tile = scene(rng, "hinge", (1, 2))
     m, d = tile.m, tile.d
     clear_rows(m, d)

@@ -51,7 +51,7 @@ def test_damping_counts(tile):
     assert np.abs(with_damping - tile.d.qacc_step.array).max() > 1e-3
 
 
-def test_forces_of_rows_come_back_to_the_dofs(tile, rng):
+def test_row_forces_are_mapped_to_dofs(tile, rng):
     """Mh qacc = f + J^T x and qfrc_constraint = J^T x."""
     tile.run(make_lcp)
     d, n, nv = tile.d, tile.d.lcp.n[0], tile.model.nv

@@ -53,7 +53,7 @@ def test_a_motor_seeks_its_velocity_with_a_bounded_force():
     np.testing.assert_allclose(tile.lcp(1).J, [np.zeros(5), np.eye(5)[1]], atol=EXACT)
 
 
-def test_no_force_no_motor_and_none_between_stops_at_one_place():
+def test_motors_without_force_or_between_equal_stops_have_no_row():
     assert prepared(joints([0.2], force=0.0)).d.lcp.n[0] == 0
     tile = joints([0.2])
     tile.m.jnt_range.array[:2] = 0.2
@@ -95,7 +95,7 @@ def test_away_from_its_stops_a_link_has_its_motor(kind):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "slider"])
-def test_at_a_stop_it_pushes_back_alone(kind):
+def test_at_a_stop_a_motor_only_pushes_back(kind):
     """J v' >= -erp / h (position - stop) below, <= above; the motor adds an ordinary force there."""
     tile = prepared(links(kind, (-0.25, 0.3), motor_force=3.0, range=(-0.2, 0.2), stop_erp=0.5, stop_cfm=0.02))
     low, high = tile.lcp(0), tile.lcp(1)

@@ -43,7 +43,7 @@ def append(tile, J, start, n, **given):
     return r, v, a
 
 
-def test_columns_are_the_dofs_above_marked_by_whom_they_move(tile):
+def test_columns_are_ancestor_dofs_marked_by_body(tile):
     m, d = tile.m, tile.d
     assert rows.pair_columns(m, d, LEFT, RIGHT, 0) == 6
     assert d.lcp.col.array[:6].tolist() == [5, 4, 3, 2, 1, 0]
@@ -114,7 +114,7 @@ def test_friction_is_a_share_of_the_normal_or_a_force(tile):
 
 
 @pytest.mark.parametrize(("size", "room"), [("nlcp", 5), ("nlcpcol", 6 + 7), ("nlcpY", 3 * 6 + 2 * 7)])
-def test_room_is_asked_for_before_rows_come(size, room, tile):
+def test_capacity_is_checked_before_rows_are_added(size, room, tile):
     """3 rows of 6 entries exist, two more of up to 7 dofs are added."""
     m, d = tile.m, tile.d
     n = rows.pair_columns(m, d, LEFT, RIGHT, 0)
@@ -128,7 +128,7 @@ def test_room_is_asked_for_before_rows_come(size, room, tile):
     assert not rows.has_room(m, d, 2)
 
 
-def test_a_full_tile_is_split_and_a_world_alone_counts_once(tile):
+def test_a_full_tile_is_split_and_a_single_world_counts_once(tile):
     d = tile.d
     rows.report_full_rows(d)
     assert d.con_overflow[0] == 1 and not d.warning.array[1].any()

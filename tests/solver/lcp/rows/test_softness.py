@@ -20,7 +20,7 @@ def model(way):
     )  # fmt: skip
 
 
-def test_an_own_parameter_counts_where_it_is_not_negative():
+def test_an_own_parameter_applies_if_it_is_not_negative():
     own = softness.own_or(np.array([-1.0, 0.0, 0.7]), np.float64(0.2))
     assert own.tolist() == [0.2, 0.0, 0.7]
 

@@ -73,7 +73,7 @@ def test_curvature_and_momentum(tile):
     assert not apgd.goes_uphill(p).any()
 
 
-def test_the_new_iterate_and_what_lies_beyond_it(tile):
+def test_the_new_iterate_and_its_extrapolation(tile):
     p, _ = tile
     p.lcp.old.array[...], p.lcp.change.array[...] = 0.3, -0.2
     x, w, y, g = (getattr(p.lcp, name).array.copy() for name in ("x", "w", "y", "g"))
@@ -110,7 +110,7 @@ def test_it_ends_at_the_known_answer(rng):
     assert (p.lcp.status.array == Status.SOLVED).all() and (p.lcp.niter.array < 100).all()
 
 
-def test_on_cones_what_slips_is_held_against_its_motion(rng):
+def test_sliding_friction_on_cones_opposes_the_motion(rng):
     """Coulomb's law: |x_t| <= mu x_n; if w_t is not 0, x_t is mu x_n opposite to it; x_n w_n = 0."""
     problems = [friction_problem(rng, 3) for _ in range(2)]
     p = lane_record(*problems)

@@ -48,7 +48,7 @@ def test_a_sweep_sets_one_row_after_the_other(omega, rng):
         np.testing.assert_allclose(far[lane], max(moves), atol=EXACT)
 
 
-def test_a_world_that_has_ended_stays(rng):
+def test_a_converged_world_does_not_change(rng):
     p = lane_record(*(friction_problem(rng, 2) for _ in range(2)))
     p.lcp.x.array[...] = rng.standard_normal((6, 2))
     start(p)

@@ -73,7 +73,7 @@ def test_rows_of_a_cone_move_together(rng):
             np.testing.assert_allclose(found[lane], cone_residual(problem, x, w, problem.matrix.diagonal().max()))
 
 
-def test_a_consistent_solution_has_none(rng):
+def test_a_consistent_solution_has_zero_residual(rng):
     problem = friction_problem(rng, 4)
     r1, p = one_record(problem), lane_record(problem)
     dantzig.dantzig(r1, CONSISTENT, 99)
@@ -82,7 +82,7 @@ def test_a_consistent_solution_has_none(rng):
     assert p.lcp.residual.array[0, 0] < EXACT * 100 and p.lcp.status.array[0, 0] == SOLVED
 
 
-def test_bounds_that_are_numbers(rng):
+def test_residual_with_constant_bounds(rng):
     problem, x = known_problem(rng, 7)
     p = lane_record(problem, problem)
     p.lcp.x.array[...] = np.stack([x, x + 0.1], 1)
@@ -95,13 +95,13 @@ def test_bounds_that_are_numbers(rng):
 
 @pytest.mark.parametrize(("x", "b", "expected"), [(3.0, 1.0, 3.0), (-3.0, 1.0, 3.0), (0.1, -8.0, 4.0), (0.0, 0.0, 1.0),
                                                   (1e305, 0.0, LARGEST)])  # fmt: skip
-def test_the_size_that_it_is_relative_to(x, b, expected):
+def test_the_scale_of_the_residual(x, b, expected):
     p = lane_record(Problem(np.diag([2.0, 1.0]), [b, 0.0], -np.inf, np.inf))
     p.lcp.x.array[0] = x
     np.testing.assert_array_equal(residual.solution_size(p, p.lcp.x), expected)
 
 
-def test_float32_stops_at_what_it_reaches():
+def test_float32_stops_at_its_reachable_accuracy():
     p = lane_record(Problem([[1.0]], [0.0], 0.0, 1.0))
     assert residual.stopping_residual(p)[0] == 1e-10
     p.dtype = np.dtype(np.float32)

@@ -100,7 +100,7 @@ def wheel(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_a_mujoco_that_is_there_stays_and_is_used(name, wheel, real_model, tmp_path):
+def test_an_installed_mujoco_is_kept_and_used(name, wheel, real_model, tmp_path):
     before, robot, users = CASES[name]
     venv.create(tmp_path, with_pip=True)
     python = tmp_path / "bin" / "python"
@@ -124,7 +124,7 @@ def test_a_mujoco_that_is_there_stays_and_is_used(name, wheel, real_model, tmp_p
 
 
 @pytest.mark.slow
-def test_the_oracle_over_a_mujoco_3_is_reported_with_the_repair(tmp_path):
+def test_mixed_mujoco_installations_are_reported_with_the_fix(tmp_path):
     """The result of installing `mujoco-core` into an environment with MuJoCo 3."""
     for home in (oracle.unpacked("mujoco", "3.17.0"), oracle.folder()):
         shutil.copytree(home, tmp_path, dirs_exist_ok=True)

@@ -60,7 +60,7 @@ def test_steps_and_resets_are_posted_and_reads_wait_for_them(pair):
     assert not under_way(batch)
 
 
-def test_what_is_set_travels_with_the_step_that_follows(pair):
+def test_assignments_are_sent_with_the_next_step(pair):
     batch, local = pair
     for b in pair:
         b.ctrl = 0.2
@@ -76,7 +76,7 @@ def test_what_is_set_travels_with_the_step_that_follows(pair):
     assert np.array_equal(batch.qpos, local.qpos)
 
 
-def test_many_settings_do_not_pile_up(pair):
+def test_repeated_assignments_do_not_accumulate(pair):
     batch, local = pair
     for k in range(250):
         batch.set("qvel", 0.01 * k, ids=[2, 20])
@@ -85,7 +85,7 @@ def test_many_settings_do_not_pile_up(pair):
     assert np.array_equal(batch.qvel, local.qvel)
 
 
-def test_what_is_under_way_is_bounded(pair, monkeypatch):
+def test_pending_calls_are_bounded(pair, monkeypatch):
     """Calls are split in pieces, in steps of worlds and in bytes, to bound Ctrl-C's delay and Ray's store, too."""
     batch, _ = pair
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
@@ -111,7 +111,7 @@ def test_what_is_under_way_is_bounded(pair, monkeypatch):
     assert max(n for n, _ in most) == pieces.DEPTH and max(nbytes for _, nbytes in most) <= pieces.DEPTH << 12
 
 
-def test_an_error_of_a_call_that_did_not_wait_is_reported_by_the_next_one(pair):
+def test_an_error_of_an_asynchronous_call_is_raised_by_the_next_call(pair):
     batch, local = pair
     for b in pair:
         b.step(3)
@@ -132,7 +132,7 @@ def test_an_error_of_a_call_that_did_not_wait_is_reported_by_the_next_one(pair):
     assert np.array_equal(batch.qvel, local.qvel)
 
 
-def test_what_was_set_before_a_call_that_fails_stays(pair):
+def test_assignments_before_a_failed_call_are_kept(pair):
     batch, local = pair
     for b in pair:
         b.qvel = 1.5
@@ -149,7 +149,7 @@ def test_what_was_set_before_a_call_that_fails_stays(pair):
 
 
 @pytest.mark.ci
-def test_what_goes_wrong_at_the_end_is_reported_when_the_batch_is_left(model, cluster):
+def test_a_late_error_is_raised_when_the_batch_is_closed(model, cluster):
     batch = Batch(model, N, 2, 1)
     with pytest.raises(fl.errors.UnknownAttributeError), batch:
         ask_for_what_is_not_there(batch)

@@ -37,7 +37,7 @@ def scene():
 
 @pytest.mark.parametrize("priority", [(0, 0), (1, 0), (0, 2)])
 @pytest.mark.parametrize("case", [0, 1])
-def test_what_is_not_given_is_mixed_from_the_geoms(case, priority):
+def test_parameters_that_are_not_given_are_mixed_from_the_geoms(case, priority):
     xml = XML.replace('size="5 5 .1"', f'size="5 5 .1" priority="{priority[0]}"')
     model = fl.load(xml.replace('size=".1 .2 .2"', f'size=".1 .2 .2" priority="{priority[1]}"'))
     model.opt.contact_model = "lcp"
@@ -69,7 +69,7 @@ def test_a_given_parameter_is_the_contact_s_own(scene):
         assert abs(data.qvel[2] + 0.01 * data.qacc[2] - expected) < SAME * 200
 
 
-def test_a_belt_carries_along(scene):
+def test_a_moving_surface_transports_bodies(scene):
     data = fl.Data(scene, given_contacts=1)
     scene.opt.cfm = 0.0
     what = {"dist": [0.0], "pos": [[0, 0, 0.195]], "frame": [[0, 0, 1, 1, 0, 0, 0, 1, 0]], "body": [[0, 1]]}

@@ -91,7 +91,7 @@ def test_motion_equals_mujocos(rng, integrator, flags, width):
 @pytest.mark.covers("tendon force", lambda: [TENDONS.format(integrator="Euler")])
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_tendons_yield_as_in_mujoco(rng, integrator, width):
+def test_plastic_tendons_deform_as_in_mujoco(rng, integrator, width):
     mj = mujoco.MjModel.from_xml_string(TENDONS.format(integrator=integrator))
     model = fl.load(mj)
     tile = Workspace(model, width)
@@ -111,7 +111,7 @@ def test_tendons_yield_as_in_mujoco(rng, integrator, width):
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_energy_is_that_of_the_moved_reference(rng, integrator):
+def test_energy_uses_the_deformed_reference(rng, integrator):
     model = loaded(integrator)
     data, expected = fl.Data(model), mujoco.MjData(model.to_mujoco())
     expected.qpos[:], expected.qvel[:] = data.qpos, data.qvel = kicked(model, rng, velocity=5.0)
@@ -123,7 +123,7 @@ def test_energy_is_that_of_the_moved_reference(rng, integrator):
 
 
 @pytest.mark.parametrize("limit", [0.3, 0.0, -0.2])
-def test_what_is_left_of_a_deflection_is_the_threshold(rng, limit):
+def test_the_remaining_deflection_is_the_threshold(rng, limit):
     model = loaded()
     model.jnt_springyield[model.jnt_plasticadr >= 0] = limit
     data, least = fl.Data(model), max(limit, 0.0)

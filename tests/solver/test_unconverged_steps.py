@@ -44,7 +44,7 @@ def silent_steps(model, solver, cone, dtype="float64", starts=3):
     ("solver", "cone"),
     [(solver, cone) for solver in silent.SOLVERS for cone in silent.CONES if (solver, cone) != ("Dantzig", "elliptic")],
 )
-def test_a_step_that_did_not_converge_says_so(solver, cone, dtype):
+def test_an_unconverged_step_is_reported(solver, cone, dtype):
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option="")))
     missed, told, steps = silent_steps(model, solver, cone, dtype)
     assert missed == 0 and steps > 0.9 * 3 * silent.HARD_STEPS * silent.NWORLD
@@ -73,7 +73,7 @@ def test_rounding_of_stiff_rows_is_no_failure():
     assert data.status["not_converged"] == 0
 
 
-def test_what_is_as_large_as_the_forces_is_reported_rounding_or_not():
+def test_residuals_as_large_as_the_forces_are_reported():
     """D = 1e15: rounding an acceleration changes the force by a quarter."""
     model = fl.load(mujoco.MjModel.from_xml_string(PUSHED.format(option='tolerance="0" iterations="400"')))
     model.dof_invweight0[:] = 1e-14
@@ -109,7 +109,7 @@ def test_rows_that_push_against_each_other_are_solved(real_model, name, dtype):
     assert missed == told == 0
 
 
-def test_what_rounding_makes_of_stiff_rows_is_right_or_reported(real_model):
+def test_stiff_rows_are_accurate_or_reported_despite_rounding(real_model):
     """In float32 a rounding error of a row's end, 1e-5 m/s^2, is 5e9 N of D = 5e14."""
     model = fl.load(mujoco.MjModel.from_xml_path(str(real_model("robosuite/grippers/jaco_three_finger_gripper"))))
     missed, told, _ = silent_steps(model, "Newton", "pyramidal", "float32", starts=1 / 4)
@@ -117,7 +117,7 @@ def test_what_rounding_makes_of_stiff_rows_is_right_or_reported(real_model):
 
 
 @pytest.mark.slow
-def test_no_step_of_the_wheels_is_silent(real_model):
+def test_every_unconverged_step_of_packaged_robots_is_reported(real_model):
     for wheel in silent.wheels.WHEELS:
         real_model(f"{wheel}/")
     asked = silent.parser().parse_args(["--steps", str(STEPS)])

@@ -40,7 +40,7 @@ def counts(owner, name):
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -BEYOND])
 @pytest.mark.parametrize("name", INPUTS)
-def test_a_bad_state_is_reset_and_counted_at_the_next_step_and_no_neighbour_notices(name, value, dtype):
+def test_a_non_finite_state_is_reset_and_counted_without_affecting_other_worlds(name, value, dtype):
     broken, sound = pair(dtype)
     getattr(broken, name)[BROKEN] = value
     for batch in (broken, sound):
@@ -58,7 +58,7 @@ def test_a_bad_state_is_reset_and_counted_at_the_next_step_and_no_neighbour_noti
 
 
 @pytest.mark.parametrize("name", ["qfrc_applied", "xfrc_applied"])
-def test_a_bad_force_makes_a_bad_acceleration_which_resets_the_world(name):
+def test_a_non_finite_force_resets_the_world(name):
     broken, _ = pair()
     getattr(broken, name)[BROKEN] = np.nan
     broken.step(2)
@@ -66,7 +66,7 @@ def test_a_bad_force_makes_a_bad_acceleration_which_resets_the_world(name):
     assert not getattr(broken, name)[BROKEN].any()
 
 
-def test_without_autoreset_a_bad_world_stays_bad_and_counts_each_step():
+def test_without_autoreset_a_world_stays_non_finite_and_counts_each_step():
     broken, sound = pair()
     broken.model.opt.disableflags = "autoreset"
     broken.qvel[BROKEN] = np.nan
@@ -77,7 +77,7 @@ def test_without_autoreset_a_bad_world_stays_bad_and_counts_each_step():
     assert np.array_equal(*(np.delete(batch.qpos, BROKEN, axis=0) for batch in (broken, sound)))
 
 
-def test_what_a_call_leaves_behind_is_looked_at_when_the_next_step_begins():
+def test_the_state_after_a_call_is_checked_at_the_next_step():
     batch = fl.Batch(fl.load(FALLING), 1)
     batch.qvel[0, 0], batch.qpos[0, 0] = 9.9e9, 9.999e9
     batch.step(1)
@@ -116,7 +116,7 @@ def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
     assert not counts(broken, "non_finite").any() and not broken.nreset.any()
 
 
-def test_bad_numbers_are_reported_once_by_each_batch_and_each_data():
+def test_non_finite_values_warn_once_per_batch_and_data():
     model = fl.load(FALLING)
     for owner in (fl.Batch(model, 2), fl.Data(model)):
         told = []
@@ -134,7 +134,7 @@ def test_bad_numbers_are_reported_once_by_each_batch_and_each_data():
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("integrator", ["euler", "rk4"])
-def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_zero(integrator, dtype):
+def test_a_non_finite_control_is_counted_once_and_zeroes_all_controls_of_the_world(integrator, dtype):
     broken, sound = pair(dtype)
     broken.model.opt.integrator = sound.model.opt.integrator = integrator
     broken.ctrl[BROKEN], sound.ctrl[BROKEN] = np.nan, 0.0
@@ -144,7 +144,7 @@ def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_z
     assert np.array_equal(broken.qpos, sound.qpos)
 
 
-def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
+def test_an_infinite_control_with_a_range_is_clipped_and_not_counted():
     model = fl.load("arm")
     batch = fl.Batch(model, 2)
     batch.ctrl[0], batch.ctrl[1] = np.inf, model.actuator_ctrlrange[:, 1]
@@ -157,7 +157,7 @@ def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
 
 @pytest.mark.parametrize("dtype", PRECISIONS)
 @pytest.mark.parametrize("world", [None, BROKEN])
-def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dtype):
+def test_an_invalid_field_value_is_refused_by_the_next_call(world, dtype):
     broken, _ = pair(dtype)
     field = broken.model.body_mass if world is None else broken.expand("body_mass")[world]
     field[1] = -1.0  # the edit itself raises nothing
@@ -167,7 +167,7 @@ def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dt
     assert not broken.time.any()
 
 
-def test_an_option_is_refused_as_it_is_set():
+def test_an_invalid_option_is_refused_on_assignment():
     model = fl.load("arm")
     with pytest.raises(fl.ModelError):
         model.opt.timestep = -1
@@ -224,7 +224,7 @@ def test_iterations_that_run_out_count_as_not_converged_four_times_in_a_step_of_
         assert data.status["not_converged"] == most + 1
 
 
-def test_the_lcp_counts_what_ends_above_its_tolerance():
+def test_the_lcp_counts_steps_above_its_tolerance():
     model = fl.load("box_stack")
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_iterations = "lcp", "pgs", 1
     data = fl.Data(model)

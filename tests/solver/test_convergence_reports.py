@@ -51,7 +51,7 @@ def test_no_driven_step_ends_above_tolerance(name):
 
 
 @pytest.mark.parametrize("name", ["quadruped_elliptic", "hand"])
-def test_no_driven_step_of_float32_is_wrong_and_silent(name):
+def test_every_wrong_driven_step_in_float32_is_reported(name):
     model = fl.load(name)
     scale = model.stat_meaninertia * model.nv
     for batch in driven(model, "float32", steps=400):
@@ -117,7 +117,7 @@ def test_a_line_search_that_runs_out_does_not_climb(evaluations):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wheel", wheels.WHEELS)
-def test_no_driven_step_of_a_robot_with_elliptic_cones_is_silent(wheel):
+def test_every_unconverged_driven_step_with_elliptic_cones_is_reported(wheel):
     for name in wheels.models_in(wheel):
         try:
             model = fl.load(wheels.model_path(name))

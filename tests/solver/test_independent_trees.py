@@ -36,7 +36,7 @@ def solved(xml, limit, monkeypatch, width=1, shift=0.0):
 
 @pytest.mark.parametrize("condim", [1, 3, 4, 6])
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
+def test_independent_trees_reach_the_same_acceleration(cone, condim, monkeypatch):
     full = solved(pile(cone, condim), 10**9, monkeypatch)
     apart = solved(pile(cone, condim), 150, monkeypatch)
     assert full.arrays["hessian.pattern"][0] in (BLOCKS, PATHS)
@@ -46,7 +46,7 @@ def test_trees_apart_end_at_the_same_acceleration(cone, condim, monkeypatch):
     assert np.abs(a - b).max() < CLOSE * np.abs(a).max()
 
 
-def test_worlds_that_fit_alone_are_solved_exactly_in_any_batch(monkeypatch):
+def test_worlds_that_fit_individually_are_solved_exactly_in_any_batch(monkeypatch):
     xml = pile("pyramidal", 3)
     tile = solved(xml, 320, monkeypatch, 8, 0.03)  # the upper half is higher in each following world
     found = set()

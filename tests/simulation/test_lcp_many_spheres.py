@@ -30,7 +30,7 @@ def final_state(model, nstep: int = 20):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_crowd_moves_as_its_listed_pairs_do(shape, monkeypatch):
+def test_many_geoms_move_bitwise_equally_with_box_tree_and_pair_list(shape, monkeypatch):
     listed, crowd = row(shape, 7, 10**9, monkeypatch), row(shape, 7, 0, monkeypatch)
     assert listed.ncrowd == 0 and crowd.ncrowd == 7
     for a, b in zip(final_state(listed), final_state(crowd), strict=True):

@@ -84,14 +84,14 @@ def kill(batch, k):
 @pytest.mark.parametrize(
     "steps", [pytest.param(10_000, id="from the start", marks=pytest.mark.ci), pytest.param(70, id="from a checkpoint")]
 )
-def test_a_worker_killed_between_calls_is_made_anew(batch, controls, expected, steps):
+def test_a_worker_killed_between_calls_is_restarted(batch, controls, expected, steps):
     every(batch, steps)
     found = session(batch, controls, lambda k: kill(batch, 1) if k == 2 else None)
     assert_same(found, expected)
     assert batch.losses == [0, 1]
 
 
-def test_a_worker_killed_in_the_middle_of_a_call_is_made_anew(batch, controls, expected, monkeypatch):
+def test_a_worker_killed_during_a_call_is_restarted(batch, controls, expected, monkeypatch):
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)  # six pieces a rollout, two at a time
     every(batch, 50)
     timers = []
@@ -130,7 +130,7 @@ def test_replacements_that_are_killed_while_they_start_are_replaced(batch, model
     assert batch.losses == [3, 0] and started == [True, True, True]
 
 
-def test_an_error_in_one_worker_takes_all_back(batch):
+def test_an_error_in_one_worker_restores_all_workers(batch):
     batch.step(3)
     batch.step(1, ids=[N - 1])
     before = batch.checkpoint()
@@ -156,7 +156,7 @@ def test_checkpoints_in_a_folder(model, cluster, controls, expected, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
+def test_a_call_that_repeatedly_kills_its_worker_raises(batch, monkeypatch):
     monkeypatch.setattr(restarts, "MOST", 1)
     batch.step(3)
     before = batch.checkpoint()
@@ -167,7 +167,7 @@ def test_what_kills_its_worker_again_and_again_is_an_error(batch, monkeypatch):
 
 
 @pytest.mark.ci
-def test_recordings_that_were_left_on_a_node_are_computed_again(batch, controls, monkeypatch):
+def test_lost_recordings_on_a_worker_are_recomputed(batch, controls, monkeypatch):
     """As after the loss of a node, an actor elsewhere computes from the checkpoint before each part."""
     monkeypatch.setitem(batch.__dict__, "_at_once", 10 * N)
     monkeypatch.setattr(Batch, "_learn", lambda self, steps, seconds: None)
