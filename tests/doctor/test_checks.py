@@ -240,7 +240,7 @@ CASES = [
 ]
 
 
-def sick(case: Case):
+def faulty(case: Case):
     """Returns the model with the fault."""
     if callable(case.changes):
         model = fl.load(case.healthy)
@@ -256,7 +256,7 @@ def sick(case: Case):
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case.check}-{case.element}" for case in CASES])
 def test_a_check_fires_on_the_faulty_model_only(case):
-    found = fl.diagnose(sick(case), [case.check])
+    found = fl.diagnose(faulty(case), [case.check])
     assert case.element in [finding.element for finding in found]
     assert all(finding.check == case.check and finding.seen and finding.advice for finding in found)
     assert fl.diagnose(case.healthy, [case.check]) == []
@@ -342,7 +342,7 @@ def test_bundled_models_have_nothing_worse_than_notes(name):
 
 
 def test_findings_are_sorted_by_severity_and_the_model_is_unchanged():
-    model = fl.load(sick(next(case for case in CASES if case.check == "trial-bad")))
+    model = fl.load(faulty(next(case for case in CASES if case.check == "trial-bad")))
     before = model.real_buffer.copy(), dict(model.size_values())
     ranks = [fl.doctor.SEVERITIES.index(finding.severity) for finding in fl.diagnose(model)]
     assert ranks and ranks == sorted(ranks)
