@@ -154,14 +154,14 @@ def test_non_finite_samples_have_a_separate_exit_code(folder, capfd):
 PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from featherlane.cli import run
+from featherlane.cli import run_command
 import featherlane.distributed.sweeps.run_directory as runs
 write = runs.RunDirectory.write_chunk
 def told(self, *arguments):
     write(self, *arguments)
     print("kept", flush=True)
 runs.RunDirectory.write_chunk = told
-sys.exit(run(["sweep", sys.argv[1], "--out", sys.argv[2], "--chunk", "8"]))
+sys.exit(run_command(["sweep", sys.argv[1], "--out", sys.argv[2], "--chunk", "8"]))
 """
 
 

@@ -299,7 +299,7 @@ def test_names_of_a_model_are_shown_as_text(served, visit):
         page.ask(lambda: page.source.advance(5))
         page.ask(page.panel.refresh)
     page.do(lambda: page.source.set_mass(1, -1.0))
-    for name in ("Plots", "Hands", "Actuators", "Bodies"):
+    for name in ("Plots", "Forces", "Actuators", "Bodies"):
         here.folder(name)
     here.until(lambda: "mass: got -1.0" in here.tab.inner_text("body"))
     text = " ".join(here.tab.inner_text("body").split())

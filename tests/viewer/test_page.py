@@ -308,7 +308,7 @@ def test_a_non_finite_world_is_marked_and_replayed(opened, monkeypatch):
     assert (
         page.bad_worlds() == [1]
         and page.server.scene.get_handle_by_name("/bad/1")
-        and "1" in page.panel.crowd.bad.content
+        and "1" in page.panel.drawn.bad.content
     )
     assert page.panel.handles["incident"].options == ("1",)
     turn(page, "save_incident")

@@ -9,9 +9,9 @@ import pytest
 DRAW = """
 import numpy as np
 import featherlane as fl
-from featherlane.renderer import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
-prepare(PICTURES)
+prepare_rendering(PICTURES)
 model = fl.load("humanoid")
 with Painter(model, -1, (64, 48)) as painter:
     picture = painter.picture(np.asarray(model.qpos0))
@@ -25,8 +25,8 @@ def drawn(code: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=settings, check=False)
 
 
-def test_a_renderer_that_was_imported_before_draws():
-    """MuJoCo selects its back end when its renderer is imported; `prepare` makes it select again."""
+def test_a_renderer_imported_earlier_draws():
+    """MuJoCo selects its back end when its renderer is imported; `prepare_rendering` makes it select again."""
     pytest.importorskip("OpenGL")
     if drawn(DRAW).returncode != 0:
         pytest.skip("nothing draws here")

@@ -11,7 +11,7 @@ MOST_SLIDERS = 60  # most actuators with sliders
 DIRECTIONS = {"+x": (1, 0, 0), "-x": (-1, 0, 0), "+y": (0, 1, 0), "-y": (0, -1, 0), "+z": (0, 0, 1), "-z": (0, 0, -1)}
 
 
-class Hands:
+class Forces:
     """The folder of mouse forces.
 
     Args:
@@ -20,7 +20,7 @@ class Hands:
 
     def __init__(self, controls: Controls):
         self.controls, gui = controls, controls.gui
-        with controls.folder("Hands"):
+        with controls.folder("Forces"):
             Prose(gui, "Ctrl and the mouse drag a body by a spring; a click picks it.")
             frequency = controls.session.parts[0].hand.frequency
             controls.on("spring", gui.add_slider("Spring [rad/s]", 2.0, 64.0, 1.0, frequency), self._set_spring)

@@ -15,7 +15,7 @@ DRAWN = 64  # default number of drawn worlds
 NAMED = 12  # most bad worlds that are listed
 
 
-class Crowd:
+class DrawnWorlds:
     """The folder of worlds.
 
     Args:
