@@ -742,7 +742,7 @@ def test_an_unknown_mujoco_gl_is_one_message(tmp_path, capfd, monkeypatch):
 
 
 def test_a_failing_mujoco_gl_is_named():
-    code = "import sys; from featherlane.cli import run_command; sys.exit(run_command(['simulate', 'pendulum', '--seconds', '0.01']))"
+    code = "from featherlane.cli import main; main(['simulate', 'pendulum', '--seconds', '0.01'])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ | {"MUJOCO_GL": "foo"}
     )

@@ -97,7 +97,7 @@ def test_the_spring_holds_a_ball_against_gravity():
     session.grab(0, 1, [0.0, 0.0, 1.0])
     session.advance(2000)
     sag = 1.0 - session.rows("qpos")[0, 2]
-    assert sag == pytest.approx(9.81 / session.parts[0].hand.frequency ** 2, rel=1e-3)
+    assert sag == pytest.approx(9.81 / session.parts[0].mouse.frequency ** 2, rel=1e-3)
     world, held, target = session.spring()
     assert world == 0 and target[2] == 1.0
     assert held[2] == pytest.approx(1.0 - sag)

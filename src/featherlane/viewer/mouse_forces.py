@@ -42,7 +42,7 @@ class Push:
     steps: int
 
 
-class Hand:
+class MouseForces:
     """Forces that the mouse applies to worlds of a model.
 
     Args:

@@ -22,7 +22,7 @@ from featherlane.simulation.batch.arrays import keyframe_numbers
 from featherlane.simulation.batch.batch import Batch
 from featherlane.viewer.failure_replay import Incident, incident_of
 from featherlane.viewer.history import SECONDS, History, Kept, Moment, Pull
-from featherlane.viewer.mouse_forces import Hand
+from featherlane.viewer.mouse_forces import MouseForces
 
 BAD = ("non_finite", "bad_control")  # counts of `status` that mark a bad world
 MOST_INCIDENTS = 16
@@ -39,7 +39,7 @@ class Part:
     """A batch of a session; parts differ in model options, which worlds of one batch share."""
 
     batch: Batch
-    hand: Hand
+    mouse: MouseForces
     label: str = ""
 
     def kept(self) -> Kept:
@@ -220,7 +220,7 @@ class Session:
             part.batch.reset(keyframe=keyframe)
 
     def _step(self, n: int, moment: Moment) -> None:
-        if not any(part.hand for part in self.parts):
+        if not any(part.mouse for part in self.parts):
             for part in self.parts:
                 part.batch.step(n)
             return
@@ -228,7 +228,7 @@ class Session:
             pulls = []
             first = 0
             for part in self.parts:
-                for (row, body), wrench in part.hand.wrenches(part.world).items():
+                for (row, body), wrench in part.mouse.wrenches(part.world).items():
                     pulls.append(Pull(first + row, body, wrench))
                 first += part.batch.nworld
             moment.pulls.append(pulls)
@@ -319,8 +319,8 @@ class Session:
             self.history.add(self._moment())
         self._fresh = True
         for part in self.parts:
-            part.hand.release()
-            part.hand.pushes.clear()
+            part.mouse.release()
+            part.mouse.pushes.clear()
 
     # ---- bookmarks ---------------------------------------------------------------------------------------------------
     def bookmark(self, name: str) -> None:
@@ -348,32 +348,32 @@ class Session:
         """
         part, row = self.locate(world)
         qpos, _, mocap = part.world(row)
-        part.hand.grab(row, body, point, qpos, mocap)
+        part.mouse.grab(row, body, point, qpos, mocap)
 
     def drag(self, target) -> None:
         """Pulls the held body to a point [m]."""
         for part in self.parts:
-            part.hand.move(target)
+            part.mouse.move(target)
 
     def release(self) -> None:
         """Releases the held body."""
         for part in self.parts:
-            part.hand.release()
+            part.mouse.release()
 
     def spring(self) -> tuple[int, np.ndarray, np.ndarray] | None:
         """Returns the spring if there is one: its world, the held point and its target."""
         first = 0
         for part in self.parts:
-            ends = part.hand.anchor(part.world)
-            if ends is not None and part.hand.grabbed is not None:
-                return first + part.hand.grabbed.world, *ends
+            ends = part.mouse.anchor(part.world)
+            if ends is not None and part.mouse.grabbed is not None:
+                return first + part.mouse.grabbed.world, *ends
             first += part.batch.nworld
         return None
 
     def push(self, world: int, body: int, impulse) -> None:
         """Pushes a body with an impulse (3,) [N s]."""
         part, row = self.locate(world)
-        part.hand.push(row, body, impulse)
+        part.mouse.push(row, body, impulse)
 
     def set_control(self, actuator: int, value: float, worlds: Sequence[int] | None = None) -> None:
         """Sets a control of some worlds, or of all."""
@@ -523,4 +523,4 @@ class Session:
 def _part(batch: Batch, label: str = "") -> Part:
     """Returns a part with the session's batch; failures are reported in the page, not by a warning."""
     batch.mute()
-    return Part(batch, Hand(batch.model), label)
+    return Part(batch, MouseForces(batch.model), label)

@@ -22,7 +22,7 @@ class Forces:
         self.controls, gui = controls, controls.gui
         with controls.folder("Forces"):
             Prose(gui, "Ctrl and the mouse drag a body by a spring; a click picks it.")
-            frequency = controls.session.parts[0].hand.frequency
+            frequency = controls.session.parts[0].mouse.frequency
             controls.on("spring", gui.add_slider("Spring [rad/s]", 2.0, 64.0, 1.0, frequency), self._set_spring)
             names = controls.body_names()
             body = gui.add_dropdown("Body", names, initial_value=names[controls.body()])
@@ -33,7 +33,7 @@ class Forces:
 
     def _set_spring(self, frequency: float) -> None:
         for part in self.controls.session.parts:
-            part.hand.frequency = float(frequency)
+            part.mouse.frequency = float(frequency)
 
     def _push(self, direction: str) -> None:
         session = self.controls.session
