@@ -79,7 +79,7 @@ def test_other_systems_compile_on_first_use(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", [{"CC": "no-such-compiler"}, {"FEATHERLANE_PURE": "1"}])
-def test_a_wheel_without_kernels_asks_for_the_compiler(tmp_path, variable):
+def test_a_wheel_without_kernels_requires_the_compiler(tmp_path, variable):
     pytest.importorskip("hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True, env={**os.environ, **variable})

@@ -140,7 +140,7 @@ def test_controls_come_from_a_kernel_in_a_file(tmp_path, capfd):
     assert np.array_equal(*ends)
 
 
-def test_random_controls_depend_on_seed_and_world_alone(tmp_path, capfd):
+def test_random_controls_depend_on_seed_and_world_only(tmp_path, capfd):
     runs = {"one": (1, 7), "three": (3, 7), "other": (1, 8)}
     for name, (worlds, seed) in runs.items():
         wanted = ("--worlds", worlds, "--seed", seed, "--out", tmp_path / f"{name}.npz")
@@ -268,7 +268,7 @@ def test_inspect_shows_body_boxes_and_the_box_tree(tmp_path, capfd):
         assert ("of 160 geoms, in place of 12720 pairs" in shown) == (tree[0] > 0)
 
 
-def test_inspect_names_what_actuators_act_on(tmp_path, capfd):
+def test_inspect_names_the_targets_of_actuators(tmp_path, capfd):
     file = tmp_path / "robot.xml"
     file.write_text(
         '<mujoco><worldbody><site name="base"/>'
@@ -282,7 +282,7 @@ def test_inspect_names_what_actuators_act_on(tmp_path, capfd):
     assert targets == ["j", "tendon cord", "site tip", "site tip from base", "body b"]
 
 
-def test_inspect_lists_what_is_not_supported(tmp_path, capfd):
+def test_inspect_lists_unsupported_features(tmp_path, capfd):
     file = tmp_path / "robot.xml"
     file.write_text(UNSUPPORTED)
     succeeds("inspect", file)
@@ -598,7 +598,7 @@ def test_help_keeps_the_names_of_extras(capfd):
     [("inspect", "humanoid"), ("compare", "quadruped", "--states", "2", "--steps", "5"), ("bench", "arm", "--quick")],
     ids=lambda command: command[0],
 )
-def test_tables_cut_nothing_and_are_as_wide_as_columns_says(command, columns, capfd, monkeypatch):
+def test_tables_are_complete_and_as_wide_as_the_terminal(command, columns, capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     succeeds(*(word for given in command for word in (QUICK if given == "--quick" else (given,))))
     shown = capfd.readouterr().out
@@ -794,7 +794,7 @@ def test_a_failing_mujoco_gl_is_named():
     ],
     ids=" ".join,
 )
-def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch):
+def test_invalid_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert told in fails(capfd, *arguments)
     assert not list(tmp_path.iterdir())
@@ -815,7 +815,7 @@ def test_bad_input_is_one_message(arguments, told, capfd, tmp_path, monkeypatch)
     ],
     ids="worlds columns vector empty nan inf text objects short".split(),
 )
-def test_bad_controls_are_one_message(make, told, capfd, tmp_path):
+def test_invalid_controls_are_one_message(make, told, capfd, tmp_path):
     file, out = tmp_path / "controls.npy", tmp_path / "run.npz"
     np.save(file, make(fl.load("arm").nu))
     message = fails(capfd, "simulate", "arm", "--seconds", "0.01", "--controls", file, "--out", out)
@@ -961,7 +961,7 @@ def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, ca
     assert (finding["check"], finding["element"], finding["id"]) == ("step-unstable", "joint 'j'", 0)
 
 
-def test_doctor_names_what_is_not_computed(tmp_path, capfd):
+def test_doctor_names_unsupported_features(tmp_path, capfd):
     file = tmp_path / "cloth.xml"
     file.write_text(UNSUPPORTED)
     assert run_command(["doctor", str(file)]) == 2

@@ -107,7 +107,7 @@ def test_a_forward_pass_counts_and_resets_nothing_and_its_parts_count_nothing(na
     assert data.status["non_finite"] == 1 and not data.nreset
 
 
-def test_a_reset_clears_the_counts_and_the_engines_own_reset_does_not():
+def test_an_explicit_reset_clears_counts_and_an_automatic_reset_does_not():
     broken, _ = pair()
     broken.qvel[BROKEN] = np.nan
     broken.step(2)

@@ -62,7 +62,7 @@ def test_every_table_is_in_the_page_of_its_benchmark(report):
     )
 
 
-def test_a_table_says_which_benchmark_wrote_it_where_and_when(subtests, report):
+def test_a_table_names_its_benchmark_machine_and_date(subtests, report):
     for path in sorted(BENCHMARKS.glob("*.py")):
         with subtests.test(path=str(path)):
             for name in published(path):

@@ -330,7 +330,7 @@ def test_an_unknown_name_suggests_a_near_one():
         fl.stepp  # noqa: B018
 
 
-def test_configuration_says_how_kernels_run(capsys):
+def test_configuration_lists_how_kernels_run(capsys):
     fl.show_config()
     printed = capsys.readouterr().out
     for word in ("featherlane", "kernels", "cpu", "widths", "cache", "numpy", "mujoco", "llvmlite"):

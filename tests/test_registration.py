@@ -331,7 +331,7 @@ def test_an_overflowing_solution_has_status_not_finite(rng):
 
 
 # ---- batches of sets -------------------------------------------------------------------------------------------------
-def test_a_set_has_the_same_bits_in_any_batch(rng):
+def test_a_set_is_bitwise_equal_in_any_batch(rng):
     kinds = of_every_kind(rng).values()
     a, b, w = np.stack([kind[0] for kind in kinds]), np.stack([kind[1] for kind in kinds]), rng.random((len(kinds), 8))
     batch = fl.register_points(a, b, weights=w)
@@ -351,7 +351,7 @@ def test_a_set_has_the_same_bits_in_any_batch(rng):
         assert np.isnan(getattr(broken, name)[told]).all() and np.isfinite(getattr(broken, name)[~told]).all()
 
 
-def test_ragged_sets_equal_each_set_alone(rng):
+def test_ragged_sets_equal_single_sets(rng):
     a, b, w = rng.standard_normal((12, 9, 3)), rng.standard_normal((12, 9, 3)), rng.random((12, 9))
     for i in range(12):
         a[i, i:], b[i, i:], w[i, i:] = np.nan, np.inf, 0.0

@@ -45,7 +45,7 @@ def all_pairs(model) -> tuple[np.ndarray, np.ndarray]:
     return g[h >= len(STILL)], h[h >= len(STILL)]
 
 
-def test_distances_and_nearest_points_are_mujocos(model, rng):
+def test_distances_and_nearest_points_equal_mujoco(model, rng):
     mj, data, signs = model.to_mujoco(), fl.Data(model), set()
     theirs, (g, h) = mujoco.MjData(mj), all_pairs(model)
     for qpos in poses(rng, 12):

@@ -203,7 +203,7 @@ def test_flat_shapes_have_a_finite_depth(name):
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_depth_is_mujocos(first, second, rng):
+def test_depth_equals_mujoco(first, second, rng):
     pair, oracle = Pair(), Oracle(first, second)
     for _ in range(few(40)):
         overlapping(pair, first, second, rng)

@@ -111,13 +111,13 @@ def compare_with_mujoco(first, second, n, rng):
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_distance_and_normal_are_mujocos(first, second, rng):
+def test_distance_and_normal_equal_mujoco(first, second, rng):
     compare_with_mujoco(first, second, few(60), rng)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_distance_and_normal_of_ten_thousand_poses_are_mujocos(first, second, rng):
+def test_distance_and_normal_of_ten_thousand_poses_equal_mujoco(first, second, rng):
     compare_with_mujoco(first, second, 10_000, rng)
 
 

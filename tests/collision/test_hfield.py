@@ -228,7 +228,7 @@ def test_depth_of_a_box_is_the_least_overlap(count, rng):
         np.testing.assert_allclose(ours.dist, [d for d in depths if d <= 0], rtol=0, atol=SOLID)
 
 
-def test_bits_do_not_depend_on_the_tile(rng):
+def test_results_do_not_depend_on_the_tile(rng):
     for shape in SHAPES.values():
         model = ground(shape)
         x, R = frames(model, *poses(rng, 16))
@@ -291,7 +291,7 @@ CREEP = 2e-3  # m/s, rad/s: soft friction creeps under weight, also in MuJoCo
 
 
 @pytest.mark.parametrize("shape", ["sphere", "capsule", "box"])
-def test_rest_pose_on_a_rough_field_is_mujocos(shape):
+def test_rest_pose_on_a_rough_field_equals_mujoco(shape):
     heights = np.random.default_rng(3).uniform(0.3, 0.7, size=(9, 11))
     model = ground(SHAPES[shape] + ' mass="1"', heights, margin=EXACT, damping=2.0)
     data, mj = fl.Data(model), model.to_mujoco()

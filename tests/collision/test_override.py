@@ -50,7 +50,7 @@ def compared(mj, rng):
 @pytest.mark.parametrize("scene", [CONTACTS, BOXES], ids=["mixed", "boxes"])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("cone", [0, 1])
-def test_contacts_and_their_parameters_equal_mujocos(scene, options, cone, rng):
+def test_contacts_and_their_parameters_equal_mujoco(scene, options, cone, rng):
     mj = edited(scene, enableflags=OVERRIDE, cone=cone, **options)
     expected, data = compared(mj, rng)
     assert data.ncon == expected.ncon > 0

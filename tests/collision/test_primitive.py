@@ -107,7 +107,7 @@ def test_capsule_upright_and_flat_on_a_plane(width):
 
 
 @pytest.mark.parametrize("quat", [QUARTER, DIAGONAL, (0.5, 0.3, 0.2, 0.1)])
-def test_frame_is_orthonormal_where_a_capsule_stands_on_a_slope(quat):
+def test_frame_of_a_capsule_on_a_slope_is_orthonormal(quat):
     model = pair_model('type="plane" size="1 1 1"', 'type="capsule" size="0.1 0.3"')
     found = collide(model, *frames(model, [((0, 0, 0), (0, 0, 0))], [(quat, quat)]), 1)[0]
     assert len(found) == 1

@@ -335,7 +335,7 @@ def test_shapes_of_results():
         ({"bodyexclude": np.ma.array([1], mask=[1])}, "bodyexclude:"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_invalid_input_is_named(arguments, message):
     model = scene(*ROW)
     given = {"point": (0, 0, 0), "direction": (1, 0, 0)} | arguments
     with pytest.raises(fl.ModelError, match=message):

@@ -286,7 +286,7 @@ def test_adhesion_may_differ_by_world(rng):
         assert data.qvel.tobytes() == np.ascontiguousarray(out["qvel"][w, -1]).tobytes()
 
 
-def test_a_world_has_the_same_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     """In float32, sixteen worlds to a tile: those within the margin and in the gap share slots in different orders."""
     model, results = scene("pyramidal", 4), []
     met, order = list(states(model, rng, 16)), rng.permutation(16)

@@ -28,16 +28,16 @@ def width(request):
 
 # ---- rows against MuJoCo's ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solref", SOLREFS)
-def test_references_of_equalities_equal_mujocos(solref, width, rng):
+def test_references_of_equalities_equal_mujoco(solref, width, rng):
     check(edited(EQUALITIES, eq_solref=solref), rng, width)
 
 
 @pytest.mark.parametrize("solimp", SOLIMPS)
-def test_impedances_of_equalities_equal_mujocos(solimp, width, rng):
+def test_impedances_of_equalities_equal_mujoco(solimp, width, rng):
     check(edited(EQUALITIES, eq_solimp=solimp), rng, width)
 
 
-def test_equalities_as_the_model_declares_them_equal_mujocos(width, rng):
+def test_equalities_as_the_model_declares_them_equal_mujoco(width, rng):
     assert check(edited(EQUALITIES), rng, width) >= 33 * width
 
 
@@ -56,14 +56,14 @@ def test_disable_flags_act_as_in_mujoco(flag, width, rng):
 
 
 @pytest.mark.parametrize("scene", [JOINTS, EQUALITIES])
-def test_the_exact_diagonal_of_joint_rows_equals_mujocos(scene, width, rng):
+def test_the_exact_diagonal_of_joint_rows_equals_mujoco(scene, width, rng):
     mj = edited(scene, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
     assert check(mj, rng, width) > 5 * width
 
 
 @pytest.mark.parametrize("cone", [0, 1])
 @pytest.mark.parametrize("condim", [1, 3, 6])
-def test_the_exact_diagonal_of_contacts_equals_mujocos(cone, condim, width, rng):
+def test_the_exact_diagonal_of_contacts_equals_mujoco(cone, condim, width, rng):
     # the pair whose normal passes through a ball joint has none
     xml = CONTACTS.replace('<pair geom1="left" geom2="near" friction="0.5 0.9 0 0 0" condim="3"/>', "")
     mj = edited(xml, cone=cone, geom_condim=condim, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
@@ -156,7 +156,7 @@ def solved(mj, states):
 
 
 @pytest.mark.parametrize("scene", [EQUALITIES, WELDED])
-def test_accelerations_equal_mujocos(scene, width, rng):
+def test_accelerations_equal_mujoco(scene, width, rng):
     mj = edited(scene)
     states = [forward(mj, *kicked(mj, rng, 0.2)) for _ in range(width)]
     for state in states[1:]:
@@ -297,7 +297,7 @@ def test_the_capacity_covers_every_possible_row(rng):
     assert capacity["ngenJmax"] == last + 3 * (1 - balls)
 
 
-def test_states_of_rows_equal_mujocos(rng):
+def test_states_of_rows_equal_mujoco(rng):
     for scene in (EQUALITIES, JOINTS):
         # with islands MuJoCo leaves row states in a different order
         mj = edited(scene, disableflags=int(mujoco.mjtDisableBit.mjDSBL_ISLAND), tolerance=0.0, iterations=100)

@@ -82,7 +82,7 @@ def test_state_is_scattered_and_gathered(pair):
     assert_equal(batch, local)
 
 
-def test_rollouts_record_what_a_local_batch_records(pair, rng):
+def test_rollouts_equal_a_local_batch(pair, rng):
     batch, local = pair
     control = rng.uniform(-1, 1, (N, 6, local.model.nu))
     record = ("qpos", "cvel", "time")
@@ -190,7 +190,7 @@ def test_functions_run_where_the_worlds_are(pair):
     assert np.array_equal(data.qvel, local.qvel[47])
 
 
-def test_a_checkpoint_goes_to_a_local_batch_and_back(pair, model):
+def test_a_checkpoint_is_exchanged_with_a_local_batch(pair, model):
     batch, _ = pair
     batch.step(4)
     other = fl.Batch(model, N)
@@ -308,7 +308,7 @@ def test_user_contacts_reach_worlds_on_all_workers(nodes, dtype, request):
         (lambda b: gathered([]), "got none"),
     ],
 )
-def test_wrong_calls_are_refused_before_anything_runs(batch, call, said):
+def test_wrong_calls_are_refused_before_the_run(batch, call, said):
     before = batch.checkpoint()
     with pytest.raises(fl.ModelError, match=said):
         call(batch)

@@ -44,6 +44,6 @@ def test_a_node_with_other_kernels_is_refused(tmp_path):
     assert "refused the node" in said and "has kernels" in said and "(here " in said
 
 
-def test_a_node_with_another_cpu_level_has_the_same_bits():
+def test_a_node_with_another_cpu_level_is_bitwise_equal():
     said = run("older", "x86-64-v3")
     assert "equal True" in said and "'x86-64-v3'" in said

@@ -34,7 +34,7 @@ def test_one_node_takes_the_time_of_its_steps(planning, costs):
     assert found == pytest.approx(WORLDS * 100 * 5e-6 / 8)
 
 
-def test_a_call_takes_at_least_what_is_computed_and_what_is_carried(planning, costs):
+def test_call_time_is_at_least_compute_and_transfer_time(planning, costs):
     for nodes in (2, 10, 100):
         for work in planning.WORKS:
             found = planning.batch_call(costs, network(planning), nodes, WORLDS, work)

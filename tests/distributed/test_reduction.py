@@ -32,7 +32,7 @@ def test_a_sum_is_bitwise_equal_for_any_distribution_of_worlds(how, rng):
         assert over(parts, how, rows, np.arange(N)).tobytes() == whole.tobytes()
 
 
-def test_a_sum_over_some_worlds_has_the_same_bits_in_any_order(rng):
+def test_a_sum_over_some_worlds_is_bitwise_equal_in_any_order(rng):
     rows, worlds = rng.standard_normal((N, 2)) * 1e3, np.arange(N)
     some = rng.choice(N, 11, replace=False)
     whole = over([], "sum", rows[np.sort(some)], np.sort(some))

@@ -236,7 +236,7 @@ def test_chunks_before_an_error_are_kept(model, tmp_path):
     assert fd.load_sweep(tmp_path / "run").samples.tolist() == [0, 1]
 
 
-def test_a_disk_that_is_full_is_one_message_and_keeps_what_is_done(model, whole, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_message_and_keeps_finished_chunks(model, whole, tmp_path, monkeypatch):
     savez, written = np.savez, []
 
     def fill(path, **columns):
@@ -318,7 +318,7 @@ fd.sweep(fl.load("humanoid"), {"qvel": fd.normal(0, .1, each=True)}, 2000, {"z":
 """
 
 
-def test_ctrl_c_ends_cleanly_and_keeps_what_is_done(tmp_path):
+def test_ctrl_c_ends_cleanly_and_keeps_finished_chunks(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "run")],
         stdout=subprocess.PIPE,

@@ -89,7 +89,7 @@ def test_an_unserializable_function_does_not_stop_workers(model, cluster):
         assert np.allclose(batch.time, model.opt.timestep)
 
 
-def test_a_node_without_memory_is_named_with_what_is_missing(model, monkeypatch):
+def test_a_node_without_memory_is_named_with_the_missing_amount(model, monkeypatch):
     monkeypatch.setattr(node, "free_memory", lambda: 1 << 20)
     with pytest.raises(fl.ModelError, match="nworld"):
         Batch(model, 10_000)

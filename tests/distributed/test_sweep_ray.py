@@ -51,7 +51,7 @@ def same(a, b):
         np.testing.assert_array_equal(column, b.columns[name], err_msg=name)
 
 
-def test_workers_give_the_same_bits(model, whole, tmp_path):
+def test_workers_give_bitwise_equal_results(model, whole, tmp_path):
     seen = []
     out = tmp_path / "run"
     found = swept(model, nodes=2, out=out, progress=lambda done, total: seen.append((done, total)))
@@ -167,7 +167,7 @@ def divided(recorded):
     return {"x": 1 / int(abs(recorded["qvel"][0, 0]) < 1.5)}
 
 
-def test_an_error_of_a_later_sample_names_it_and_keeps_what_is_done(model, tmp_path):
+def test_an_error_of_a_later_sample_names_it_and_keeps_finished_chunks(model, tmp_path):
     with pytest.raises(fl.ModelError, match=r"sample \d+: ZeroDivisionError"):
         swept(model, divided, {"nstep": 1, "record": ("qvel",)}, nodes=2, out=tmp_path / "run")
     assert set(fd.load_sweep(tmp_path / "run").results) <= {"x"}

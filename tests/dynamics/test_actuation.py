@@ -71,7 +71,7 @@ def check_parity(mj, rng, count):
 
 @pytest.mark.covers("transmission, activation, gain, bias, control", lambda: map(branch, BRANCHES))
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_step_is_mujocos(name, rng):
+def test_a_step_equals_mujoco(name, rng):
     """Uses one integrator for each branch, in turn: the slow test covers all."""
     integrator = INTEGRATORS[BRANCHES.index(name) % len(INTEGRATORS)]
     check_parity(branch(name, integrator), rng, 10)
@@ -80,7 +80,7 @@ def test_a_step_is_mujocos(name, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_step_of_every_integrator_is_mujocos(name, integrator, rng):
+def test_a_step_of_every_integrator_equals_mujoco(name, integrator, rng):
     check_parity(branch(name, integrator), rng, 300)
 
 
@@ -98,7 +98,7 @@ def test_the_limit_of_the_joint_bounds_the_sum(name, integrator, rng):
 
 
 @pytest.mark.parametrize("name", BRANCHES)
-def test_a_world_has_the_same_bits_in_any_batch(name, rng):
+def test_a_world_is_bitwise_equal_in_any_batch(name, rng):
     mj = branch(name)
     model = fl.load(mj)
     rows, _ = states(mj, rng, 11)

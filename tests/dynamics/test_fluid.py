@@ -50,7 +50,7 @@ def oracle(mj, state):
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("medium", MEDIA)
-def test_forces_and_their_rates_equal_mujocos(rng, medium, shape, width):
+def test_forces_and_their_rates_equal_mujoco(rng, medium, shape, width):
     model = fl.load(scene(medium, "implicit", SHAPES[shape]))
     mj, tile = model.to_mujoco(), Workspace(model, width)
     states = [smooth.random_state(model, rng) for _ in range(width)]
@@ -72,7 +72,7 @@ def test_forces_and_their_rates_equal_mujocos(rng, medium, shape, width):
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_the_next_state_equals_mujocos(rng, integrator, shape, width):
+def test_the_next_state_equals_mujoco(rng, integrator, shape, width):
     for medium in ("water", "oil"):
         model = fl.load(scene(medium, integrator, SHAPES[shape]))
         mj, tile = model.to_mujoco(), Workspace(model, width)
@@ -309,7 +309,7 @@ def test_single_precision_follows(rng):
     assert (np.abs(force[1] - force[0]).max(1) < SINGLE * scale).all()
 
 
-def test_the_rates_of_passive_forces_alone(rng):
+def test_derivatives_of_passive_forces_only(rng):
     model = fl.load(scene("vacuum"))
     tile = Workspace(model, 1)
     smooth.fill(tile, 0, **smooth.random_state(model, rng))

@@ -91,7 +91,7 @@ def test_energy_after_ten_seconds_equals_the_published_value(mode):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit", "implicitfast", "discrete"])
-def test_without_torque_a_body_turns_about_a_fixed_axis(integrator, rng):
+def test_without_torque_a_body_rotates_about_a_fixed_axis(integrator, rng):
     model = free_body(CLASSIC)
     model.opt.gyroscopic, model.opt.integrator = "off", integrator
     data = fl.Data(model)

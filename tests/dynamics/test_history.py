@@ -156,7 +156,7 @@ def test_a_state_holds_the_histories(mj, model, rng):
     assert np.array_equal(data.history, empty_history(model)[0])
 
 
-def test_worlds_start_with_histories_of_their_own_step(model):
+def test_initial_histories_use_the_time_step_of_each_world(model):
     batch = fl.Batch(model, 3)
     batch.expand("opt_timestep")[:] = [[0.01], [0.02], [0.04]]
     batch.reset()

@@ -98,7 +98,7 @@ def test_a_nan_world_does_not_affect_other_worlds(rng, integrate):
 
 @pytest.mark.skipif(not COMPILED, reason="uncompiled rows round as NumPy does")
 @pytest.mark.parametrize("integrate", [euler, implicitfast])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(rng, integrate):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(rng, integrate):
     model = load(smooth.XML)
     states = [smooth.random_state(model, rng) for _ in range(8)]
     tile, alone = Workspace(model, 8), Workspace(model, 1)

@@ -65,7 +65,7 @@ def loaded(integrator="Euler", flags=""):
 @pytest.mark.parametrize("width", smooth.WIDTHS)
 @pytest.mark.parametrize("flags", FLAGS)
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_motion_equals_mujocos(rng, integrator, flags, width):
+def test_motion_equals_mujoco(rng, integrator, flags, width):
     model = loaded(integrator, flags)
     mj, tile = model.to_mujoco(), Workspace(model, width)
     states = [dict(zip(("qpos", "qvel"), kicked(model, rng, velocity=5.0), strict=True)) for _ in range(width)]
@@ -187,7 +187,7 @@ def test_states_and_keyframes_have_mujocos_layout(rng):
     assert np.array_equal(data.plastic, mujoco.MjData(mj).plastic)
 
 
-def test_worlds_start_at_their_own_references_and_go_back_to_them(rng):
+def test_worlds_start_and_reset_at_their_own_spring_references(rng):
     model = loaded()
     batch = fl.Batch(model, 3, 1)
     batch.expand("qpos_spring")[:, 0] = [0.1, 0.2, 0.25]
@@ -209,7 +209,7 @@ def test_worlds_start_at_their_own_references_and_go_back_to_them(rng):
     assert np.array_equal(after, batch.plastic)
 
 
-def test_a_world_has_the_same_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     model = loaded("implicitfast")
     states, ends = [kicked(model, rng, velocity=5.0) for _ in range(5)], []
     for ids in ([range(5)], [[k] for k in range(5)]):

@@ -72,7 +72,7 @@ def test_a_step_without_other_frames_gives_the_same_lengths(rng):
     np.testing.assert_array_equal(ws.arrays["ten_J"], lean.arrays["ten_J"])
 
 
-def test_a_world_has_its_bits_in_any_batch(rng):
+def test_a_world_is_bitwise_equal_in_any_batch(rng):
     model = fl.load(scene())
     ws, _ = worlds(model, rng, 8)
     ws.run(forward_position)

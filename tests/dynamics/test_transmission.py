@@ -204,7 +204,7 @@ def test_tendon_actuators_of_real_models_equal_mujoco(name, real_model):
 
 @pytest.mark.parametrize("limit", ["", 'actuatorfrcrange="-1 1"'])
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_steps_equal_mujocos(integrator, limit):
+def test_steps_equal_mujoco(integrator, limit):
     """Uses tolerance 0, because under discrete MuJoCo finds accelerations iteratively if actuators couple dofs."""
     across = {} if integrator == "discrete" else ACROSS  # whose couplings are not in the metric of discrete
     for text in (*ON_CHAINS.values(), *across.values()):
@@ -286,7 +286,7 @@ def test_adhesion_is_shared_by_the_contacts_and_pulls_along_their_normals():
 
 # ---- tiles ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("scene", ["mechanism", "pyramids"])
-def test_a_world_has_the_same_bits_in_any_batch(scene):
+def test_a_world_is_bitwise_equal_in_any_batch(scene):
     model = fl.load(SCENES[scene])
     met = states(model.to_mujoco(), 8)
     tile, alone = filled(model, 8, met), Workspace(model, 1)

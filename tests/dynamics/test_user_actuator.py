@@ -68,7 +68,7 @@ def test_a_step_of_every_integrator_is_that_of_mujocos_callbacks(name, integrato
 
 # ---- worlds, widths, precisions --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["gain", "activations-early", "all-several"])
-def test_a_world_has_the_same_bits_in_any_batch(name, rng):
+def test_a_world_is_bitwise_equal_in_any_batch(name, rng):
     mj = user_scene(name)
     model = loaded(mj)
     rows, _ = states(mj, rng, 11)

@@ -76,13 +76,13 @@ def same_infos(infos, expected):
 
 
 @pytest.mark.parametrize("name", every(3, NAMES))
-def test_steps_are_gymnasiums_from_its_own_states(name, steps=60):
+def test_steps_equal_gymnasium_from_its_states(name, steps=60):
     compare_steps(name, steps)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_many_steps_are_gymnasiums_from_its_own_states(name):
+def test_many_steps_equal_gymnasium_from_its_states(name):
     compare_steps(name, 200)
 
 
@@ -129,7 +129,7 @@ def compare_steps(name, steps, **settings):
         ("Walker2d-v5", {"healthy_angle_range": (-0.3, 0.3), "healthy_reward": 2.0}),
     ],
 )
-def test_keyword_arguments_do_what_they_do_in_gymnasium(name, settings):
+def test_keyword_arguments_act_as_in_gymnasium(name, settings):
     compare_steps(name, 25, **settings)
 
 

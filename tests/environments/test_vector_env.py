@@ -156,7 +156,7 @@ def test_the_metadata_contain_the_autoreset_mode(mode, said):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_what_a_step_returns_has_kinds_and_shapes(dtype):
+def test_results_of_a_step_have_documented_types_and_shapes(dtype):
     env = ours("Hopper-v5", 8, dtype=dtype)
     seen, infos = env.reset()
     assert isinstance(infos, dict)
@@ -234,7 +234,7 @@ def test_a_wrong_number_of_actions_is_refused_and_no_world_steps(mode):
         ("ReshapeObservation", {"shape": (11, 1)}, AutoresetMode.NEXT_STEP),
     ],
 )
-def test_a_wrapper_of_the_vector_does_what_a_wrapper_of_each_world_does(name, settings, mode):
+def test_vector_wrappers_equal_wrappers_of_single_worlds(name, settings, mode):
     vector = getattr(wrappers.vector, name)(
         ours("Hopper-v5", autoreset_mode=mode, info=True, max_episode_steps=LIMIT), **settings
     )

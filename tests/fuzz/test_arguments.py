@@ -27,7 +27,7 @@ def test_a_sample_of_wrong_arguments_ends_in_one_clear_error(found, kind, rng):
         assert arguments.trial(found[name], int(rng.integers(1 << 30)), EXAMPLES)[1] == ""
 
 
-def test_an_environment_of_another_model_takes_actions_of_its_own(found):
+def test_an_environment_of_another_model_has_its_own_action_space(found):
     pytest.importorskip("gymnasium")
     world = arguments.World()
     for model in (fl.load("pendulum"), world.m.mj_model):  # that has an actuator without its function

@@ -20,7 +20,7 @@ def work(case: int) -> tuple[str, str]:
     return "good", ""
 
 
-def test_a_crash_and_a_hang_are_findings_and_the_rest_goes_on():
+def test_a_crash_and_a_hang_are_findings_and_the_run_continues():
     found = {outcome.case: outcome for outcome in outcomes(work, range(8), SHORT, count=2)}
     assert sorted(found) == list(range(8))
     assert found[1].verdict == "finding" and "SIGSEGV" in found[1].text and "step 1" in found[1].text

@@ -144,7 +144,7 @@ def test_a_compiled_rollout_has_no_callback(world):
 
 @pytest.mark.parametrize("of_worlds", ["float64", "float32"])
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
-def test_a_compiled_rollout_has_the_bits_of_the_callback(of_worlds, of_arrays, monkeypatch):
+def test_a_compiled_rollout_is_bitwise_equal_to_the_callback(of_worlds, of_arrays, monkeypatch):
     """Covers every input that is converted; also one under 32-bit JAX, next to another one."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11, of_worlds)

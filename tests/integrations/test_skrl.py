@@ -37,7 +37,7 @@ def test_it_has_the_interface_of_the_library():
 
 
 @pytest.mark.parametrize("mode", ["SameStep", "NextStep"])
-def test_steps_are_those_of_the_librarys_own_wrapper(mode):
+def test_steps_equal_the_librarys_wrapper(mode):
     set_seed(3)
     env, theirs = (
         wrap(TaskEnv(Count([2, 99, 3]), N, 3, mode, nthread=1, copy=True))

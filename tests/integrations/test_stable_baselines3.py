@@ -24,7 +24,7 @@ def count(ends=(2, 3, 3), **settings):
 
 
 @pytest.mark.parametrize("name", ["Hopper-v5", "InvertedPendulum-v5"])
-def test_steps_are_those_of_the_librarys_own_vector(name):
+def test_steps_equal_the_librarys_vector(name):
     """Results equal single worlds to the bit, including infos with last observations and truncations."""
     env = adapter.make(name, N, max_episode_steps=LIMIT, info=True, nthread=1)
     theirs = DummyVecEnv([lambda: gym.make(f"featherlane/{name}", max_episode_steps=LIMIT)] * N)

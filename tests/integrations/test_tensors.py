@@ -41,7 +41,7 @@ def test_the_previous_observation_survives_resets_within_a_step():
         before = after
 
 
-def test_float64_worlds_have_float32_observations_by_default():
+def test_float64_worlds_have_float32_tensors_by_default():
     env = tensors.make(Count(), N, nthread=1)
     seen, infos = env.reset(seed=3)
     assert seen.dtype == torch.float32 and infos == {} and env.env.np_random_seed == (3, 4, 5)
@@ -57,7 +57,7 @@ def test_tensors_are_on_the_requested_device():
     assert {value.device.type for value in env.step(np.ones((N, 1), np.float32))[:4]} == {"meta"}
 
 
-def test_steps_are_those_of_the_environment():
+def test_steps_equal_the_environment():
     one, other = (TaskEnv(Count([2, 3, 3]), N, 4, AutoresetMode.SAME_STEP, nthread=1) for _ in range(2))
     env = tensors.TensorEnv(one, dtype=torch.float64)
     assert np.array_equal(env.reset()[0].numpy(), other.reset()[0])

@@ -66,7 +66,7 @@ def test_a_rollout_stops_at_the_first_termination_or_runs_to_the_end():
     assert data.shape == (N, 3) and data["next", "observation"][..., -1, 0].tolist() == [2, 3, 3]
 
 
-def test_rollouts_are_those_of_the_librarys_own_wrapper():
+def test_rollouts_equal_the_librarys_wrapper():
     env = count((2, 99, 3), max_episode_steps=3)
     theirs = GymWrapper(TaskEnv(Count([2, 99, 3]), N, 3, "Disabled", nthread=1))
     ours, expected = (one.rollout(7, ones, break_when_any_done=False) for one in (env, theirs))

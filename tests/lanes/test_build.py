@@ -57,7 +57,7 @@ def test_only_missing_objects_are_compiled(folder, monkeypatch):
     assert emitted == [LEVELS[0]] and cache.has_object(gone)
 
 
-def test_progress_counts_what_the_cache_held():
+def test_progress_counts_cached_objects():
     build.compile_all(library(), [doubles], TWO[:1])
     told = []
     build.compile_all(library(), [doubles, doubles_twice], TWO, progress=lambda *x: told.append(x), processes=1)

@@ -154,7 +154,7 @@ def adds_one(d):
     d.x[0] = d.x[0] + 1.0
 
 
-def test_every_form_has_a_name_of_its_own():
+def test_every_compiled_form_has_its_own_name():
     records = library().records
     forms = [("f64", 1, "a", False), ("f64", 8, "a", False), ("f32", 8, "a", False), ("f64", 1, "b", False)]
     names = {cache.key(adds_one, records, *form) for form in [*forms, ("f64", 1, "a", True)]}
@@ -212,7 +212,7 @@ def test_a_failed_write_leaves_nothing_in_the_folder(folder, capfd, monkeypatch)
     assert capfd.readouterr().err.count("No space left on device") == 1
 
 
-def test_the_cache_is_writable_by_its_owner_alone_whatever_the_umask(folder):
+def test_only_the_owner_can_write_the_cache_for_any_umask(folder):
     before = os.umask(0)
     try:
         assert result() == 1
@@ -246,7 +246,7 @@ def test_an_object_that_others_can_write_is_compiled_again(folder):
 
 
 @pytest.mark.parametrize("owner, reader, is_trusted", [(0, 1000, True), (7, 7, True), (1000, 0, False), (8, 7, False)])
-def test_objects_of_this_user_and_of_root_alone_are_trusted(owner, reader, is_trusted, tmp_path, monkeypatch):
+def test_only_objects_of_this_user_and_root_are_trusted(owner, reader, is_trusted, tmp_path, monkeypatch):
     found = list(tmp_path.stat())
     found[stat.ST_UID] = owner
     monkeypatch.setattr(cache.os, "geteuid", lambda: reader)

@@ -70,5 +70,5 @@ def test_cases_registered_after_the_first_step_are_refused(tmp_path):
     assert run.returncode != 0 and "register it before the first step" in run.stderr
 
 
-def test_the_engines_own_cases_are_no_extension():
+def test_built_in_cases_do_not_count_as_extensions():
     assert fl.lanes.choice.is_extended() is False

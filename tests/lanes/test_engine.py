@@ -130,7 +130,7 @@ def _in_a_child(stages, d, results):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_forked_child_runs_what_was_loaded_and_loads_more():
+def test_a_forked_child_runs_loaded_functions_and_loads_more():
     stages, d = library(), small_cells()
     stages.bind(curves, d)
     fork = multiprocessing.get_context("fork")

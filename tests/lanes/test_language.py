@@ -359,7 +359,7 @@ def zeros_and_masks(d):
 @pytest.mark.parametrize("checked", [False, True], ids=["plain", "checked"])
 @pytest.mark.parametrize("dtype, w", FORMS)
 @pytest.mark.parametrize("program", LANGUAGE, ids=lambda s: s.name)
-def test_a_kernel_does_what_python_does(program, dtype, w, checked, rng):
+def test_compiled_kernels_equal_python(program, dtype, w, checked, rng):
     inputs = {"x": rng.normal(size=N * w), "y": rng.normal(size=N * w), "k": np.array([7, 1, 2, 3, 4, 5])}
     compiled = evaluate(STAGES, program, dtype, w, checked=checked, **inputs)
     assert np.any(compiled)

@@ -261,7 +261,7 @@ def test_a_function_is_called_by_its_address(mode, chosen, dtype, w):
     assert np.all(d.arrays["x"][1] == 6) and np.all(d.arrays["x"][0] == 0)
 
 
-def test_a_prebuilt_stage_calls_what_is_compiled_just_in_time(prebuild, mode):
+def test_a_prebuilt_stage_calls_just_in_time_stages(prebuild, mode):
     prebuild([caller], library().layout_hash())
     mode("auto")
     stages, (m, d) = library(), records()
@@ -336,7 +336,7 @@ def sums(d):
 
 
 @pytest.mark.parametrize("dtype, w", [("float64", 8), ("float32", 16)])
-def test_sums_have_the_same_bits_at_every_width_and_cpu_level(mode, monkeypatch, dtype, w, rng):
+def test_sums_are_bitwise_equal_at_every_width_and_cpu_level(mode, monkeypatch, dtype, w, rng):
     mode("jit")
     x, y = rng.normal(size=(2, 40, w))
     found = []

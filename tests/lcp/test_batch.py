@@ -74,7 +74,7 @@ def test_degenerate_problems_are_solved(n, rng):
     assert solve_batch(*stacked(problems)).solved.all()
 
 
-def test_pivots_in_lanes_solve_what_ode_recorded():
+def test_lane_pivoting_solves_recorded_ode_problems():
     """Runs the stage alone, on problems of the regular kinds."""
     for recorded in recorded_problems():
         if recorded.solved and (recorded.tag.startswith("spd") or "cfm1e-05" in recorded.tag):
@@ -94,7 +94,7 @@ def test_a_contradiction_is_reported_and_the_others_are_solved(rng):
 
 
 @pytest.mark.parametrize("method", ["pgs", "apgd"])
-def test_factors_give_what_a_dense_matrix_gives(method, rng):
+def test_factored_and_dense_problems_agree(method, rng):
     problems = [friction_problem(rng, 3) for _ in range(11)]
     A, b, lo, hi, findex, _ = stacked(problems)
     J, inverse = np.stack([p.product.J for p in problems]), problems[0].product.Minv
@@ -141,7 +141,7 @@ def test_infinite_values_affect_only_their_problem():
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS[1:])
-def test_one_world_and_eight_have_the_same_bits(method, options, rng):
+def test_one_world_and_eight_are_bitwise_equal(method, options, rng):
     options = {"iterations": 60} | options if method != "dantzig" else options
     problems = towers(rng, 9)
     whole = solve_batch(*stacked(problems), method=method, **options)
@@ -149,7 +149,7 @@ def test_one_world_and_eight_have_the_same_bits(method, options, rng):
         np.testing.assert_array_equal(fl.lcp.solve(problem, method=method, **options).x, whole.x[k])
 
 
-def test_pivots_have_the_same_bits_at_every_width(rng):
+def test_pivots_are_bitwise_equal_at_every_width(rng):
     problems = towers(rng, 16)
     one, eight = (in_lanes(problems, W) for W in (1, 8))
     for name, values in one.items():
@@ -170,7 +170,7 @@ def test_an_empty_batch_returns_empty_results():
     assert solve_batch(np.zeros((0, 3, 3)), np.zeros((0, 3))).x.shape == (0, 3)
 
 
-def test_bad_problems_are_refused_with_their_number():
+def test_invalid_problems_are_refused_with_their_number():
     A, b = np.tile(np.eye(3), (5, 1, 1)), np.ones((5, 3))
     spoiled = b.copy()
     spoiled[3, 1] = np.nan

@@ -83,7 +83,7 @@ def test_without_a_solution_x_is_finite_and_not_called_solved(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_force_that_does_nothing_goes_to_its_bound(method):
+def test_a_force_without_effect_goes_to_its_bound(method):
     solution = fl.lcp.solve(np.diag([0.0, 1.0]), [1.0, 1.0], 0.0, 1e6, method=method)
     assert solution.status == Status.SOLVED
     np.testing.assert_allclose(solution.x, [1e6, 1.0], rtol=1e-6)
@@ -203,7 +203,7 @@ def test_friction_on_a_cone_is_coulombs(mu, method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_cone_has_no_directions_of_its_own(method, rng):
+def test_cone_friction_is_isotropic(method, rng):
     problem = friction_problem(rng, 4)
     turn = np.eye(problem.n)
     for k in range(0, problem.n, 3):
@@ -219,7 +219,7 @@ def test_a_cone_has_no_directions_of_its_own(method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_apart_from_their_normal_have_their_own_limits(method, rng):
+def test_friction_rows_not_adjacent_to_their_normal_have_separate_limits(method, rng):
     """Friction rows that do not follow their normal's row form no cone, and are still solved."""
     problem = friction_problem(rng, 3)
     order, options = np.r_[0, 3, 6, 1, 2, 4, 5, 7, 8], {"method": method, "tolerance": TOLERANCE}

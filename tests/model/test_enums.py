@@ -43,7 +43,7 @@ def mujocos(name: str) -> list[int]:
     return [known[n] for n in names if n in known]
 
 
-def test_a_number_is_mujocos_of_its_name_or_our_own(subtests):
+def test_enum_values_equal_mujoco_or_are_additional(subtests):
     for name in sorted(NUMBERS):
         with subtests.test(name=name):
             if name not in enums.OWN and not name.startswith(INMJCF):
@@ -62,7 +62,7 @@ def test_an_enumeration_of_options_is_mujocos_whole(kind):
 
 
 @pytest.mark.parametrize("name", sorted(name for name in NUMBERS if name.startswith(INMJCF)))
-def test_a_number_with_a_name_in_mjcf_is_what_is_compiled(name):
+def test_enum_values_equal_compiled_mjcf_names(name):
     attribute, value = name.lower().split("_")
     mj = mujoco.MjModel.from_xml_string(MODEL.format(**{"interp": "zoh", "reduce": "none"} | {attribute: value}))
     compiled = {"interp": mj.actuator_history[0, 1], "reduce": mj.sensor_intprm[0, 1]}

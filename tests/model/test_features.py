@@ -157,7 +157,7 @@ def test_several_features_are_all_named():
 @pytest.mark.parametrize(
     "attributes", ['damping="1"', 'damping="0 1 0"', 'armature="1"', 'forcerange="-1 1"', 'gear="3"']
 )
-def test_what_joint_actuators_add_to_their_joint_passes(attributes):
+def test_joint_actuator_armature_and_damping_are_supported(attributes):
     assert found(tail=general(attributes)) == []
 
 

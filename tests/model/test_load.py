@@ -26,7 +26,7 @@ def assert_fields_are_mujocos(model, mj):
         )
 
 
-def test_all_fields_of_all_joint_types_are_mujocos():
+def test_all_fields_of_all_joint_types_equal_mujoco():
     assert_fields_are_mujocos(load(joints.XML), mujoco.MjModel.from_xml_string(joints.XML))
 
 
@@ -41,7 +41,7 @@ def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
 
 
 @pytest.mark.parametrize("name", wheels.GYMNASIUM_MODELS + wheels.DM_CONTROL_MODELS)
-def test_fields_of_real_models_are_mujocos_or_what_is_missing_is_named(real_model, name):
+def test_fields_of_real_models_equal_mujoco_or_unsupported_features_are_named(real_model, name):
     path = real_model(name)
     try:
         model = load(path)
@@ -104,7 +104,7 @@ def test_bundled_models_load_by_name(name):
     assert_fields_are_mujocos(model, mujoco.MjModel.from_xml_path(model.source))
 
 
-def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
+def test_an_unknown_bundled_name_lists_bundled_models(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
         load("humanoidd")
@@ -158,7 +158,7 @@ def test_a_directory_is_refused(tmp_path):
         ("<robot name='r'><link></robot>", "link"),
     ],
 )
-def test_bad_xml_comes_with_its_file_and_the_parsers_line(tmp_path, text, message):
+def test_invalid_xml_is_reported_with_file_and_line(tmp_path, text, message):
     file = tmp_path / "bad.xml"
     file.write_text(text)
     with pytest.raises(ModelError, match=f"(?s)bad.xml: .*({message})"):
@@ -172,7 +172,7 @@ def test_a_source_of_another_type_is_refused():
         load(3)
 
 
-def test_a_bad_option_value_is_refused():
+def test_an_invalid_option_value_is_refused():
     mj = mujoco.MjModel.from_xml_string(joints.XML)
     mj.opt.timestep = 0
     with pytest.raises(ModelError):

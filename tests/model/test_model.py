@@ -48,7 +48,7 @@ def test_assignment_copies_with_broadcasting_and_keeps_the_array(model):
 
 
 @pytest.mark.parametrize("value", [[1, 2], "heavy", np.ones((2, 2))])
-def test_assignment_of_a_wrong_shape_or_type_says_what_is_allowed(model, value):
+def test_assignment_of_a_wrong_shape_or_type_names_the_allowed_one(model, value):
     with pytest.raises(ModelError, match=r"body_mass: got .*broadcasts to \(7,\)"):
         model.body_mass = value
 
@@ -181,7 +181,7 @@ def test_named_objects_show_their_rows(model):
     assert model.pair("clash").dim == 3
 
 
-def test_one_name_of_two_prefixes_is_the_first_and_the_other_goes_by_its_full_name(model):
+def test_an_ambiguous_prefix_selects_the_first_field(model):
     joint = model.joint("wrist")
     joint.dof_solref = [0.5, 0.5]
     assert not np.array_equal(joint.solref, [0.5, 0.5])
@@ -196,7 +196,7 @@ def test_named_objects_write_through(model):
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"link"}))
-def test_names_are_mujocos(model, kind):
+def test_names_equal_mujoco(model, kind):
     accessor = {"joint": "jnt", "camera": "cam", "keyframe": "key"}.get(kind, kind)
     count = getattr(model.mj_model, KINDS[kind].count)
     assert model.names(kind) == [getattr(model.mj_model, accessor)(i).name for i in range(count)]

@@ -36,7 +36,7 @@ def test_tendons_with_bounded_forces_are_counted():
     assert [loaded().nbounded, loaded(bounded='actuatorfrcrange="-1 1"').nbounded] == [0, 1]
 
 
-def test_what_sensors_read_is_marked():
+def test_fields_read_by_sensors_are_marked():
     reads = {
         '<jointpos joint="hinge"/>': 0,
         '<subtreeangmom body="world"/>': 1,

@@ -82,7 +82,7 @@ def faked(folder, module, **distributions):
         (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
     ],
 )
-def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, distributions, message):
+def test_a_broken_mujoco_is_reported_at_import(tmp_path, module, distributions, message):
     faked(tmp_path, module, **distributions)
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n"
     if module is None:

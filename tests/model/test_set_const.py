@@ -22,7 +22,7 @@ def test_an_unedited_model_stays_as_it_is(model):
     np.testing.assert_allclose(model.real_buffer, before, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_edits_give_what_compiling_them_gives():
+def test_edits_equal_a_recompiled_model():
     text = joints.XML.replace('armature=".01"', 'armature=".5"').replace('gravcomp="0.25"', "")
     text = text.replace('pos=".35 0 0"', 'pos=".6 0 .1"').replace('gear="30"', 'gear="10"')
     compiled, model = load(text), load(joints.XML)

@@ -59,6 +59,6 @@ def test_a_failing_variant_is_reported_with_its_parameter():
         fl.variants(ARM.format(0.5, "sphere"), [-1.0], lambda spec, x: setattr(spec.geom("tip"), "size", [x, 0, 0]))
 
 
-def test_an_error_of_the_edit_is_the_users_own():
+def test_an_error_in_an_edit_function_is_raised_unchanged():
     with pytest.raises(KeyError, match="mine"):
         fl.variants("arm", [1], lambda spec, x: {}["mine"])

@@ -107,7 +107,7 @@ def test_tendon_armature_uses_residual_differences(rng):
     assert rates(model, data, True)[1]
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.load(REST)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape) * 0.1

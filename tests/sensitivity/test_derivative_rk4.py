@@ -53,7 +53,7 @@ def test_contacts(name, cone):
     close(found, data, model, CONTACT)
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = moving("quadruped")
     batch = fl.Batch(model, 11, nthread=1)
     batch.expand("opt.timestep")[:] = np.linspace(0.001, 0.003, 11)[:, None]

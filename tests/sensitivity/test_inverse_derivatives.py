@@ -88,7 +88,7 @@ def test_forces_without_formulas_use_finite_differences(rng):
 
 
 @pytest.mark.parametrize("text", ["quadruped", REST])
-def test_a_batch_has_the_bits_of_its_worlds(text, rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(text, rng):
     model = fl.load(text)
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("dof_damping")[:] *= rng.uniform(0.8, 1.2, (19, 1))

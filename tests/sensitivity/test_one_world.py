@@ -39,7 +39,7 @@ def assert_same(model, data, call=fl.linearize, **how):
 
 @pytest.mark.parametrize("call", [fl.linearize, fl.acceleration_derivatives])
 @pytest.mark.parametrize("name", ["arm", "humanoid", "cartpole", "quadruped_elliptic"])
-def test_a_data_has_the_bits_of_a_batch(name, call, rng):
+def test_a_data_is_bitwise_equal_to_a_batch(name, call, rng):
     model = fl.load(name)
     model.opt.integrator = "implicitfast"
     data = fl.Data(model)

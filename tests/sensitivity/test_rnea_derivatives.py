@@ -83,7 +83,7 @@ def test_they_equal_pinocchio(rng):
     assert relative(moved.DaDv, known.ddq_dv) < 100 * ROUNDING
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.load("humanoid")
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (19, 1))

@@ -133,7 +133,7 @@ def test_both_equal_mujoco(name, integrator, centered, rng):
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
-def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng, monkeypatch):
     model = fl.load("quadruped")
     monkeypatch.setattr(fl.sensitivity.derivative.displaced_worlds, "POINTS", 150)  # some worlds at once
     batch = fl.Batch(model, 5, nthread=1)

@@ -24,7 +24,7 @@ SCENE = """<mujoco><option timestep="0.01"/><worldbody><body><joint name="h"/><j
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "RK4", "implicitfast"])
-def test_delayed_and_sampled_sensors_equal_mujocos(integrator):
+def test_delayed_and_sampled_sensors_equal_mujoco(integrator):
     model = fl.load(SCENE)
     model.opt.integrator = integrator
     mj = model.to_mujoco()

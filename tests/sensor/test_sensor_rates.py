@@ -86,7 +86,7 @@ def test_no_solver_runs_at_displaced_states():
     assert np.abs(fl.linearize(model, data, sensors=True).C - exact.C).max() < 1e-2 * np.abs(exact.C).max()
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.load(STANDING.format(integrator="Euler"))
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[:] += 0.1 * rng.standard_normal(batch.qvel.shape)

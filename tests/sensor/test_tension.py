@@ -49,7 +49,7 @@ SCENES = {
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_forces_of_tendons_on_bodies_equal_mujocos(name, rng):
+def test_forces_of_tendons_on_bodies_equal_mujoco(name, rng):
     model = fl.load(SCENES[name])
     mj = model.to_mujoco()
     data, expected = fl.Data(model), mujoco.MjData(mj)

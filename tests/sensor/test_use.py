@@ -94,7 +94,7 @@ def test_noise_differs_by_world():
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(3), np.zeros((2, 13), int), "data"])
-def test_noise_on_anything_else_is_refused(wrong):
+def test_noise_on_other_fields_is_refused(wrong):
     with pytest.raises(fl.ModelError):
         fl.add_sensor_noise(fl.load(ARM), wrong)
 
@@ -228,7 +228,7 @@ def test_a_callback_with_a_changed_result_shape_is_named(given):
 
 
 @pytest.mark.covers("sensor", lambda: [KERNEL])
-def test_a_sensor_kernel_equals_mujocos_callback():
+def test_a_sensor_kernel_equals_mujoco_callback():
     """The kernel runs within each step, with all fields available; with a cutoff."""
     mj, model = mujoco.MjModel.from_xml_string(KERNEL), with_kernels()
     reference, data = mujoco.MjData(mj), fl.Data(model)

@@ -243,7 +243,7 @@ def test_a_batch_requires_a_model(given):
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_step_equals_mujocos_in_every_world(batch):
+def test_a_step_equals_mujoco_in_every_world(batch):
     batch.qfrc_applied = 0.1
     batch.xfrc_applied[:, 2, 2] = 0.3
     batch.mocap_pos[:, 0, 0] = np.arange(N)
@@ -265,7 +265,7 @@ def test_a_number_of_steps_is_at_least_one(batch, nstep):
             call(nstep)
 
 
-def test_forward_leaves_the_state_alone(batch):
+def test_forward_does_not_change_the_state(batch):
     kept = snapshot(batch)
     batch.bind("qacc")
     batch.forward()
@@ -613,7 +613,7 @@ def test_every_non_finite_value_of_a_world_is_counted(field, value, contact_mode
 
 @pytest.mark.parametrize("sleep", ["disable", "enable"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_mocap_bodies_of_a_world_start_where_its_own_model_says(dtype, sleep):
+def test_mocap_bodies_start_at_the_pose_of_their_world(dtype, sleep):
     model = fl.load(f"""<mujoco><option><flag sleep="{sleep}"/></option><worldbody>
         <body name="hand" mocap="true" pos="0 0 1" euler="10 20 30"><geom size=".1"/></body>
         <body pos="0 0 3"><freejoint/><geom size=".1"/></body></worldbody></mujoco>""")

@@ -142,7 +142,7 @@ def test_threads_end_with_their_batch():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork there")
-def test_a_forked_process_starts_threads_of_its_own():
+def test_a_forked_process_starts_its_own_threads():
     program = """
 import os, warnings
 import featherlane as fl

@@ -163,7 +163,7 @@ def test_a_data_requires_a_model():
 # ---- whole states ----------------------------------------------------------------------------------------------------
 
 
-def test_a_new_data_equals_mujocos_reset_data(model):
+def test_a_new_data_equals_mujoco_reset_data(model):
     data, reference = fl.Data(model), mujoco.MjData(model.mj_model)
     for name in "time qpos qvel act ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat qacc_warmstart".split():
         np.testing.assert_allclose(getattr(data, name), getattr(reference, name), atol=1e-15, err_msg=name)
@@ -304,7 +304,7 @@ def test_contacts_equal_mujoco(pile):
 
 
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
-def test_contacts_of_a_bundled_model_are_mujocos(name):
+def test_contacts_of_a_bundled_model_equal_mujoco(name):
     model = fl.load(name)
     reference = mujoco.MjData(model.mj_model)
     mujoco.mj_step(model.mj_model, reference, 150)

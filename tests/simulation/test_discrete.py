@@ -159,7 +159,7 @@ def test_outputs_belong_to_the_current_state():
     ("cone", "condim", "active", "flag"),
     [("pyramidal", 3, "true", 0), ("elliptic", 6, "false", 0), ("pyramidal", 4, "false", EXACT_DIAGONAL)],
 )
-def test_rows_and_steps_equal_mujocos(cone, condim, active, flag):
+def test_rows_and_steps_equal_mujoco(cone, condim, active, flag):
     model = scene(cone, condim, active=active)
     model.opt.enableflags = flag
     mj = model.to_mujoco()
@@ -198,7 +198,7 @@ def test_non_dissipative_derivatives_are_omitted(rng, disabled):
 
 
 @pytest.mark.parametrize("refsafe", [True, False])
-def test_references_of_every_form_equal_mujocos(refsafe):
+def test_references_of_every_form_equal_mujoco(refsafe):
     """Covers springs that the step does and does not resolve, direct ones (negative solref), and impedances near 1."""
     forms = [(".02 1", ".9 .95 .001"), (".004 .5", ".9 .95 .001"), (".0102 1", ".5 .6 .01"), ("-9000 -10", ".5 .6 .01")]
     forms += [("-20000 0", ".9 .95 .001"), (".0004 1", ".99 .9999 .001"), (".02 -1", ".9 .95 .001")]
@@ -226,7 +226,7 @@ def test_references_of_every_form_equal_mujocos(refsafe):
 
 
 # ---- tiles and refusals ---------------------------------------------------------------------------------------------
-def test_a_world_has_the_same_bits_in_any_batch():
+def test_a_world_is_bitwise_equal_in_any_batch():
     model = scene()
     met = states(model.to_mujoco(), 8)
     tile, alone = Workspace(model, 8), Workspace(model, 1)

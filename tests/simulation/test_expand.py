@@ -113,7 +113,7 @@ def test_an_expanded_world_is_bitwise_equal_to_a_single_world(name, options):
 
 @pytest.mark.parametrize("contact_model", ("convex", "lcp"))
 @pytest.mark.parametrize("name", DECIDING)
-def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
+def test_derivatives_by_a_zero_field(name, contact_model):
     model = simple(contact_model)
     batch, ends = fl.Batch(model, 1), []
     rate = -0.1 if name == "geom_surfacevel" else 0.1  # surface velocity acts on carried bodies; adhesion on separation
@@ -134,7 +134,7 @@ def test_steps_are_differentiated_by_a_field_that_is_zero(name, contact_model):
 
 @pytest.mark.parametrize("contact_model", ("convex", "lcp"))
 @pytest.mark.parametrize("name", DECIDING)
-def test_worlds_are_differentiated_with_their_own_fields(name, contact_model):
+def test_derivatives_use_expanded_fields(name, contact_model):
     model = simple(contact_model)
     batch = fl.Batch(model, 2)
     batch.qvel = np.linspace(0.1, 0.5, model.nv)
@@ -185,7 +185,7 @@ def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
     batch.give_contacts(**contact)
 
 
-def test_controls_are_differentiated_within_the_range_of_their_world():
+def test_control_derivatives_use_the_range_of_their_world():
     model = fl.load("cartpole")
     batch = fl.Batch(model, 2)
     batch.ctrl = 1.5  # out of the model's range

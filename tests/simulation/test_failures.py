@@ -170,7 +170,7 @@ def test_failures_replay_under_every_integrator(integrator, rng):
         assert_equal(replayed(failure), after[failure.world, failure.step])
 
 
-def test_a_world_has_its_own_model_in_a_failure(rng):
+def test_a_failure_contains_the_model_of_its_world(rng):
     model = fl.load(SCENE)
     batch = drawn(model, rng)
     batch.expand("body_mass")[:] *= rng.uniform(0.5, 2, (N, 1))

@@ -82,7 +82,7 @@ def test_a_stack_stands():
 
 
 @pytest.mark.parametrize("name", ["humanoid", "pile"])
-def test_worlds_of_a_batch_move_as_alone(name, rng):
+def test_worlds_of_a_batch_equal_single_simulations(name, rng):
     model = prepared(fl.load(name), "dantzig")
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[...] = speeds = rng.normal(0, 0.5, batch.qvel.shape)

@@ -142,7 +142,7 @@ def test_an_error_decays_by_its_erp():
 
 @pytest.mark.parametrize("kind", ["ball", "hinge", "slider", "fixed"])
 @pytest.mark.parametrize("second", ["c", None])
-def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
+def test_shifted_bodies_return_at_the_rate_of_their_erp(kind, second, rng):
     axis = {"axis": (0, 0.6, 0.8)} if kind in ("hinge", "slider") else {}
     anchor = {"anchor": (1, 0.4, 0)} if kind in ("ball", "hinge") else {}
     model = rigid(ISOTROPIC, fl.Link(kind, "b", second, erp=0.25, **anchor, **axis))
@@ -170,7 +170,7 @@ def test_shifted_bodies_come_back_by_their_erp(kind, second, rng):
 
 
 @pytest.mark.parametrize("kind", ["hinge", "slider", "fixed"])
-def test_turned_bodies_come_back_by_their_erp(kind):
+def test_rotated_bodies_return_at_the_rate_of_their_erp(kind):
     axis = {} if kind == "fixed" else {"axis": (0, 0, 1)}
     anchor = {"anchor": (1, 0, 0)} if kind == "hinge" else {}
     model = rigid(ISOTROPIC, fl.Link(kind, "b", "c", erp=0.25, **anchor, **axis))
@@ -324,7 +324,7 @@ def test_a_motor_at_a_stop_is_a_force(as_link, velocity, side, force):
         ({"range": (-0.5, 0.5), "stop_erp": 0.3, "stop_cfm": 0.02}, -0.6, 3.0),
     ],
 )
-def test_a_soft_row_gives_way_to_its_force(as_link, what, start, sought):
+def test_a_soft_row_deflects_in_proportion_to_its_force(as_link, what, start, sought):
     model = cart(as_link, gravity=-3.0, **what)
     data = fl.Data(model)
     data.qpos[0] = start
@@ -335,7 +335,7 @@ def test_a_soft_row_gives_way_to_its_force(as_link, what, start, sought):
     assert not as_link or data.link_force[0, 0] == pytest.approx(force, rel=EXACT)
 
 
-def test_a_soft_link_gives_way_to_its_force(rng):
+def test_a_soft_link_deflects_in_proportion_to_its_force(rng):
     model = rigid(ISOTROPIC, fl.Link("ball", "b", anchor=(1, 0, 0), cfm=0.1))
     data = fl.Data(model)
     data.xfrc_applied[2, :3] = rng.normal(size=3)

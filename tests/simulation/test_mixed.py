@@ -80,7 +80,7 @@ def test_groups_of_one_model_and_a_single_group_work(models):
     assert single.qvel.shape == alone.qvel.shape
 
 
-def test_padding_is_zero_and_the_mask_says_where(models):
+def test_padding_is_zero_and_marked_by_the_mask(models):
     mixed, _ = pairs(models)
     mixed.step(3)
     for name in ("qpos", "xpos", "ctrl", "time"):

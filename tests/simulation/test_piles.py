@@ -41,7 +41,7 @@ def settled(name, start, end):
         pytest.param("pyramid", 60.0, marks=pytest.mark.slow),
     ],
 )
-def test_piles_of_boxes_stand_still(name, end):
+def test_piles_of_boxes_rest(name, end):
     model, data, before = settled(name, 5.0, end)
     assert np.abs(data.xpos - before).max() < DRIFT
     top = max(range(model.nbody), key=lambda b: data.xpos[b, 2])

@@ -101,7 +101,7 @@ def test_a_sleeping_scene_has_no_contacts_and_its_time_advances():
     assert data.time == pytest.approx(before + 5 * model.opt.timestep)
 
 
-def test_worlds_have_equal_bits_in_any_batch():
+def test_worlds_are_bitwise_equal_in_any_batch():
     model, n = fl.load(ROLLING), 9
     batch = fl.Batch(model, n, nthread=1)
     rolled(batch, 95)

@@ -40,19 +40,19 @@ def vector(mj, data, bits):
     return out
 
 
-def test_the_bits_are_mujocos():
+def test_state_bits_equal_mujoco():
     theirs = {name.removeprefix("mjSTATE_"): int(bit) for name, bit in mujoco.mjtState.__members__.items()}
     ours = {name: int(bit) for name, bit in STATE.__members__.items()}
     assert ours == {name: bit for name, bit in theirs.items() if name != "mjNSTATE"}
 
 
-def test_sizes_are_mujocos(model):
+def test_sizes_equal_mujoco(model):
     for bits in (*STATE, STATE.PHYSICS, STATE.FULLPHYSICS, STATE.USER, STATE.INTEGRATION, 0, 0x123):
         assert fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
 
 
 @pytest.mark.parametrize("name", ["mjSTATE_FULLPHYSICS", "mjSTATE_QPOS", "mjSTATE_INTEGRATION"])
-def test_bits_are_also_members_of_mujocos_enumeration(model, name):
+def test_state_bits_equal_members_of_mujocos_enum(model, name):
     bits, data = getattr(mujoco.mjtState, name), fl.Data(model)
     state = fl.get_state(model, data, bits)
     assert state.size == fl.state_size(model, bits) == mujoco.mj_stateSize(model.mj_model, int(bits))
@@ -61,7 +61,7 @@ def test_bits_are_also_members_of_mujocos_enumeration(model, name):
 
 
 @pytest.mark.parametrize("bits", [STATE.INTEGRATION & ~STATE.USERDATA, STATE.PHYSICS, STATE.CTRL | STATE.TIME])
-def test_a_vector_of_mujocos_is_set_and_given_back(model, rng, bits):
+def test_a_state_vector_of_mujoco_round_trips(model, rng, bits):
     expected = vector(model.mj_model, filled(model.mj_model, rng), bits)
     data = fl.Data(model)
     fl.set_state(model, data, expected, bits)

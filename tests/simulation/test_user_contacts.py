@@ -261,7 +261,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_bad_contacts_are_refused_and_nothing_changes(model, message):
+def test_invalid_contacts_are_refused_and_nothing_changes(model, message):
     data = fl.Data(model, given_contacts=2)
     data.give_contacts(**touching(model))
     before = pickle.dumps(data)
@@ -424,7 +424,7 @@ def test_expanded_parameters_are_mixed_world_by_world(model):
         ({"pos": np.zeros((3, 2, 3))}, "allowed is what broadcasts to (19, 2, 3) or (2, 3)"),
     ],
 )
-def test_bad_contacts_of_many_worlds_are_refused(model, wrong, message):
+def test_invalid_contacts_of_many_worlds_are_refused(model, wrong, message):
     batch = fl.Batch(model, N, given_contacts=2)
     with pytest.raises(fl.ModelError) as caught:
         batch.give_contacts(**{**touching(model), **wrong})

@@ -99,7 +99,7 @@ def in_the_cone(rng, mu, scale):
 @pytest.mark.parametrize("condim", CONDIMS)
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("impratio", [1.0, 10.0])
-def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
+def test_rows_and_motion_equal_mujoco(cone, condim, impratio):
     mj = scene(cone, condim, impratio)
     model = load(mj)
     data, touched = fl.Data(model), 0
@@ -201,7 +201,7 @@ def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, r
 
 @pytest.mark.parametrize(("dtype", "lanes"), [(np.float64, 1), (np.float32, 16), SINGLE_LANE])
 @pytest.mark.parametrize(("cone", "condim"), [("elliptic", 3), ("elliptic", 6), ("pyramidal", 4)])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(cone, condim, dtype, lanes):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(cone, condim, dtype, lanes):
     """Covers tiles of one lane, and tiles with resting worlds in the other lanes."""
     mj, width = scene(cone, condim), tile_width(dtype)
     model = load(mj)

@@ -48,7 +48,7 @@ def test_a_solver_in_forces_finds_them_block_by_block(solver, rng):
 
 
 @pytest.mark.parametrize("counts", [(2, 0, 0), (0, 2, 0), (0, 0, 2), (2, 2, 0), (1, 1, 2), (0, 0, 0)])
-def test_any_row_has_forces_and_without_rows_there_is_none(counts):
+def test_any_row_has_forces_and_tiles_without_rows_have_none(counts):
     s = touching(width=1)
     for name, count in zip(("ncon_slot", "ndofrow", "ngenrow"), counts, strict=True):
         s.a[name][0] = count

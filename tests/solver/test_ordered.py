@@ -67,7 +67,7 @@ def enter_panels(model, a, H):
 
 
 @pytest.mark.parametrize("count", [5, 21, 90])
-def test_panels_solve_what_a_dense_matrix_does(count):
+def test_panels_solve_like_a_dense_matrix(count):
     rng, model = np.random.default_rng(count), trees(count)
     pairs, b = coupled(model.ntree, rng, 1.1), rng.standard_normal(model.nv)
     H, workspace = hessian(model, pairs, rng), Workspace(model, 1)
@@ -207,7 +207,7 @@ def test_heaps_of_branching_trees_accelerate_as_mujocos():
     assert np.abs(data.qacc - expected.qacc).max() < 1e-8 * np.abs(expected.qacc).max()
 
 
-def test_heaps_have_the_same_bits_in_a_tile_alone_and_in_a_batch(heaps):
+def test_heaps_are_bitwise_equal_in_a_tile_alone_and_in_a_batch(heaps):
     model, _, states = heaps
     tile = Workspace(model, 8)
     for name, value in zip(("qpos", "qvel", "qacc_warmstart"), states, strict=True):

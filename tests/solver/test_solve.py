@@ -72,7 +72,7 @@ def test_the_inertia_is_computed_if_the_step_omitted_it(solver, made, called):
     assert ("crb" in called) == made
 
 
-def test_without_rows_nothing_is_solved_and_hard_contacts_have_solvers_of_their_own(called):
+def test_without_rows_nothing_is_solved_and_hard_contacts_use_lcp_solvers(called):
     s = touching(width=1)
     s.a["ordered"][...] = s.a["hessian.coupled"][...] = 7.0
     s.m.opt_contact_model = LCP
@@ -96,7 +96,7 @@ def test_a_tile_to_be_split_is_not_solved(called, monkeypatch):
     assert "run" not in called and "leave_free" not in called
 
 
-def test_a_world_has_rows_of_its_own_or_not():
+def test_rows_are_masked_per_world():
     empty = np.zeros((2, 4))
     D = {name: empty.copy() for name in ("dofrow_D", "genrow_D", "con_D")}
     D["dofrow_D"][1, 0] = D["genrow_D"][0, 1] = D["con_D"][1, 2] = 2.0

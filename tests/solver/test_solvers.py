@@ -121,7 +121,7 @@ def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 @pytest.mark.parametrize("iterations", [2, ITERATIONS])
-def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, solver, iterations):
+def test_the_gap_bounds_the_cost_error_and_the_residual_is_the_gradient(scene, solver, iterations):
     model, states = scene
     for state in states[4:6]:
         best = cost_of(solved(model, state, "newton", iterations=ITERATIONS))[0]
@@ -188,7 +188,7 @@ def test_no_random_step_improves_the_cost(scene):
 
 @pytest.mark.parametrize("solver", ["cg", "pgs"])
 @pytest.mark.parametrize("noslip", [0, 3])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene, solver, noslip):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(scene, solver, noslip):
     model, states = scene
     settings = {"solver": solver, "noslip_iterations": noslip, "tolerance": 1e-8, "iterations": 60}
     kept = {name: getattr(model.opt, name) for name in settings}
@@ -344,7 +344,7 @@ def same_contacts(ours, theirs):
     return True
 
 
-def test_cg_equals_mujocos(scene):
+def test_cg_equals_mujoco(scene):
     model, states = scene
     for state in states[:3]:
         for iterations in (5, 100):
@@ -355,7 +355,7 @@ def test_cg_equals_mujocos(scene):
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg"])
-def test_noslip_equals_mujocos(scene, solver):
+def test_noslip_equals_mujoco(scene, solver):
     model, states = scene
     for state in states[:4]:
         ours = solved(model, state, solver, iterations=100, noslip_iterations=4, noslip_tolerance=0)

@@ -26,7 +26,7 @@ def test_a_product_rotates_by_both_factors_in_turn():
         assert np.allclose(matrix(one) @ matrix(other), matrix(both), atol=EXACT)
 
 
-def test_vectors_are_turned_as_by_matrices():
+def test_vector_rotation_equals_matrix_rotation():
     q, v = some(5), np.random.default_rng(3).normal(size=(5, 3))
     assert np.allclose(to_world(q, v), [matrix(a) @ b for a, b in zip(q, v, strict=True)], atol=EXACT)
 

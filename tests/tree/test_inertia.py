@@ -68,6 +68,6 @@ def test_integers_give_floats():
         (lambda qacc: np.zeros((2, 2)) if qacc.any() else np.zeros(2), 2, r"shape \(2, 2\) after \(2,\)"),
     ],
 )
-def test_bad_results_are_named(function, n, message):
+def test_invalid_results_are_named(function, n, message):
     with pytest.raises(ValueError, match=message):
         tree.inertia_from_inverse_dynamics(function, n)

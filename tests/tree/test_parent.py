@@ -63,7 +63,7 @@ def test_sets_and_pattern_equal_their_definition(parents):
         (lambda: tree.expand_parents([-1, 0], [1, -3]), r"dofs\[1\] = -3"),
     ],
 )
-def test_bad_arrays_are_named(call, message):
+def test_invalid_arrays_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

@@ -145,7 +145,7 @@ def middle(view, world, body):
     return SIZE["width"] / 2 + scale * (ray @ right), SIZE["height"] / 2 - scale * (ray @ up)
 
 
-def test_it_runs_stops_and_goes_back(served, visit):
+def test_it_runs_stops_and_rewinds(served, visit):
     view = served("humanoid", paused=True)
     here = visit(view)
     still = here.drawn()
@@ -358,7 +358,7 @@ def ended(process):
     return process.returncode, out, err
 
 
-def test_the_command_shows_a_model_a_recording_and_what_is_not_supported(visit, tmp_path):
+def test_the_command_shows_a_model_a_recording_and_unsupported_features(visit, tmp_path):
     process, url = command("humanoid", "--worlds", "4", "--set", "timestep=0.004", "--keyframe", "squat")
     here = visit(None, url)
     here.drawn()

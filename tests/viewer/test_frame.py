@@ -129,7 +129,7 @@ def test_a_data_stays_as_it_is():
     assert all(np.array_equal(getattr(data, name), value) for name, value in kept.items())
 
 
-def test_nothing_is_computed_that_is_not_drawn():
+def test_only_drawn_quantities_are_computed():
     model, batch = thrown("humanoid", 2)
     frame = Frame.of(model, batch, None, {"geoms", "sites", "bodies", "hulls"})
     asked = ("anchor", "axis", "masses", "asleep", "island", "touches", "paths")
@@ -197,7 +197,7 @@ def test_sleeping_trees_are_reported():
     assert not Frame.of(awake.model, awake, None, {"sleep"}).asleep.any()
 
 
-def test_contacts_of_the_first_worlds_alone_are_found():
+def test_only_contacts_of_the_first_worlds_are_computed():
     model = fl.load(PILE.format(sleep="disable"))
     batch = fl.Batch(model, MOST_DETAILED + 3)
     batch.step(20)

@@ -76,7 +76,7 @@ def test_the_box_of_equal_inertia_of_a_box_is_the_box():
     assert np.allclose(at, data.xipos[1:], atol=EXACT)
 
 
-def test_arrows_of_joints_stand_at_anchors_along_axes():
+def test_joint_arrows_are_at_anchors_along_axes():
     model, data = standing("arm", 3)
     marks = Joints(None, model, 0.2)
     parts = Drawn(marks).show(Frame.of(model, data, None, {"joints"}))
@@ -86,7 +86,7 @@ def test_arrows_of_joints_stand_at_anchors_along_axes():
     assert len(parts["ball"][0]) == len(parts["free"][0]) == 0
 
 
-def test_free_and_ball_joints_have_their_own_marks():
+def test_free_and_ball_joints_have_separate_marks():
     text = BRICK.replace("<freejoint/>", '<joint type="ball"/>', 1)
     model = fl.load(text)
     data = fl.Data(model)
@@ -105,7 +105,7 @@ def test_axes_of_bodies_are_the_columns_of_their_frames():
     assert colours[:3].tolist() == np.eye(3).tolist()
 
 
-def test_discs_and_arrows_stand_at_contacts():
+def test_discs_and_arrows_are_at_contacts():
     model, data = standing()
     frame = Frame.of(model, data, None, {"forces"})
     contact = data.contact

@@ -388,7 +388,7 @@ def test_environments_are_watched(opened):
     env.close()
 
 
-def test_errors_of_a_job_are_reported_and_the_page_goes_on(opened, capfd):
+def test_errors_of_a_job_are_reported_and_the_page_continues(opened, capfd):
     page = opened("pendulum")
     page.do(lambda: 1 / 0)
     until(lambda: "ZeroDivisionError" in page.message)
@@ -470,7 +470,7 @@ def test_a_program_waits_until_the_page_is_closed():
     assert not waiting.is_alive()
 
 
-def test_what_is_not_supported_is_listed_on_a_page():
+def test_unsupported_features_are_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
     text = markup(*viewing.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text

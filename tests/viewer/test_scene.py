@@ -110,7 +110,7 @@ def places(server):
 
 
 # ---- solids ------------------------------------------------------------------------------------------------
-def test_every_geom_is_drawn_where_it_is(server):
+def test_every_geom_is_drawn_at_its_pose(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     data.qpos[:] = (0.3, 0.2, 1.4, 0.6, 0.0, 0.8, 0.0)
@@ -274,7 +274,7 @@ def test_groups_above_2_are_hidden_at_first(server):
 @pytest.mark.parametrize(
     "layer", [name for name in LAYERS if name not in ("geoms", "sites", "sleep", "islands", "glass")]
 )
-def test_each_layer_draws_something_and_goes_again(server, layer):
+def test_each_layer_can_be_shown_and_hidden(server, layer):
     model = fl.load("slider_crank" if layer != "hulls" else "hand")
     if layer in ("contacts", "forces"):
         model = fl.load("box_stack")
@@ -298,7 +298,7 @@ def test_each_layer_draws_something_and_goes_again(server, layer):
     assert visible(server) == before
 
 
-def test_marks_come_and_go_with_what_they_mark(server):
+def test_marks_appear_and_disappear_with_their_objects(server):
     model = fl.load('<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 1"><freejoint/>'
                     '<geom size=".1"/></body></worldbody></mujoco>')  # fmt: skip
     data = fl.Data(model)

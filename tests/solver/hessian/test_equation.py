@@ -66,7 +66,7 @@ def test_a_first_solve_and_all_that_follow(s, rng):
         assert s.a["hessian.kept"][0] == 1
 
 
-def test_columns_together_have_the_bits_of_each_alone(s, rng):
+def test_columns_together_are_bitwise_equal_to_single_columns(s, rng):
     call(assemble_hessian, s.m, s.d)
     columns = [vectors(s, rng) for _ in range(PANEL)]
     X = record(s.width, X=np.stack(columns, 1).reshape(-1, s.width)).X

@@ -35,7 +35,7 @@ def test_invalid_option_values_are_refused_by_name(given, message):
         METHOD.settings(given)
 
 
-def test_a_method_without_options_says_so():
+def test_an_option_for_a_method_without_options_is_refused():
     with pytest.raises(OptionError):
         Method("bare", solve_lemke, ROWS).settings({"x": 1})
     assert Method("bare", solve_lemke, ROWS).settings({}) == ([], [])

@@ -68,7 +68,7 @@ def test_an_exceeded_iteration_limit_is_reported():
 
 
 @pytest.mark.parametrize("full", [0.0, 0.5, 1e9])
-def test_full_steps_lead_to_the_minimum_whatever_they_are_taken_for(full, monkeypatch):
+def test_full_steps_reach_the_minimum(full, monkeypatch):
     """A step that increases the cost is the last one."""
     monkeypatch.setattr(steps, "FULL", full)
     s = ready("pyramidal")

@@ -48,7 +48,7 @@ def enter(s, rng):
     return v
 
 
-def test_forces_on_the_dofs_are_what_the_cost_falls_by(s, rng):
+def test_forces_on_the_dofs_are_the_negative_gradient_of_the_cost(s, rng):
     v = enter(s, rng)
     y, z, e = s.a["primal.con_y"].copy(), s.a["primal.con_z"], 1e-5
     out = record(s.width, out=np.zeros((s.nv, s.width))).out

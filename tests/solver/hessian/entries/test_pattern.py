@@ -47,7 +47,7 @@ def test_places_of_columns_are_where_they_are_listed(s):
                 assert call(column_place, s.m, s.d, e, j) == place
 
 
-def test_a_block_stands_where_its_first_column_does(s):
+def test_a_block_is_placed_at_its_first_column(s):
     model = s.model
     for b in range(model.nblock):
         row = s.listed[model.block_dofadr[b]]

@@ -22,7 +22,7 @@ SOLVED = 1e-11  # relative, times the condition of H: rounding in both
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_the_recursion_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+def test_the_recursion_solves_like_a_dense_matrix(cone, monkeypatch, rng):
     """Covers limits of balls that couple their dofs, and several right-hand sides."""
     s = on("recursion", monkeypatch, rng, cone)
     for size in (1.0, 100.0):

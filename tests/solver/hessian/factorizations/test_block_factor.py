@@ -18,7 +18,7 @@ from scenes.touching import vectors
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_the_factor_solves_what_a_dense_matrix_does(cone, monkeypatch, rng):
+def test_the_factor_solves_like_a_dense_matrix(cone, monkeypatch, rng):
     s = on("blocks", monkeypatch, rng, cone)
     call(assemble_entries, s.m, s.d)
     for k in range(3):

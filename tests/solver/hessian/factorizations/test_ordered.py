@@ -24,7 +24,7 @@ LAST = XML[:TRUNK] + XML[END:].replace("</worldbody>", XML[TRUNK:END] + "</world
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
-def test_the_factor_of_a_step_and_the_kept_one_solve_what_a_dense_matrix_does(xml, monkeypatch, rng):
+def test_the_factor_of_a_step_and_the_kept_one_solve_like_a_dense_matrix(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
     call(assemble_entries, s.m, s.d)
     f = vectors(s, rng)
@@ -63,7 +63,7 @@ def test_panels_beyond_the_capacity_omit_couplings_and_report_it(monkeypatch, rn
 
 
 @pytest.mark.parametrize("xml", [XML, LAST])
-def test_the_graph_of_a_world_has_its_own_couplings_alone(xml, monkeypatch, rng):
+def test_the_graph_of_a_world_has_only_its_own_couplings(xml, monkeypatch, rng):
     s = on("ordered", monkeypatch, rng, xml=xml)
     s.a["genrow_present"][0, 1] = 0.0
     for lane in range(s.width):

@@ -83,7 +83,7 @@ def test_panels_are_consecutive_and_padded_to_eight(couplings):
 
 @pytest.mark.parametrize("couplings", [0, 4, 20])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_factor_solves_what_a_dense_matrix_does(couplings, seed):
+def test_the_factor_solves_like_a_dense_matrix(couplings, seed):
     w, m, d, H = placed(seed, couplings)
     model, a = w.model, w.arrays
     for t in range(model.ntree):

@@ -40,7 +40,7 @@ def test_rows_are_added_and_removed_in_any_order(rng):
         np.testing.assert_allclose(solution(r1, b), solved(A, inside, b), atol=SAME)
 
 
-def test_gaps_stay_few_and_none_is_last(rng):
+def test_gaps_in_the_factor_are_few_and_never_last(rng):
     r1, _ = free_rows(rng)
     for p in range(N):
         add(r1, p)

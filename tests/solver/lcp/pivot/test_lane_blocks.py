@@ -38,7 +38,7 @@ def test_known_answers(n, rng):
         np.testing.assert_allclose(p.lcp.w.array[:, lane], w, atol=KNOWN)
 
 
-def test_a_world_has_the_same_bits_alone(rng):
+def test_a_world_is_bitwise_equal_alone(rng):
     problems, _ = known_problems(rng, 9, 4)
     together = tile(*problems)
     lane_blocks.lane_blocks(together, PASSES)

@@ -103,7 +103,7 @@ def test_rows_are_velocities_that_agree(kind, bodies, rng):
     assert not tile.d.dual.mark.array.any()
 
 
-def test_a_link_without_own_parameters_uses_the_models(rng):
+def test_a_link_without_parameters_uses_those_of_the_model(rng):
     def prepare(model):
         model.opt.erp, model.opt.cfm = 0.6, 1e-5
 

@@ -118,7 +118,7 @@ def test_a_stop_bounces(speeds, expected):
     np.testing.assert_allclose([tile.lcp(w).c[0] for w in range(2)], expected, atol=EXACT)
 
 
-def test_two_stops_at_one_place_hold_both_ways():
+def test_two_equal_stops_hold_in_both_directions():
     tile = prepared(links("slider", (0.05, -0.1), range=(0.0, 0.0), motor_force=2.0, stop_bounce=0.8))
     for world, x in enumerate((0.05, -0.1)):
         found = tile.lcp(world)
@@ -126,7 +126,7 @@ def test_two_stops_at_one_place_hold_both_ways():
         assert (found.lo[0], found.hi[0]) == (-INF, INF)
 
 
-def test_links_have_no_row_without_motor_stop_or_room():
+def test_links_without_motor_stop_or_capacity_have_no_row():
     assert prepared(links("hinge", (0.1, 0.1), range=(-0.2, 0.2))).d.lcp.n[0] == 0
     tile = prepared(links("hinge", (0.1, 0.3), range=(-0.2, 0.2)))
     found = tile.lcp(0)

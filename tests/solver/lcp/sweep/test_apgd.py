@@ -25,7 +25,7 @@ def tile(rng):
     return p, problems
 
 
-def test_a_step_goes_down_the_gradient_and_back_into_the_bounds(tile):
+def test_a_step_descends_the_gradient_and_is_projected_on_the_bounds(tile):
     """First the rows that limit others, then friction at their limits."""
     p, problems = tile
     set_steps(p, 0)

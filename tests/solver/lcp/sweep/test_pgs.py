@@ -97,7 +97,7 @@ def test_factored_rows_end_where_dense_ones_do(rng):
     assert p.lcp.status.array[0, 0] == Status.SOLVED
 
 
-def test_as_many_sweeps_as_are_asked_for(rng):
+def test_the_number_of_sweeps_is_the_requested_one(rng):
     p = lane_record(*(known_problem(rng, 6)[0] for _ in range(2)))
     p.lcp.parameter.array[0] = -1.0  # no convergence test
     pgs.lcp_pgs(p, 7, 0, 0)

@@ -58,7 +58,7 @@ def test_the_tip_of_a_cone_and_lengths_across_it(tile):
     assert not projection.cone_offset(p, 0, 3).any() and not projection.length_across(p, p.lcp.x, 0, 3).any()
 
 
-def test_friction_goes_to_the_nearest_point_of_the_disc(tile, rng):
+def test_friction_is_projected_on_the_disc(tile, rng):
     """Scaled in s = x / mu if outside; a row without mu is clipped to its bounds."""
     p, a = tile, 0.2
     for _ in range(10):

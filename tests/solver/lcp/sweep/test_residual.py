@@ -24,7 +24,7 @@ def natural(problem, x, w):
     return np.abs(x - np.clip(x - w / a, lower, upper)).max() / max(np.abs(x).max(), np.abs(problem.b).max() / a)
 
 
-def test_it_is_0_at_a_solution_and_grows_off_it(rng):
+def test_it_is_0_at_a_solution_and_increases_away_from_it(rng):
     problem, x = known_problem(rng, 9)
     p = lane_record(*4 * [problem])
     p.lcp.x.array[...] = x[:, None] + 10.0 ** np.array([-20.0, -6.0, -3.0, -1.0]) * rng.random((9, 1))
