@@ -97,7 +97,7 @@ def test_a_recording_holds_every_world_from_the_start_to_the_end(tmp_path, capfd
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_controls_from_a_file_are_those_of_a_rollout(tmp_path, capfd, rng):
+def test_controls_from_a_file_equal_those_of_a_rollout(tmp_path, capfd, rng):
     model, file = fl.load("arm"), tmp_path / "controls.npy"
     control = rng.uniform(-1, 1, (2, ARM_STEPS, model.nu))
     np.save(file, control)
@@ -948,7 +948,7 @@ def test_doctor_lists_a_few_elements_of_each_check_or_all(tmp_path, capfd, monke
         assert max(map(len, shown.splitlines())) <= 80 and "try: move them apart" in shown
 
 
-def test_doctor_prints_json_and_ends_with_2_where_it_finds_an_error(tmp_path, capfd):
+def test_doctor_prints_json_and_exits_with_2_on_an_error(tmp_path, capfd):
     file = tmp_path / "stiff.xml"
     file.write_text(
         '<mujoco><worldbody><body><joint name="j" stiffness="1e9"/><geom size=".1"/></body></worldbody></mujoco>'

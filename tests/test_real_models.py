@@ -54,7 +54,7 @@ def test_all_real_models_load_and_step_without_non_finite_worlds(wheel, real_mod
 
 
 @pytest.mark.parametrize("name", RESTING)
-def test_objects_rest_where_they_rest_in_mujoco(name, real_model):
+def test_rest_poses_of_objects_equal_mujoco(name, real_model):
     mj = mujoco.MjModel.from_xml_path(str(real_model(name)))
     model, reference = fl.load(mj), mujoco.MjData(mj)
     data = fl.Data(model)

@@ -142,7 +142,7 @@ def test_every_error_links_its_section_of_the_error_page():
         assert f"docs/errors.md#{name.lower()}" in (found[name].__doc__ or ""), name
 
 
-def test_dimensions_of_sensors_are_those_of_compiled_models():
+def test_dimensions_of_sensors_equal_those_of_compiled_models():
     pytest.importorskip("mkdocs")
     sys.path.insert(0, str(ROOT / "docs" / "site"))
     try:

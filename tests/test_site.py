@@ -44,7 +44,7 @@ def test_no_link_is_broken(folder, pages):
     assert site.broken(folder, pages) == []
 
 
-def test_nothing_is_loaded_from_elsewhere(pages):
+def test_the_site_loads_no_external_resource(pages):
     assert site.foreign(pages) == []
     assert not any("mermaid" in page.anchors for page in pages.values())
 

@@ -48,7 +48,7 @@ def by_place(pos, *rest):
 
 
 @pytest.mark.parametrize("name", list(PLAIN))
-def test_points_are_mujocos_in_plain_poses(name):
+def test_points_equal_mujoco_in_aligned_poses(name):
     first, mat1, second, mat2, at, n = PLAIN[name]
     pair, oracle = Pair(), Oracle(first, second)
     pair.put(0, first, (0, 0, 0), mat1)
@@ -167,7 +167,7 @@ def poses_of_balls(pair, rng, n, limit=0.0):
             yield pair.points(limit)
 
 
-def test_faces_that_meet_where_edges_cross_share_at_least_three_points(balls, rng):
+def test_faces_with_crossing_edges_have_at_least_three_points(balls, rng):
     met = 0
     for dist, _, _ in poses_of_balls(balls, rng, few(400), limit=0.1):
         if balls.arrays["facet.kind"][0] == CROSSING and (balls.arrays["feature.count"] > 2).all():

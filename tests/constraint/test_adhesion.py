@@ -267,7 +267,7 @@ def test_adhesion_increases_the_friction_limit():
 
 
 # ---- worlds ---------------------------------------------------------------------------------------------------------
-def test_adhesion_may_differ_by_world(rng):
+def test_adhesion_can_differ_by_world(rng):
     model = scene("elliptic", 3)
     factor = np.linspace(0.0, 2.0, 9)
     batch = fl.Batch(model, 9, nthread=1)
@@ -339,7 +339,7 @@ def test_user_contacts_adhere_like_detected_contacts(rng):
         assert smooth.relative(out["qacc"][w, 0], data.qacc) < EXACT
 
 
-def test_adhesion_of_given_contacts_needs_an_adhesive_model():
+def test_adhesion_of_user_contacts_needs_an_adhesive_model():
     model = fl.load(HANGING.format(adhesion=0, gap=0, dim=3, cone="elliptic"))
     data = fl.Data(model, given_contacts=1)
     with pytest.raises(ModelError, match="adhesion"):

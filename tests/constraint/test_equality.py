@@ -71,7 +71,7 @@ def test_the_exact_diagonal_of_contacts_equals_mujoco(cone, condim, width, rng):
     assert check(mj, rng, width, position=0.002) >= 3 * width
 
 
-def test_the_exact_diagonal_is_that_of_the_inverse_inertia(rng):
+def test_the_exact_diagonal_equals_that_of_the_inverse_inertia(rng):
     mj = edited(EQUALITIES, enableflags=int(mujoco.mjtEnableBit.mjENBL_DIAGEXACT))
     data = fl.Data(fl.load(mj))
     data.qpos, data.qvel = kicked(mj, rng)
@@ -307,7 +307,7 @@ def test_states_of_rows_equal_mujoco(rng):
             np.testing.assert_array_equal(efc(workspace.model, workspace.arrays).state, state.efc_state)
 
 
-def test_set_const_finds_the_second_anchor():
+def test_set_const_computes_the_second_anchor():
     model = fl.load(EQUALITIES)
     model.eq_data[0, :3] += 0.05
     fl.set_const(model)

@@ -129,7 +129,7 @@ def test_both_limits_of_a_joint_act_within_a_wide_margin(width, rng):
 
 
 @pytest.mark.parametrize("margin", [0.0, 1e-3, -0.02])
-def test_a_limit_acts_where_the_distance_is_below_the_margin(margin, width):
+def test_a_limit_acts_below_its_margin(margin, width):
     mj = edited(JOINTS, jnt_margin=margin)
     qpos = mj.qpos0.copy()
     states = []
@@ -200,7 +200,7 @@ def test_a_world_that_lacks_a_row_holds_zeros(xml, position, rng):
     assert absences > 0
 
 
-def test_parameters_may_differ_by_world(rng):
+def test_parameters_can_differ_by_world(rng):
     mj = edited(JOINTS)
     states = random_states(mj, rng, 8)
     workspace = Workspace(load(mj), 8)

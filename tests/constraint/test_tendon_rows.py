@@ -85,7 +85,7 @@ def test_a_flag_switches_off_rows_of_tendons(rng, flag):
     ("solver", "iterations", "tail"),
     [("Newton", 100, EQUALITIES), ("CG", 200, EQUALITIES), ("PGS", 500, ""), ("PGS", 500, "noslip")],
 )
-def test_every_solver_finds_mujocos_acceleration(rng, solver, iterations, tail):
+def test_every_solver_finds_the_acceleration_of_mujoco(rng, solver, iterations, tail):
     option = options(solver, iterations=iterations)
     if tail == "noslip":
         option, tail = option.replace("<option", "<option noslip_iterations='30'"), ""

@@ -163,7 +163,7 @@ def test_edits_of_the_model_reach_all_workers(pair):
     assert_equal(batch, local)
 
 
-def test_reductions_are_those_of_the_gathered_field(pair, rng):
+def test_reductions_equal_those_of_the_gathered_field(pair, rng):
     batch, local = pair
     for b in pair:
         b.step(3)
@@ -181,7 +181,7 @@ def test_reductions_are_those_of_the_gathered_field(pair, rng):
     assert counts.tolist() == [[N], [N]]
 
 
-def test_functions_run_where_the_worlds_are(pair):
+def test_functions_run_on_the_workers(pair):
     batch, local = pair
     found = batch.call(lambda b: (b.nworld, float(b.qvel[0, 0])))
     assert [n for n, _ in found] == np.diff(batch.starts).tolist()

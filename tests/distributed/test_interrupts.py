@@ -281,14 +281,14 @@ def test_an_interrupted_call_stops_at_the_end_of_a_piece(batch, name, number):
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "a loss"])
-def test_a_call_without_ray_may_be_interrupted_at_a_bytecode(name):
+def test_a_call_without_ray_can_be_interrupted_at_a_bytecode(name):
     batch = Batch(MODEL, N, None, 1)
     check_interrupts(batch, name, 20, lambda call, at: bytecodes(lambda: call(batch), at))
 
 
 @pytest.mark.parametrize("number", [8, pytest.param(100, marks=pytest.mark.slow)], ids=["some", "many"])
 @pytest.mark.parametrize("name", CALLS)
-def test_the_recovery_may_be_interrupted_again(batch, name, number, monkeypatch):
+def test_the_recovery_can_be_interrupted_again(batch, name, number, monkeypatch):
     def interrupt(call, at):
         with monkeypatch.context() as patch:
             patch.setitem(batch.__dict__, "_recover", lambda: None)  # as if it had ended before its first bytecode

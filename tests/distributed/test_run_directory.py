@@ -52,7 +52,7 @@ def stop_after(samples):
     return progress
 
 
-def test_a_folder_may_have_a_name_that_is_not_utf8(model, whole, tmp_path):
+def test_a_folder_can_have_a_name_that_is_not_utf8(model, whole, tmp_path):
     folder = tmp_path / os.fsdecode(b"run-\xff")
     same(whole, swept(model, folder))
     binary = (folder / "model.mjb").read_bytes()

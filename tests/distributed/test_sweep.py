@@ -210,7 +210,7 @@ def test_progress_goes_to_a_function(model):
     assert seen == [(0, 28), (10, 28), (20, 28), (28, 28)]
 
 
-def test_chunks_grow_while_they_take_no_time(model, monkeypatch):
+def test_chunks_grow_while_they_are_short(model, monkeypatch):
     monkeypatch.setattr(chunk, "FIRST", 2)
     sizes = []
     fd.sweep(model, {"qvel[0]": fd.normal(0, 1)}, 1, {"x": "final qpos[0]"}, nsample=30,

@@ -24,7 +24,7 @@ EQUALITY = """<mujoco><option timestep=".005" gravity="0 0 0"/><worldbody><body>
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast", "rk4", "discrete"])
-def test_modes_of_a_step_are_those_of_the_engines_derivative(integrator):
+def test_modes_of_a_step_equal_those_of_the_engines_derivative(integrator):
     model = fl.load(SPRUNG)
     model.opt.integrator, model.opt.tolerance = integrator, 0
     examined = ExaminedModel(model)

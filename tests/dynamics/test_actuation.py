@@ -86,7 +86,7 @@ def test_a_step_of_every_integrator_equals_mujoco(name, integrator, rng):
 
 @pytest.mark.parametrize("option", ["clampctrl", "actuation"])
 @pytest.mark.parametrize("name", ["motor", "muscle", "pid-all", "dcmotor-servo-all"])
-def test_flags_act_as_mujocos(name, option, rng):
+def test_flags_act_as_in_mujoco(name, option, rng):
     check_parity(branch(name, "implicitfast", flag=f'{option}="disable"'), rng, 10)
 
 
@@ -197,7 +197,7 @@ def test_exact_filters_are_stable_at_any_time_constant(tau):
     assert abs(act + np.expm1(-0.1 / tau)) < 1e-14
 
 
-def test_muscles_have_mujocos_curves(rng):
+def test_muscle_curves_equal_mujoco(rng):
     """Covers both curves and beyond their ends, for random parameters."""
     text = scene("muscle-static")
     mj = mujoco.MjModel.from_xml_string(text)
@@ -216,7 +216,7 @@ def test_muscles_have_mujocos_curves(rng):
         assert abs(data.actuator_force[0] - force) <= 1e-12 * (1 + abs(force))
 
 
-def test_muscles_have_mujocos_activation(rng):
+def test_muscle_activation_equals_mujoco(rng):
     mj = mujoco.MjModel.from_xml_string(scene("muscle"))
     model = fl.load(mj)
     data = fl.Data(model)

@@ -97,7 +97,7 @@ def test_the_option_is_not_passed_to_mujoco(rng):
     assert model.opt.forward_dynamics.name == "ABA"
 
 
-def test_the_rope_steps_as_mujocos():
+def test_the_rope_steps_as_in_mujoco():
     model = fl.load("rope")
     mj_model = model.to_mujoco()
     batch, data = fl.Batch(model, 3, nthread=1), mujoco.MjData(mj_model)

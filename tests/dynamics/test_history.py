@@ -61,7 +61,7 @@ def model(mj):
 
 
 @pytest.mark.parametrize("timestep", [0.007, 0.01, 0.0123])
-def test_a_reset_leaves_mujocos_history(mj, model, timestep):
+def test_a_reset_gives_the_history_of_mujoco(mj, model, timestep):
     mj.opt.timestep = timestep
     given = mujoco.MjData(mj).history
     assert np.array_equal(empty_history(model, timestep)[0], given)

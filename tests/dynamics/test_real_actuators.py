@@ -52,5 +52,5 @@ def test_actuators_of_real_models_equal_mujoco(name, real_model, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE + LARGE)
-def test_actuators_of_real_models_stay_mujocos(name, real_model, rng):
+def test_actuators_of_real_models_equal_mujoco_after_many_steps(name, real_model, rng):
     check_steps(real_model(name), rng, 300)

@@ -54,7 +54,7 @@ def check_parity(mj, rng, count):
 
 @pytest.mark.covers("activation, gain, bias", lambda: map(user_scene, USER))
 @pytest.mark.parametrize("name", USER)
-def test_a_step_is_that_of_mujocos_callbacks(name, rng):
+def test_a_step_equals_mujoco_with_callbacks(name, rng):
     """Uses one integrator for each branch, in turn: the slow test covers all."""
     check_parity(user_scene(name, INTEGRATORS[list(USER).index(name) % len(INTEGRATORS)]), rng, 10)
 
@@ -62,7 +62,7 @@ def test_a_step_is_that_of_mujocos_callbacks(name, rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", USER)
-def test_a_step_of_every_integrator_is_that_of_mujocos_callbacks(name, integrator, rng):
+def test_a_step_of_every_integrator_equals_mujoco_with_callbacks(name, integrator, rng):
     check_parity(user_scene(name, integrator), rng, 300)
 
 

@@ -87,7 +87,7 @@ def test_a_loaded_model_is_refused():
 @pytest.mark.parametrize(
     "source", ["cartpole", '<mujoco><worldbody><body><joint/><geom size="1"/></body></worldbody></mujoco>']
 )
-def test_sources_may_be_names_and_texts(source):
+def test_sources_can_be_names_and_texts(source):
     task = Pole()
     task.model, task.kernels, task.fields = source, {"speed": (speed, 1)}, ()
     task.observation = lambda worlds: task.measured(worlds, "speed")

@@ -39,7 +39,7 @@ def actions(env, count, seed=0):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_spaces_and_keyword_arguments_are_gymnasiums(name):
+def test_spaces_and_keyword_arguments_equal_gymnasium(name):
     env, theirs = ours(name), gym.make(name)
     assert env.single_action_space == theirs.action_space
     assert env.single_observation_space == theirs.observation_space
@@ -227,7 +227,7 @@ def test_invalid_seeds_are_refused(seed):
         env.reset(seed=seed)
 
 
-def test_contact_forces_are_zero_after_each_start_where_bodies_touch():
+def test_contact_forces_are_zero_after_each_reset_with_contacts():
     env = ours("HumanoidStandup-v5")
     forces = slice(-env.batch.cfrc_ext[0, 1:].size, None)
     for _ in range(2):

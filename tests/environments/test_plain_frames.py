@@ -30,7 +30,7 @@ ARM = """<mujoco><worldbody>
 
 
 @pytest.mark.parametrize("name", ["tip", "fixed"])
-def test_positions_of_a_chain_are_mujocos_to_the_bit(name):
+def test_positions_of_a_chain_are_bitwise_equal_to_mujoco(name):
     model, mj = fl.load(ARM), mujoco.MjModel.from_xml_string(ARM)
     body, data = model.body(name).id, mujoco.MjData(mj)
     qpos = np.random.default_rng(0).uniform(-3.0, 3.0, (N, model.nq))

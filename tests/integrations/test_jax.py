@@ -69,7 +69,7 @@ def test_check_grads_of_fields_of_the_model():
     check_grads(speeds, (friction, jnp.ones((2, 1))), 1, **CLOSE | {"eps": 1e-5, "rtol": 1e-4})
 
 
-def test_a_rollout_is_that_of_the_batch(world):
+def test_a_rollout_equals_that_of_the_batch(world):
     model, batch, given = world
     out = fl.Batch(model, 2, nthread=1)
     out.restore(batch.checkpoint())
@@ -162,7 +162,7 @@ def test_a_compiled_rollout_is_bitwise_equal_to_the_callback(of_worlds, of_array
 
 
 @pytest.mark.parametrize("of_arrays", ["float64", "float32"])
-def test_a_compiled_gradient_is_that_of_the_callback(of_arrays, monkeypatch):
+def test_a_compiled_gradient_equals_that_of_the_callback(of_arrays, monkeypatch):
     """If formulas serve all steps the backward pass is compiled, too; else, and for other models, Python runs it."""
     model, rng = sliding(), np.random.default_rng(SEED)
     batch = started(model, rng, 11)

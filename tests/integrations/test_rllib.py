@@ -68,7 +68,7 @@ def cluster():
     ray.shutdown()
 
 
-def test_a_runner_cuts_episodes_where_they_end():
+def test_a_runner_splits_episodes_at_termination():
     """Each has its world's length, the last observation, and no step between an end and the next reset."""
     adapter.register("count", Count([2, 99, 3, 4]), max_episode_steps=3, nthread=1)
     runner = SingleAgentEnvRunner(config=config("count"))

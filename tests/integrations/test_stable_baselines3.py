@@ -78,7 +78,7 @@ def test_a_non_finite_world_is_reported():
     assert not infos[1]["TimeLimit.truncated"] and infos[0] == {}
 
 
-def test_attributes_and_methods_are_those_of_all_worlds():
+def test_attributes_and_methods_apply_to_all_worlds():
     env = adapter.make("Hopper-v5", N, nthread=1)
     assert env.get_attr("frame_skip") == [4] * N and env.get_attr("frame_skip", 1) == [4]
     assert env.get_attr("ctrl_cost_weight", [0, 2]) == [1e-3] * 2, "the task's"

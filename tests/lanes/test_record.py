@@ -121,7 +121,7 @@ def test_one_world_needs_the_alignment_of_one_number():
     Record(CELLS, SIZES, arrays, 1, np.float64)
 
 
-def test_an_empty_array_may_lie_anywhere():
+def test_an_empty_array_can_lie_anywhere():
     arrays = allocate(CELLS, SIZES, 8, np.float64)
     arrays["x"] = off_by(arrays["x"], 16)[:0]
     Record(CELLS, SIZES, arrays, 8, np.float64)

@@ -145,7 +145,7 @@ def test_random_numbers_equal_ode(n, number):
 
 
 @pytest.mark.parametrize("sweeps", [1, 20, 40])
-def test_sweeps_are_those_of_quickstep(sweeps, rng):
+def test_sweeps_equal_those_of_quickstep(sweeps, rng):
     problem = stack_problem(3, 1e-5, push=3 * rng.standard_normal(18))
     solution = fl.lcp.solve(problem, method="pgs", order="quickstep", iterations=sweeps, relaxation=1.3, tolerance=0.0)
     expected = quickstep(problem, sweeps, 1.3, 0)

@@ -71,7 +71,7 @@ def test_touching_pairs_equal_mujoco(counted):
     assert counts.touching.any()
 
 
-def test_pairs_that_pass_spheres_and_boxes_are_those_of_the_definition(counted):
+def test_pairs_that_pass_spheres_and_boxes_equal_those_of_the_definition(counted):
     lineup, counts = counted
     mj, found = lineup.mj_model, candidates(lineup.mj_model)
     pairs, function = list(zip(found["cand_geom1"], found["cand_geom2"], strict=True)), function_tables()[0]

@@ -50,12 +50,12 @@ def test_enum_values_equal_mujoco_or_are_additional(subtests):
                 assert mujocos(name) == [NUMBERS[name]]
 
 
-def test_additional_enum_values_do_not_clash_with_mujocos():
+def test_additional_enum_values_do_not_clash_with_mujoco():
     assert not [name for name in enums.OWN if name not in NUMBERS or mujocos(name)]
 
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
-def test_an_enumeration_of_options_is_mujocos_whole(kind):
+def test_option_enums_contain_all_values_of_mujoco(kind):
     theirs, prefix = CLASSES[kind]
     named = {n: int(v) for n, v in getattr(mujoco, theirs).__members__.items() if n.startswith(prefix)}
     assert {prefix + name: int(value) for name, value in kind.__members__.items()} == named

@@ -30,7 +30,7 @@ def test_all_fields_of_all_joint_types_equal_mujoco():
     assert_fields_are_mujocos(load(joints.XML), mujoco.MjModel.from_xml_string(joints.XML))
 
 
-def test_a_centred_mesh_has_its_inertia_where_mujoco_takes_it_to_be(real_model):
+def test_a_centred_mesh_has_the_inertia_frame_of_mujoco(real_model):
     mj = mujoco.MjModel.from_xml_path(str(real_model("mjx/convex")))
     rock = mj.geom_type[mj.body_geomadr] == int(mujoco.mjtGeom.mjGEOM_MESH)
     centred = rock & (mj.body_sameframe == int(mujoco.mjtSameFrame.mjSAMEFRAME_BODY))

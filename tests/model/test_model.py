@@ -40,7 +40,7 @@ def test_every_field_has_its_declared_shape(model):
             assert model.rows[field.name].shape == (field.count(model.size_values()),)
 
 
-def test_assignment_copies_with_broadcasting_and_keeps_the_array(model):
+def test_assignment_broadcasts_into_the_same_array(model):
     before = model.body_inertia
     model.body_inertia = [1, 2, 3]
     assert model.body_inertia is before
@@ -104,7 +104,7 @@ def test_flags_are_live_booleans(model):
 
 
 @pytest.mark.parametrize("value", ["rk4", "RK4", 1, mujoco.mjtIntegrator.mjINT_RK4, np.int32(1)])
-def test_integrators_come_as_names_numbers_and_mujocos_enums(model, value):
+def test_integrators_are_given_by_name_number_or_mujoco_enum(model, value):
     model.opt.integrator = value
     assert model.opt.integrator == 1 == model.opt_integrator == model.size_values()["opt_integrator"]
 

@@ -216,7 +216,7 @@ def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit,
     assert any(said in line for line in describe(mj)["unsupported"])
 
 
-def test_sizes_are_not_edited_where_bounding_volumes_would_stay(monkeypatch):
+def test_size_edits_that_cannot_update_bounding_volumes_are_refused(monkeypatch):
     model = load("pendulum")
     constants = Constants(model)
     larger = {"geom_size": 2 * model.geom_size}

@@ -74,7 +74,7 @@ def test_resized_geoms_get_their_bounding_spheres_and_boxes():
     np.testing.assert_allclose(model.geom_aabb, compiled.geom_aabb, rtol=ROUNDING)
 
 
-def test_constants_of_overrides_are_those_of_the_edit_and_leave_the_model(model, rng):
+def test_constants_of_overrides_equal_those_of_the_edit_and_leave_the_model(model, rng):
     constants, before = Constants(model), model.real_buffer.copy()
     for _ in range(3):
         overrides = {"body_mass": model.body_mass * rng.uniform(0.5, 2, model.nbody)}

@@ -198,7 +198,7 @@ def test_force_and_control_derivatives_agree(rng):
     assert relative(found.DaDtau, expected) < CONTACT
 
 
-def test_a_step_without_rows_is_that_of_the_convex_model():
+def test_a_step_without_rows_equals_that_of_the_convex_model():
     """Tested without damping, which the two methods treat differently."""
     xml = ARM.replace('pos="0 0 0.12"', 'pos="0 0 2"').replace('damping="0.1"', "").replace('damping="0.02"', "")
     xml = xml.replace('frictionloss="0.1"', "")

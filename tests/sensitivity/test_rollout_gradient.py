@@ -138,7 +138,7 @@ def test_shared_parameters_equal_per_world_parameters(rng):
             fl.rollout_gradient(model, batch, control, np.zeros(shape))
 
 
-def test_entries_of_parameters_are_those_of_their_fields(rng):
+def test_parameter_entries_equal_those_of_their_fields(rng):
     model = sliding()
     batch, control = started(model, rng, 2), np.zeros((3, model.nu))
     weights = rng.standard_normal((2, 2 * model.nv + model.na))

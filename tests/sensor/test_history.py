@@ -77,7 +77,7 @@ def stairs(h, dtype, start, steps=30):
 
 @pytest.mark.parametrize("h", [0.01, 0.002])
 @pytest.mark.parametrize("start", [0.0, 32768.0, 70000.0, 1e6])
-def test_time_delays_and_periods_in_float32_are_those_of_float64(h, start):
+def test_time_delays_and_periods_in_float32_equal_those_of_float64(h, start):
     single, double = stairs(h, "float32", start), stairs(h, "float64", start)
     assert single["time"].dtype == np.float64
     for name, expected in double.items():

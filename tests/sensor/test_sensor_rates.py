@@ -46,7 +46,7 @@ def test_a_linear_systems_sensors_have_their_matrices():
     np.testing.assert_allclose(found.D[:, 0], [0, 0, 0, 0, 1.5, 1], atol=LINEAR)
 
 
-def test_all_kinds_of_sensors_have_the_derivatives_of_those_of_steps(rng):
+def test_derivatives_of_all_sensor_kinds_equal_those_of_steps(rng):
     """Without rows, C and D agree to the rounding of both differences."""
     model = fl.load(scene("".join(GROUPS.values())))
     model.opt.disableflags = "constraint"

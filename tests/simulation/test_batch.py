@@ -385,7 +385,7 @@ def test_a_rollout_of_some_worlds_takes_controls_in_the_given_order(batch, rng):
     assert_bits(batch, kept, np.setdiff1d(np.arange(N), ids))
 
 
-def test_calls_that_name_all_worlds_may_name_them_in_any_order(batch, rng):
+def test_calls_that_name_all_worlds_can_name_them_in_any_order(batch, rng):
     order = rng.permutation(N)
     control, qacc = rng.uniform(-1, 1, (N, 3, 1)), rng.normal(size=(N, 7))
     start = rng.uniform(-1, 1, (N, 1, 3)) + [0, 0, 2]
@@ -771,7 +771,7 @@ def test_fields_of_a_copy_are_independent_and_live(batch, copied):
     np.testing.assert_array_equal(other.time, kept["time"][:, 0])
 
 
-def test_counts_of_causes_are_those_of_the_status(batch):
+def test_counts_of_causes_equal_those_of_the_status(batch):
     batch.qvel[3] = np.nan
     with pytest.warns(fl.NonFiniteWarning):
         batch.step(2)

@@ -175,7 +175,7 @@ def test_the_mujoco_model_of_a_world_has_its_features():
     assert [batch.get_model(w).to_mujoco().ngravcomp for w in range(2)] == [0, model.nbody]
 
 
-def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
+def test_user_contacts_can_pull_if_any_world_has_adhesive_geoms():
     model = simple("convex")
     batch = fl.Batch(model, 2, given_contacts=1)
     contact = {"dist": [0.0], "pos": [[0.0, 0, 0]], "frame": [[0, 0, 1]], "body": [[0, 1]], "adhesion": [3.0]}

@@ -206,7 +206,7 @@ def replay_of_twin(failure):
     return alone.replay_batch()
 
 
-def test_given_contacts_replay(rng):
+def test_user_contacts_replay(rng):
     model = fl.load(SCENE)
     batch = drawn(model, rng, given_contacts=2)
     batch.give_contacts([-0.01], [[0, 0, 0.3]], [[0, 0, 1]], body=[[0, 2]])

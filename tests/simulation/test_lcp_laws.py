@@ -163,7 +163,7 @@ def test_a_moving_surface_transports_bodies():
     assert data.qvel[0] == pytest.approx(0.7, abs=EXACT)
 
 
-def test_given_contacts_have_their_own_restitution_and_motion():
+def test_user_contacts_have_their_own_restitution_and_motion():
     model = lcp_model(cube('contype="0" conaffinity="0"', "0 0 .5", 1.0), cfm=0.0)
     data = fl.Data(model, given_contacts=4)
     corners = np.array([[x, y, 0.0] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])

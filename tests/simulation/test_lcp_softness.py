@@ -34,7 +34,7 @@ CONNECT = '<equality><connect body1="b" anchor="0 0 0"/></equality>'
 
 @pytest.mark.parametrize("solref", SOLREFS)
 @pytest.mark.parametrize(("body", "extra", "z"), [(BALL, "", 2), (STOP, "", 0), (HANGING, CONNECT, 2)])
-def test_solref_rests_where_the_convex_model_does(solref, body, extra, z):
+def test_solref_gives_the_rest_depth_of_the_convex_model(solref, body, extra, z):
     model, heights = load(scene(SOLREFS[solref], body, extra)), []
     model.opt.softness = "solref"
     for contact_model in ("convex", "lcp"):

@@ -226,7 +226,7 @@ def test_a_linked_body_moves_as_a_jointed_one():
 
 
 @pytest.mark.parametrize("angle", [-3.0, -1.0, 0.0, 0.4, 3.1])
-def test_positions_are_those_of_joints(angle):
+def test_positions_equal_those_of_joints(angle):
     xml = """<mujoco><worldbody><body name="a" pos="0 0 1" euler="20 0 30"><joint axis="1 2 2" pos=".1 0 0"/>
       <geom size=".1"/><body name="b" pos=".3 0 0"><joint type="slide" axis="0 3 4"/><geom size=".1" pos=".1 0 0"/>
       </body></body></worldbody></mujoco>"""

@@ -113,7 +113,7 @@ def test_a_rollout_is_that_of_each_batch(models):
         np.testing.assert_array_equal(part(mixed, k, "ctrl"), batch.ctrl)
 
 
-def test_controls_may_be_the_same_for_all_a_function_or_a_kernel(models):
+def test_controls_can_be_a_shared_array_a_function_or_a_kernel(models):
     def zero(m, d):
         for i in range(m.nu):
             d.ctrl[i] = 0.0 * d.qpos[0]

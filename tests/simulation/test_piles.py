@@ -48,7 +48,7 @@ def test_piles_of_boxes_rest(name, end):
     assert data.xpos[top, 2] == pytest.approx(0.95, abs=1e-2)
 
 
-def test_the_tower_rests_as_mujocos_does():
+def test_the_tower_rests_as_in_mujoco():
     model, data, _ = settled("box_stack", 1.0, 2.0)
     assert np.abs(data.xpos - oracle(model, 2.0).xpos).max() < REST
 

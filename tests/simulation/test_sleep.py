@@ -53,7 +53,7 @@ class _Row:
 
 # ---- against MuJoCo --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", SAMPLE)
-def test_trees_sleep_and_wake_as_mujocos(name):
+def test_trees_sleep_and_wake_as_in_mujoco(name):
     worst, fell, woke = worst_difference(name)
     assert worst < POSITION
     assert woke == WOKEN.get(name, woke)
@@ -62,7 +62,7 @@ def test_trees_sleep_and_wake_as_mujocos(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in SCENES if n not in SAMPLE])
-def test_trees_sleep_and_wake_as_mujocos_everywhere(name):
+def test_trees_sleep_and_wake_as_in_mujoco_in_all_scenes(name):
     assert worst_difference(name)[0] < POSITION
 
 
@@ -253,7 +253,7 @@ def test_switching_the_flag_off_wakes():
     assert (data.tree_asleep == AWAKE).all() and (batch.tree_asleep == AWAKE).all() and data.ncon == 8
 
 
-def test_the_flag_may_be_switched_on_later():
+def test_the_flag_can_be_switched_on_later():
     model = fl.load(scene(TWO).replace('sleep="enable"', ""))
     batch = fl.Batch(model, 2)
     batch.step(20)

@@ -93,14 +93,14 @@ def check_parity(path, cone: str, count: int, rng):
 
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("name", ROBOTS)
-def test_mujocos_contacts_give_mujocos_acceleration(name, cone, real_model, rng):
+def test_contacts_given_from_mujoco_yield_its_acceleration(name, cone, real_model, rng):
     assert check_parity(real_model(name), cone, 20, rng) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("name", MORE_ROBOTS)
-def test_mujocos_contacts_give_mujocos_acceleration_on_more_robots(name, cone, real_model, rng):
+def test_contacts_given_from_mujoco_yield_its_acceleration_on_more_robots(name, cone, real_model, rng):
     assert check_parity(real_model(name), cone, 100, rng) > 0
 
 
@@ -155,7 +155,7 @@ def test_a_given_contact_is_listed_as_it_was_given(model):
     np.testing.assert_array_equal(contact.includemargin, 0.1)
 
 
-def test_tangents_of_a_normal_are_those_of_detected_contacts(model, rng):
+def test_tangents_of_a_normal_equal_those_of_detected_contacts(model, rng):
     data = fl.Data(model, given_contacts=50)
     normal = rng.standard_normal((50, 3))
     data.give_contacts(np.zeros(50), np.zeros(3), normal, body=[0, 1])
@@ -222,7 +222,7 @@ def test_disabling_contacts_disables_user_contacts(model):
     assert data.ncon == 0
 
 
-def test_a_reset_clears_and_copies_keep_given_contacts(model):
+def test_a_reset_clears_and_copies_keep_user_contacts(model):
     data = fl.Data(model, given_contacts=2)
     data.give_contacts(**touching(model))
     for other in (copy.copy(data), copy.deepcopy(data), pickle.loads(pickle.dumps(data))):

@@ -25,7 +25,7 @@ def parameters(function):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_signatures_are_those_of_the_protocol(kind):
+def test_signatures_equal_those_of_the_protocol(kind):
     wrong = {
         name: (parameters(vars(fl.Worlds)[name]), parameters(getattr(CLASSES[kind], name)))
         for name in METHODS

@@ -12,7 +12,7 @@ STORED = "dofrow_force", "genrow_force", "con_force"
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_forces_are_those_of_the_definition(cone, rng):
+def test_forces_equal_those_of_the_definition(cone, rng):
     s = touching(cone)
     a = near(s, rng)
     s.a["qacc"][: s.nv] = a

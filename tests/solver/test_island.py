@@ -56,7 +56,7 @@ def solved(mj, qvel):
     return w.arrays
 
 
-def test_each_island_moves_as_if_it_were_alone(rng):
+def test_each_island_moves_independently(rng):
     bodies = strewn(rng)
     mj = scene(bodies)
     qvel = rng.normal(0, 0.3, mj.nv)

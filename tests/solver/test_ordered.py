@@ -170,7 +170,7 @@ def enter(worlds, states):
         getattr(worlds, name)[...] = value
 
 
-def test_heaps_are_ordered_and_accelerate_as_mujocos(heaps):
+def test_ordered_heaps_have_the_accelerations_of_mujoco(heaps):
     model, mj, states = heaps
     data, expected = fl.Data(model), mujoco.MjData(mj)
     for world in range(2):
@@ -185,7 +185,7 @@ def test_heaps_are_ordered_and_accelerate_as_mujocos(heaps):
 ARM = '<body pos="{0} {1} 0"><joint axis="{1} {0} 0.3"/><geom size="0.05"/></body>'
 
 
-def test_heaps_of_branching_trees_accelerate_as_mujocos():
+def test_heaps_of_branching_trees_have_the_accelerations_of_mujoco():
     """Trees of four blocks: a body touching an arm's end is also coupled to the trunk."""
     arms = "".join(ARM.format(x, y) for x, y in ((0.1, 0), (-0.05, 0.09), (-0.05, -0.09)))
     tripods = "".join(

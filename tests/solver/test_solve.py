@@ -124,7 +124,7 @@ def test_worlds_without_rows_move_freely_and_non_finite_worlds_are_counted():
     np.testing.assert_array_equal(d.warning.array[3], [9.0, 8.0, 9.0])
 
 
-def test_nothing_to_solve_is_solved_at_once():
+def test_trivial_problems_need_no_iteration():
     fields = {
         name: np.full((1, 2), 7.0) for name in ("solver_niter", "solver_residual", "solver_gap", "qfrc_constraint")
     }

@@ -90,7 +90,7 @@ def test_logarithm_inverts_the_exponential(draw, size):
     assert_close(quat_log(rotation_vector_quat(r)), worlds(r), 4 * ROUNDING)
 
 
-def test_the_difference_of_rotations_leads_from_one_to_the_other(draw):
+def test_applying_the_rotation_difference_gives_the_second_rotation(draw):
     a, b = quat_normalize(draw(4)), quat_normalize(draw(4))
     found = quat_integrate(b, quat_sub(a, b), 1.0)
     assert_close(quat_to_mat(found), worlds(quat_to_mat(a)), 1e-13)

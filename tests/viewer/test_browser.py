@@ -318,7 +318,7 @@ def test_unsupported_features_are_shown_as_text(visit):
         assert here.tab.locator("iframe, a, img[src=x]").count() == 0
 
 
-def test_other_pages_may_not_embed_it_but_a_notebook_may(served, visit, tmp_path):
+def test_only_a_notebook_can_embed_the_page(served, visit, tmp_path):
     view = served("pendulum", paused=True)
     (tmp_path / "evil.html").write_text(f'<iframe src="{view.url}"></iframe>')
     (tmp_path / "notebook.html").write_text(view._repr_html_())

@@ -64,7 +64,7 @@ def everything(batch):
 
 # ---- poses -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "hand", "slider_crank"])
-def test_poses_are_those_of_forward(name):
+def test_poses_equal_those_of_forward(name):
     model, batch = thrown(name, 11)
     frame = Frame.of(model, batch, [2, 7, 10], {"joints", "mass centres"})
     assert frame.worlds.tolist() == [2, 7, 10]
@@ -146,7 +146,7 @@ def test_model_edits_take_effect():
 
 # ---- contacts, islands, sleep ------------------------------------------------------------------------------
 @pytest.mark.parametrize("contact_model", ["convex", "lcp"])
-def test_contacts_and_their_forces_are_those_of_forward(contact_model):
+def test_contacts_and_their_forces_equal_those_of_forward(contact_model):
     model, batch = thrown("humanoid", 4, 300)
     model.opt.contact_model = contact_model
     batch.step(20)

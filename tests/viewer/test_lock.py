@@ -68,7 +68,7 @@ def test_the_policy_allows_no_eval_no_other_host_and_no_embedding():
         assert "connect-src 'self' data:" in policy_of(lock, "/", wrong)
 
 
-def test_only_the_address_of_a_notebook_may_be_embedded():
+def test_only_the_address_of_a_notebook_can_be_embedded():
     lock = Lock("127.0.0.1")
     framed = lock.path(framed=True)
     assert lock.admitted(framed, "elsewhere", None) == "/" and lock.frame_token != lock.token

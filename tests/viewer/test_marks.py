@@ -44,7 +44,7 @@ def standing(name="humanoid", steps=100):
     return model, data
 
 
-def test_centres_of_bodies_and_of_trees_are_those_of_forward():
+def test_centres_of_bodies_and_of_trees_equal_those_of_forward():
     model, data = standing()
     parts = Drawn(MassCentres(None, model, 0.1)).show(Frame.of(model, data, None, {"mass centres"}))
     assert np.allclose(parts["body"][0], data.xipos[1:], atol=EXACT)

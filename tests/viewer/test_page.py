@@ -418,7 +418,7 @@ def test_bundled_models_are_shown(opened, name):
 
 
 @pytest.mark.parametrize("text", ["<mujoco/>", "<mujoco><worldbody><body><geom size='1'/></body></worldbody></mujoco>"])
-def test_models_in_which_nothing_moves(opened, text):
+def test_models_without_dofs(opened, text):
     page = opened(text)
     turn(page, "clock", "Step")
     page.ask(page.panel.refresh)

@@ -129,7 +129,7 @@ def test_every_geom_is_drawn_at_its_pose(server):
         assert np.abs(drawn - (data.geom_xpos[pill] + end * axis)).max(1).min() < SENT
 
 
-def test_orientations_are_those_of_geoms(server):
+def test_orientations_equal_those_of_geoms(server):
     model = fl.load(MIXED)
     data = fl.Data(model)
     data.qpos[3:] = (0.5, 0.5, -0.5, 0.5)
@@ -150,7 +150,7 @@ def test_orientations_are_those_of_geoms(server):
             pytest.fail(f"{name} is not drawn")
 
 
-def test_sizes_and_colours_are_those_of_geoms(server):
+def test_sizes_and_colours_equal_those_of_geoms(server):
     model = fl.load(MIXED)
     shown(server, model, fl.Data(model))
     named = {name: h for name, h in handles(server).items() if name.startswith("/geoms")}
@@ -210,7 +210,7 @@ def test_worlds_stand_in_a_grid_and_do_not_touch(server):
     assert scene.spread([]).shape == (0, 3)
 
 
-def test_the_number_of_drawn_worlds_may_change(server):
+def test_the_number_of_drawn_worlds_can_change(server):
     model = fl.load("quadruped")
     batch = fl.Batch(model, 50)
     scene = shown(server, model, batch, nworld=50)

@@ -52,7 +52,7 @@ def test_a_restored_past_state_continues_bitwise_equally():
     assert session.clock == pytest.approx(clock)
 
 
-def test_steps_back_and_forth_end_where_they_began():
+def test_steps_back_and_forward_return_to_the_same_state():
     session = Session.of(fl.load("quadruped"), nworld=3)
     session.advance(50)
     after = state(session)
@@ -305,7 +305,7 @@ def test_failure_replays_start_after_the_last_reset():
     assert frames["time"].shape == (1, 8) and failure is not None
 
 
-def test_history_keeps_seconds_and_bytes():
+def test_history_is_bounded_in_seconds_and_bytes():
     history = History(seconds=1.0, most_bytes=10_000)
     for k in range(100):
         history.add(Moment(({"qpos": np.zeros(10)},), 0.1 * k, 0))
@@ -326,7 +326,7 @@ def test_history_keeps_seconds_and_bytes():
 
 
 @pytest.mark.parametrize("text", ["<mujoco/>", BALL.format(1.0, MASSIVE).replace("<freejoint/>", "")])
-def test_worlds_in_which_nothing_moves_run(text):
+def test_worlds_without_dofs_run(text):
     session = Session.of(fl.load(text))
     session.run()
     session.advance(10)

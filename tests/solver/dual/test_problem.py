@@ -50,7 +50,7 @@ def forces_near(s, rng, size=20.0):
     return a
 
 
-def test_forces_at_a_point_are_those_of_the_primal_problem(s, rng):
+def test_forces_at_a_point_equal_those_of_the_primal_problem(s, rng):
     forces_near(s, rng)
     call(store_primal_forces, s.m, s.d)
     expected = [s.a[name].copy() for name in STORED]

@@ -55,7 +55,7 @@ def jacobians(s, lane):
     return [*(J[None, :, lane] for J in dof), *(J[None, :, lane] for J in general), *contacts]
 
 
-def test_the_matrix_of_the_dual_problem_is_that_of_the_definition(s):
+def test_the_matrix_of_the_dual_problem_equals_that_of_the_definition(s):
     for lane in range(s.width):
         kept = [(Y, J) for Y, J in zip(dense_rows(s, lane), jacobians(s, lane), strict=True) if J is not None]
         Y, J = (np.vstack(x) for x in zip(*kept, strict=True))

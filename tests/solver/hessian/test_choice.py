@@ -23,7 +23,7 @@ def test_each_factorization_is_chosen_in_its_scene(way, monkeypatch, rng):
     assert not s.a["hessian.coupled"].any() and (s.a["hessian.ncoupling"][0] > 0) == (way not in ("tree", "recursion"))
 
 
-def test_a_pattern_is_kept_where_the_couplings_are_those_of_the_last_step(monkeypatch, rng):
+def test_a_pattern_is_kept_if_the_couplings_are_unchanged(monkeypatch, rng):
     for way in ("paths", "blocks"):
         s = on(way, monkeypatch, rng)
         last, s.a["hessian.rowadr"][0] = s.a["hessian.rowadr"].copy(), 77

@@ -116,7 +116,7 @@ def test_a_factorization_that_does_not_fit_all_worlds_is_unchanged(rng):
     assert s.a["hessian.kept"][0] == 0
 
 
-def test_inertia_is_read_where_there_is_a_matrix(monkeypatch, rng):
+def test_the_inertia_is_read_if_a_matrix_exists(monkeypatch, rng):
     for way, read in (("recursion", False), ("tree", True), ("blocks", True)):
         s = on(way, monkeypatch, rng)
         assert call(starts_from_inertia, s.m, s.d) == read

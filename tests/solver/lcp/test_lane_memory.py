@@ -38,7 +38,7 @@ def test_problems_go_into_lanes(first, count, tile, rng):
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 4), (5, 2)])
-def test_results_come_back_to_their_problems(first, count, tile, rng):
+def test_results_are_stored_in_their_problems(first, count, tile, rng):
     p, x, wide = tile, np.full((N, ROWS), 9.0), np.full((N, 5), 9.0)
     p.lcp.x.array[...], p.lcp.w.array[...] = rng.standard_normal((2, ROWS, W))
     listed(p, RESULTS, p.lcp.x, x, ROWS)

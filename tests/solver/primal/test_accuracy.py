@@ -72,7 +72,7 @@ def test_contested_acceleration_is_row_force_over_stiffness(cone, rng):
     assert ratio.min() > 0.1 and ratio.max() < 10
 
 
-def test_the_force_from_the_acceleration_is_that_of_the_rows_at_the_minimum():
+def test_the_force_from_the_acceleration_equals_that_of_the_rows_at_the_minimum():
     s = touching()
     best = np.array([p.minimum() for p in s.problems]).T
     go_to(s, best)

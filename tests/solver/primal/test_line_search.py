@@ -39,7 +39,7 @@ def slopes(s, a, p, length):
     return np.array([q.gradient(x + t * y) @ y for q, x, y, t in zip(s.problems, a.T, p.T, length, strict=True)])
 
 
-def test_the_slope_is_that_of_the_cost(s, rng):
+def test_the_slope_equals_that_of_the_cost(s, rng):
     a, p, q1, q2, squared = line(s, rng)
     np.testing.assert_allclose(squared, (p * p).sum(0), rtol=EXACT)
     for t in (0.0, 0.02, 1.0):

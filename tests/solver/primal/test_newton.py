@@ -103,7 +103,7 @@ def test_its_history_contains_each_iterate(rng):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_float32_stops_where_no_row_switches(cone):
+def test_float32_stops_without_row_switches(cone):
     s = ready(cone, width=16, dtype=np.float32, tolerance=1e-8)
     call(newton, s.m, s.d)
     best = s.problems[0].minimum()
@@ -111,7 +111,7 @@ def test_float32_stops_where_no_row_switches(cone):
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
 
 
-def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
+def test_float32_stops_with_alternating_row_switches(monkeypatch):
     """Disables the test for exact steps."""
     monkeypatch.setattr(steps, "EXACT_FALL", 0.0)
     monkeypatch.setattr(steps, "line_rounding", lambda m, d, reach: np.zeros(1, np.float32))
@@ -122,7 +122,7 @@ def test_float32_stops_where_rows_switch_to_and_fro(monkeypatch):
     assert np.abs(s.a["qacc"][: s.nv, 0] - best).max() <= SINGLE * np.abs(best).max()
 
 
-def test_float32_stops_where_contacts_push_against_each_other():
+def test_float32_stops_with_opposing_contacts():
     """Between two walls: their forces are a thousand times the force on the ball, and so is the rounding."""
     model = load(JAMMED)
     count = {}

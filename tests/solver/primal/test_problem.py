@@ -29,7 +29,7 @@ def close(a, b):
     assert np.abs(a - b).max() <= EXACT * np.abs(b).max()
 
 
-def test_cost_and_gradient_are_those_of_the_definition(s, rng):
+def test_cost_and_gradient_equal_those_of_the_definition(s, rng):
     a = near(s, rng)
     go_to(s, a)
     cost, norm = call(evaluate, s.m, s.d)
@@ -72,7 +72,7 @@ def test_a_step_that_switches_no_row_is_exact(s, rng):
     assert any(seen) and not all(seen)
 
 
-def test_a_row_switches_where_its_force_reaches_or_leaves_a_bound():
+def test_a_row_switches_if_its_force_reaches_or_leaves_a_bound():
     x, v = np.array([0.5, 0.5, 3.0, 3.0, -3.0, 0.1, -3.0]), np.array([0.1, 2.0, 1.0, -2.0, 1.0, -0.2, 6.0])
     n = call(row_switches, 1.0, x, v, 1.0, -1.0, 1.0)
     np.testing.assert_array_equal(n > 0, [False, True, False, False, False, False, True])

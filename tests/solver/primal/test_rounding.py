@@ -77,7 +77,7 @@ def test_one_rounding_of_each_acceleration_moves_the_gradient_as_the_hessian_doe
         assert 0.1 * expected < change[lane] < 10 * expected  # of values of 1e-16: one digit
 
 
-def test_the_change_is_that_of_the_gradient(s, rng, monkeypatch):
+def test_the_change_equals_that_of_the_gradient(s, rng, monkeypatch):
     """Uses rounding errors as large as the differences."""
     monkeypatch.setattr(rounding, "EPS", 1e-6)
     a = near(s, rng, 1e3)

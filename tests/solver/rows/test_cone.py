@@ -70,7 +70,7 @@ def test_forces_are_the_best_of_their_cone(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
+def test_derivatives_along_a_line_equal_those_of_the_cost(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0

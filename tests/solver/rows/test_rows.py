@@ -38,7 +38,7 @@ def test_the_scene_has_contacts_of_every_kind(s):
     assert kinds >= {("ground", n) for n in (1, 3, 4, 6)} | {("tree", 1), ("trees", 1), ("trees", 6), ("tree", 4)}
 
 
-def test_rows_of_contacts_are_those_of_their_points(s, rng):
+def test_rows_of_contacts_equal_those_of_their_points(s, rng):
     v = vectors(s, rng)
     w = record(s.width, w=np.full((6 * s.mj.nbody, s.width), np.nan), v=v)
     call(body_motion, s.m, s.d, w.v, w.w)
@@ -51,7 +51,7 @@ def test_rows_of_contacts_are_those_of_their_points(s, rng):
         assert np.abs(s.a["primal.con_y"][basis_rows(s, k), lane] - expected).max() < EXACT
 
 
-def test_forces_at_contacts_come_to_the_dofs_by_the_transpose(s, rng):
+def test_contact_forces_are_mapped_to_dofs_by_the_transpose(s, rng):
     f, out = rng.normal(size=(s.a["ncon_slot"][0], 6, s.width)), rng.normal(size=(s.nv, s.width))
     f *= s.a["con_present"][: len(f), None]
     d, expected, r = s.d, out.copy(), record(s.width, out=out)

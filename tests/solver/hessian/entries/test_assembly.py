@@ -38,7 +38,7 @@ def test_branches_of_an_odd_number_of_dofs(monkeypatch, rng):
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_a_contact_pushes_where_it_has_a_stiffness(cone, monkeypatch, rng):
+def test_contacts_with_a_stiffness_push(cone, monkeypatch, rng):
     s = on("paths", monkeypatch, rng, cone)
     said = {k: call(is_pushing, s.m, s.d, k) for k in range(s.a["ncon_slot"][0])}
     for k, lane in present(s):

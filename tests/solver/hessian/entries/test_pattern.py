@@ -33,7 +33,7 @@ def test_patterns_have_block_rows_and_couplings_or_not(s):
     assert s.a["hessian.pattern"][0] == PATTERNS[s.way]
 
 
-def test_places_of_columns_are_where_they_are_listed(s):
+def test_places_of_columns_match_their_list(s):
     """Row after row from the diagonal down, in the order in which contact rows are entered."""
     blocks = call(has_block_rows, s.d)
     for i, row in enumerate(s.listed):

@@ -50,7 +50,7 @@ def test_a_pair_adds_the_stiffness_of_its_rows(way, cone, monkeypatch, rng):
     assert seen == {1, 3, 4, 6}
 
 
-def test_columns_are_those_of_dofs_above_one_body_only(monkeypatch, rng):
+def test_columns_are_dofs_above_one_body_only(monkeypatch, rng):
     s = on("paths", monkeypatch, rng)
     for k, lane in pairs(s):
         count = call(pair_jacobian, s.m, s.d, k)

@@ -67,6 +67,6 @@ def test_worlds_with_rows_between_branches_use_the_matrix(monkeypatch, rng):
     assert call(takes_matrix, s.m, s.d) and not call(takes_recursion, s.m, s.d)
 
 
-def test_local_rows_are_those_of_one_dof_and_of_one_ball():
+def test_local_rows_act_on_one_dof_or_one_ball():
     d = record(1, genrow_dofnum=[1, 3, 3, 2], genrow_type=[0, 3, 0, 3])
     assert [call(is_local_row, None, d, k) for k in range(4)] == [True, True, False, False]

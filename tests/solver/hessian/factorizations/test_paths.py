@@ -37,7 +37,7 @@ def joined(w, seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_joined_dofs_lie_on_one_path_and_so_do_all_that_did(w, seed):
+def test_joined_dofs_lie_on_one_path_and_existing_paths_remain(w, seed):
     _, _, pairs = joined(w, seed)
     parents = w.arrays["hessian.parent"][: w.model.nv]
     assert (parents < np.arange(w.model.nv)).all()

@@ -146,7 +146,7 @@ def test_a_direction_keeps_w_0_between_the_bounds(sign, rng):
     (UPPER, -1.0, -2.0, 9.0), (LOWER, 1.0, -0.05, 9.0), (FIXED, 1.0, -2.0, 9.0), (WAITING, 0.0, 0.2, 0.0),
     (WAITING, 0.0, 0.05, 9.0),
 ])  # fmt: skip
-def test_a_row_at_a_bound_ends_a_step_where_its_w_is_0(state, w, dw, expected):
+def test_a_row_at_a_bound_ends_a_step_at_w_0(state, w, dw, expected):
     r1 = start(Problem(np.eye(3), np.zeros(3), -1.0, 2.0))
     r1.one.state[1], r1.place.w[1], r1.place.dw[1] = state, w, dw
     assert dantzig.step_of_rest(r1, 1, 9.0, 0.1) == expected

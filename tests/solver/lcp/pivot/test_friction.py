@@ -127,7 +127,7 @@ def test_one_newton_step_solves_rows_whose_state_does_not_change(contacts):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_settled_limits_are_those_of_the_solution(seed):
+def test_settled_limits_equal_those_of_the_solution(seed):
     problem = scaled_contacts(np.random.default_rng(seed))
     r1, A, b = frozen(problem)
     assert friction.settle_friction(r1, 60, 99) == 1

@@ -23,7 +23,7 @@ def problem(rng):
     return Problem(J @ J.T, rng.standard_normal(N) * units, lo, hi, findex, np.where(findex >= 0, 0.5, 0.0))
 
 
-def test_free_rows_first_then_bounded_ones_then_friction(problem):
+def test_rows_are_ordered_free_bounded_friction(problem):
     r1 = one_record(problem)
     scaled_problem.order_rows(r1)
     assert r1.one.order.array[:N].tolist() == [0, 3, 6, 10, 1, 4, 5, 9, 2, 7, 8]
@@ -70,7 +70,7 @@ def test_nothing_is_solved_at_the_start(problem):
 
 
 @pytest.mark.parametrize("n", [3, 8, 11, 24, 50])
-def test_products_are_those_of_dense_matrices(n, rng):
+def test_products_equal_those_of_dense_matrices(n, rng):
     J = rng.standard_normal((n, n))
     r1 = start(Problem(J @ J.T + n * np.eye(n), rng.standard_normal(n), -np.inf, np.inf))
     width = -(-n // 8) * 8
@@ -90,7 +90,7 @@ def test_products_are_those_of_dense_matrices(n, rng):
 
 
 @pytest.mark.parametrize("large", [1.0, 1e9])
-def test_the_residual_is_that_of_the_problem(large, problem, rng):
+def test_the_residual_equals_that_of_the_problem(large, problem, rng):
     """The residual is relative to x, or to a load that is larger."""
     r1, A = start(problem), problem.matrix
     a = A.diagonal().max()

@@ -28,7 +28,7 @@ def tile(rng):
     return tile
 
 
-def test_unbounded_rows_come_first_then_bounded_ones_then_contacts(tile):
+def test_rows_are_ordered_unbounded_bounded_contacts(tile):
     d, n = tile.d, tile.d.lcp.n[0]
     contacts = [r for r in d.con_lcprow.array[: d.ncon_slot[0]] if r >= 0]
     equalities = [r for r in d.genrow_lcprow.array[: d.ngenrow[0]] if np.isinf(d.lcp.lo.array[r]).any()]

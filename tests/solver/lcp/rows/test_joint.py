@@ -134,7 +134,7 @@ def test_each_has_its_own_erp_and_cfm(rng):
         np.testing.assert_allclose(found.c[r], expected_speed(tile, prefix, k, found.J[r], 0, erp)[0], atol=EXACT)
 
 
-def test_softness_by_solref_is_that_of_the_elements(rng):
+def test_softness_by_solref_equals_that_of_the_elements(rng):
     """For equalities, at the norm of the errors of all their rows."""
     model, own = fl.load(SCENE), {"softness": "solref"}
     for what in ("dof_sol{}", "jnt_sol{}", "eq_sol{}", "tendon_sol{}_fri", "tendon_sol{}_lim"):

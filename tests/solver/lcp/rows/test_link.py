@@ -115,7 +115,7 @@ def test_a_link_without_parameters_uses_those_of_the_model(rng):
 
 @pytest.mark.parametrize("motor", [-1, 12])
 @pytest.mark.parametrize("kind", LINKS)
-def test_forces_on_the_first_body_are_those_of_the_rows(kind, motor, rng):
+def test_forces_on_the_first_body_equal_those_of_the_rows(kind, motor, rng):
     """Power: rows on a free body do force times velocity of its com, and torque times its angular velocity."""
     tile = scene(rng, kind, (1, None))
     m, d, n = tile.m, tile.d, tile.d.lcp.n[0]

@@ -28,7 +28,7 @@ def close(found, expected):
 
 
 @pytest.mark.parametrize("flag", [0, Disable.EULERDAMP, Disable.DAMPER])
-def test_the_factor_is_that_of_the_inertia_and_its_damping(flag, tile):
+def test_the_factor_equals_that_of_the_inertia_and_its_damping(flag, tile):
     tile.m.opt_disableflags = flag
     tile.run(metric.factor_step_inertia)
     m, d, nv = tile.m, tile.d, tile.model.nv

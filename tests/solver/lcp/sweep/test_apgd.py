@@ -89,7 +89,7 @@ def test_the_new_iterate_and_its_extrapolation(tile):
 
 
 @pytest.mark.parametrize("cone", [0, 1])
-def test_it_starts_where_x_is(cone, tile):
+def test_it_starts_at_x(cone, tile):
     p, problems = tile
     far = apgd.start_apgd(p, cone)
     for lane, problem in enumerate(problems):

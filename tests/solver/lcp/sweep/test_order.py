@@ -23,7 +23,7 @@ def test_rows_in_given_order_or_friction_last():
 
 
 @pytest.mark.parametrize("n", [7, 40, 300])
-def test_shuffles_are_those_of_quickstep(n):
+def test_shuffles_equal_those_of_quickstep(n):
     """Swaps row k with a random row up to it, by a linear congruential generator, in every eighth sweep."""
     p = tile(n * [-1])
     order.start_order(p, 0)

@@ -88,7 +88,7 @@ def test_sweeps_end_at_the_known_answer(quickstep, rng):
     assert (p.lcp.seed[0] != 5) == (quickstep == 1 and p.lcp.niter.array.max() > 8)
 
 
-def test_factored_rows_end_where_dense_ones_do(rng):
+def test_factored_and_dense_rows_give_equal_results(rng):
     p, Y, cfm = factored_record(rng, 6, 8, 1)
     p.lcp.b.array[...], p.lcp.lo.array[...], p.lcp.hi.array[...] = rng.standard_normal((6, 1)), -0.4, 0.5
     pgs.lcp_pgs(p, 2000, 0, 0)

@@ -114,7 +114,7 @@ def test_steps_are_the_inverse_diagonal(tile):
         assert (projection.largest_diagonal(p) == expected).all()
 
 
-def test_steps_on_a_cone_are_alike_in_the_metric_of_s(tile):
+def test_steps_on_a_cone_are_equal_in_the_metric_of_s(tile):
     """Across: mu_i^2 / sum mu_j^2 A_jj; for whole cones the largest mu_i^2 A_ii, with mu = 1 of the normal."""
     p, A = tile, np.array([2.0, 1.0, 3.0, 1.5, 4.0, 2.5])
     square = np.array([0.25, 0.64])

@@ -36,7 +36,7 @@ def test_it_is_0_at_a_solution_and_increases_away_from_it(rng):
     assert p.lcp.status.array[0].tolist() == [SOLVED, ITERATIONS, ITERATIONS, ITERATIONS]
 
 
-def test_it_is_that_of_the_definition(rng):
+def test_it_equals_that_of_the_definition(rng):
     problems = [friction_problem(rng, 3) for _ in range(4)]
     for large in (1.0, 1e4):
         p = lane_record(*problems)
