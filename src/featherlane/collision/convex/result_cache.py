@@ -1,7 +1,7 @@
 """Caches, per world, the last result for pairs of convex shapes: a separating direction, or a proof of their contact.
 
     apart       a direction along which they were separated: one support point proves that they still are
-    touching    the facet where they are nearest, and a polytope if they overlap (`proof`)
+    touching    the facet where they are nearest, and a polytope if they overlap (`facet_cache`)
 
 If the cached data proves nothing, the search starts without it.  The cache thus saves time and does not change
 results: it is stored outside of a world's state, is not copied with it, and may be lost.
