@@ -2,7 +2,7 @@
 
 Flanges of a robot lie in one plane, and MuJoCo stores mesh vertices in float32, so rounding would decide in each pose
 whether such parts touch.  Here polytopes, at least one a hull, touch only if they overlap by more than
-`convex.flush`.  The cached proof of a pair (`result_cache`) shows that they are apart if half of that is left.  The plane of
+`convex.flush`.  The cached proof of a pair (`result_cache`) shows a gap if half of that is left.  The plane of
 a face, which is flat up to an error, counts only if that error does not span both limits.
 So cached and searched results always agree on whether the shapes touch.
 """

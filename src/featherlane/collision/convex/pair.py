@@ -131,7 +131,7 @@ def closest(m1, d1):
 
 @stage
 def convex(m1, d1):
-    """Computes contact points of two convex shapes; hulls must overlap by more than their vertices' rounding (`coplanar`).
+    """Computes contact points of two convex shapes; hulls must overlap by more than vertex rounding (`coplanar`).
 
     Reads:  shapes.*, shapes.prism; recall.pair, recall.key: the pair's cache entry.
     Writes: manifold.*, and that entry; scratch memory: convex.*, support.* and the rest of what `closest` writes.
