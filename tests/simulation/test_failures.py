@@ -147,7 +147,7 @@ def test_every_kind_of_non_finite_value_is_replayed(field, value, cause, dtype, 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "hand", "box_stack", "pile"])
-def test_unconverged_steps_replay_bitwise_equally(name, dtype, rng):
+def test_unconverged_steps_are_replayed_bitwise_equally(name, dtype, rng):
     model = fl.load(name)
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = drawn(model, rng, 0.005 if name == "pile" else 0.05, dtype=dtype)
