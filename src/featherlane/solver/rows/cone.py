@@ -48,7 +48,7 @@ def convex_cone(d, k, con_y):
 
 
 @kernel
-def cone(m, d, k, con_y):
+def cone_force(m, d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost), by the contact model's law."""
     if m.opt_contact_model == COULOMB:
         out = coulomb(d, k, con_y)
