@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import featherlane as fl
-from featherlane import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com, load
+from featherlane import load
 from featherlane.lanes.processor import tile_width
+from featherlane.query import jac, jac_body, jac_body_com, jac_geom, jac_site, jac_subtree_com
 from oracles import smooth
 from oracles.naive import Naive
 
@@ -93,7 +94,7 @@ def test_a_body_that_does_not_exist_is_named(world):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_jacobians_in_a_batch_equal_those_of_each_world(dtype, rng):
-    model = load("arm")
+    model = fl.bundled("arm")
     nworld, tolerance = 2 * tile_width(dtype) + 3, TOLERANCE if dtype == "float64" else 1e-5
     batch, point = fl.Batch(model, nworld, dtype=dtype), rng.standard_normal((nworld, 3))
     batch.qpos = rng.uniform(-1, 1, (nworld, model.nq))
@@ -114,7 +115,7 @@ def test_jacobians_in_a_batch_equal_those_of_each_world(dtype, rng):
 
 
 def test_jacobians_in_a_batch_use_the_fields_of_each_world():
-    batch = fl.Batch(load("arm"), 3)
+    batch = fl.Batch(fl.bundled("arm"), 3)
     batch.expand("body_pos")[:, 1:, 2] += np.arange(3.0)[:, None]
     found = batch.jac_site("grip")[0]
     for world in range(3):
@@ -124,7 +125,7 @@ def test_jacobians_in_a_batch_use_the_fields_of_each_world():
 
 
 def test_wrong_points_and_elements_are_refused():
-    batch = fl.Batch(load("arm"), 3)
+    batch = fl.Batch(fl.bundled("arm"), 3)
     for call in (lambda: batch.jac(np.zeros((2, 3)), 1), lambda: batch.jac("point", 1), lambda: batch.jac([0, 0], 1)):
         with pytest.raises(fl.ModelError, match="point"):
             call()

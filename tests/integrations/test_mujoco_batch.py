@@ -101,7 +101,7 @@ def test_the_private_binding_is_the_last_assertion_of_two_tests():
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "arm"])
 def test_outputs_equal_mujocos(name, rng):
     """MuJoCo computes some outputs only for sensors, and counts iterations by island."""
-    model = fl.load(name).mj_model
+    model = fl.bundled(name).mj_model
     pair = both(model)
     lazy = {"cacc", "cfrc_int", "cfrc_ext", "energy", "subtree_linvel", "subtree_angmom", "solver_niter"}
     fields = [(n, *(batch.bind(n) for batch in pair)) for n in sorted(ours.DATA_FIELDS - lazy)]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from featherlane.integrations.batch.fields import DATA_FIELDS, STATE, USER, WHOLE, template, unbindable
 from featherlane.integrations.batch.worlds import Part, Worlds
 from featherlane.model.status import BAD_CONTROL, NON_FINITE
-from featherlane.simulation.batch.runner import run
+from featherlane.simulation.batch.runner import run_shares
 from featherlane.simulation.tile.fields import DATA
 
 CTRL = int(mujoco.mjtState.mjSTATE_CTRL)
@@ -156,7 +156,7 @@ def _steps(
         founds.append(found)
     some = [share for share, _ in shares if len(share.chosen)]
     if some:
-        run(nstep, some)
+        run_shares(nstep, some)
     for part, (_, reads), found in zip(parts, shares, founds, strict=True):
         part.batch.runner.measure_recorded(part.chosen, reads, found)
     return founds

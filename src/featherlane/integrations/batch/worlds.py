@@ -21,10 +21,10 @@ from featherlane.model import load
 from featherlane.model.enums import NEQDATA
 from featherlane.model.fields import MUJOCO
 from featherlane.model.limits import check_field
-from featherlane.model.mujoco_arrays import read
+from featherlane.model.mujoco_arrays import read_field
 from featherlane.simulation.batch.arrays import ON_DEMAND
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.batch.runner import Share, run
+from featherlane.simulation.batch.runner import Share, run_shares
 
 REALS = [field.name for field in MUJOCO if field.kind == "real"]
 OTHERS = [field.name for field in MUJOCO if field.kind != "real"]
@@ -150,8 +150,8 @@ class Worlds:
         self.models, self._made, self._variants, self._group = None if models is None else list(models), {}, [], None
         self.base = self._new(self.model)  # without the expanded fields of earlier models
         for name in REALS:
-            rows = {id(model): read(model, name) for model in distinct}
-            if any(not np.array_equal(read(self.model, name), value) for value in rows.values()):
+            rows = {id(model): read_field(model, name) for model in distinct}
+            if any(not np.array_equal(read_field(self.model, name), value) for value in rows.values()):
                 target = self.base.expand(name)
                 for sim, model in enumerate(models or ()):
                     target[sim] = np.reshape(rows[id(model)], target.shape[1:])
@@ -283,7 +283,7 @@ def step(nstep: int) -> Callable[[list[Part]], None]:
     def do(parts: list[Part]) -> None:
         shares = [Share(batch.runner, chosen) for batch, chosen, _ in parts if len(chosen)]
         if shares:
-            run(nstep, shares)
+            run_shares(nstep, shares)
 
     return do
 
@@ -303,5 +303,5 @@ def _sizes(model: Any) -> list[int]:
 
 def _structure(model: Any) -> bytes:
     """Returns the values of an MjModel that select how it is stepped."""
-    parts = [np.asarray(read(model, name)) for name in OTHERS] + [np.asarray(getattr(model, name)) for name in SHAPES]
-    return b"".join(part.tobytes() for part in parts)
+    parts = [read_field(model, name) for name in OTHERS] + [getattr(model, name) for name in SHAPES]
+    return b"".join(np.asarray(part).tobytes() for part in parts)

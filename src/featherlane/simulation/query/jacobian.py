@@ -12,8 +12,8 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Field, Layout
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
-from featherlane.simulation.query.question import Question
-from featherlane.simulation.tile.rows import read_controls, write_records
+from featherlane.simulation.query.query import Query
+from featherlane.simulation.tile.rows import copy_step_inputs, write_records
 from featherlane.simulation.tile.tiles import over_tiles
 
 JACOBIANS = Layout(
@@ -36,12 +36,12 @@ def jacobian_tiles(m, d, b, p, thread, tile):
     kinematics(m, d)
     frames(m, d)
     com_pos(m, d)
-    read_controls(b, thread, tile, 0)
+    copy_step_inputs(b, thread, tile, 0)
     jacobian(m, d, p, p.jac_kind, p.jac_object)
     write_records(b, thread, tile, 0)
 
 
-class Jacobians(Question):
+class Jacobians(Query):
     """Holds an object and its given points as kernels take them, checked, and the rows of the Jacobians.
 
     Args:
