@@ -145,7 +145,7 @@ def test_a_sleeping_world_counts_non_finite_controls_in_any_batch():
 def test_worlds_are_bitwise_equal_in_any_batch(name, options, dtype, expand, slots):
     report = Report()
     load = OWN.get(name, lambda: fl.bundled(name))
-    look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
+    look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, batches=5)
     assert not report.found, str(report)
     assert report.fields > 5_000
 
