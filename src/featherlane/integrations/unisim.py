@@ -1,0 +1,143 @@
+"""Backend of UniSim (`unisim-core` 2.2) on Featherlane.
+
+    from featherlane.integrations import unisim as featherlane_unisim
+    backend = featherlane_unisim.create_backend(scene=scene, num_envs=64, sim_dt=0.01)   # a unisim.SimBackend
+    with featherlane_unisim.use():
+        backend = unisim.create_backend("mujoco", scene=scene, num_envs=64, sim_dt=0.01)   # the same
+
+`FeatherlaneBackend` is UniSim's `mujoco` backend with Featherlane as its executor: scenes, names, sensors, domain
+randomization, resets and playback are UniSim's, and the physics is Featherlane's.  Source: unisim-core 2.2.0, SimBackend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.errors import InstallationError, ModelError
+from featherlane.integrations.models import LoadedModels
+from featherlane.integrations.unisim_executor import Executor
+
+TRIED = ("2.2",)  # versions of unisim-core
+
+
+def _check_versions() -> None:
+    """Raises an error unless unisim-core is installed in a version that was tried."""
+    try:
+        found = version("unisim-core")
+    except PackageNotFoundError:
+        found = "no version"
+    if not found.startswith(tuple(f"{tried}." for tried in TRIED)):
+        raise InstallationError(
+            f"unisim-core: found {found}, tried with {', '.join(TRIED)}; repair with:\n"
+            f"  pip install 'unisim-core[mujoco]=={TRIED[-1]}.*'"
+        )
+
+
+_check_versions()
+
+from unisim.backend.mujoco import backend as _module  # noqa: E402
+from unisim.backend.mujoco.backend import MuJoCoBackend  # noqa: E402
+from unisim.dr.types import RESET_TERM_KD, RESET_TERM_KP  # noqa: E402
+from unisim.errors import UnsupportedCapabilityError  # noqa: E402
+
+
+class FeatherlaneBackend(MuJoCoBackend):
+    """UniSim's `mujoco` backend with Featherlane's physics.
+
+    Args:
+        given, options: as for UniSim's `mujoco` backend.  `cpu_ids` sets the number of threads only.
+        dtype: float64 or float32, of the state and of all arithmetic.
+
+    Raises:
+        unisim.UnsupportedCapabilityError: the scene has a feature that Featherlane does not support.
+        NotImplementedError: the scene has fixed variants.
+    """
+
+    def __init__(self, *given: Any, dtype: DTypeLike = "float64", **options: Any):
+        self._dtype, self._models = dtype, LoadedModels()
+        super().__init__(*given, **options)
+        self._loaded_model()
+
+    def _loaded_model(self):
+        """Returns Featherlane's model of the scene."""
+        try:
+            return self._models.of([self._model])[0]
+        except ModelError as error:
+            raise UnsupportedCapabilityError(f"featherlane: {error}") from error
+
+    def _build_pool(self) -> Executor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype)
+        pool.bind("qpos", self._np_dtype)[:] = self._qpos_view
+        pool.bind("qvel", self._np_dtype)[:] = self._qvel_view
+        pool.forward()
+        return pool
+
+    @staticmethod
+    def _supports_fixed_variant_executor() -> bool:
+        return False
+
+    def _install_fixed_variant_plan(self, *given: Any, **options: Any) -> None:
+        raise NotImplementedError("featherlane: fixed variants (SceneCfg.fixed_variant_plan) are not supported")
+
+    def _reset_term_default_from_pool(self, term: str) -> np.ndarray:
+        pool = self._pool
+        if term == RESET_TERM_KP:
+            return np.array(pool.values("actuator_gainprm")[:, :, 0], dtype=np.float64)
+        if term == RESET_TERM_KD:
+            return np.array(-pool.values("actuator_biasprm")[:, :, 2], dtype=np.float64)
+        return np.array(pool.values(term), dtype=np.float64)
+
+    def get_body_ipos(self, env_ids=None) -> np.ndarray:
+        if env_ids is None or self._pool is None:
+            return super().get_body_ipos(env_ids)
+        return np.array(self._pool.values("body_ipos")[self._validate_env_ids(env_ids)], dtype=np.float64)
+
+
+def create_backend(
+    scene=None, num_envs: int = 1, sim_dt: float = 0.01, *, dtype: DTypeLike = "float64", **options
+) -> Any:
+    """Returns a backend with Featherlane's physics, not materialized yet.
+
+    Args:
+        scene: a `unisim.scene.SceneCfg`.
+        num_envs: worlds.
+        sim_dt: time step [s].
+        dtype: float64 or float32, of the state and of all arithmetic.
+        options: the other arguments of `unisim.create_backend("mujoco", ...)`.
+
+    Raises:
+        unisim.UnsupportedCapabilityError: the scene has a feature that Featherlane does not support.
+
+    Source: unisim.create_backend.
+    """
+    from unisim import create_backend as create
+
+    with use(dtype):
+        return create("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
+
+
+@contextmanager
+def use(dtype: DTypeLike = "float64") -> Iterator[None]:
+    """Constructs Featherlane's backend under UniSim's name `mujoco` until the end of the `with` block.
+
+    UniSim 2.2 has a fixed list of backends and no registry for others.
+
+    Args:
+        dtype: float64 or float32, of the state and of all arithmetic.
+    """
+
+    class Chosen(FeatherlaneBackend):
+        def __init__(self, *given: Any, **options: Any):
+            super().__init__(*given, dtype=dtype, **options)
+
+    before, _module.MuJoCoBackend = _module.MuJoCoBackend, Chosen
+    try:
+        yield
+    finally:
+        _module.MuJoCoBackend = before
