@@ -9,7 +9,6 @@ Source: mjbatch-uni 0.2.5, Batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
