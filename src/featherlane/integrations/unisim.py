@@ -6,7 +6,9 @@
         backend = unisim.create_backend("mujoco", scene=scene, num_envs=64, sim_dt=0.01)   # the same
 
 `FeatherlaneBackend` is UniSim's `mujoco` backend with Featherlane as its executor: scenes, names, sensors, domain
-randomization, resets and playback are UniSim's, and the physics is Featherlane's.  Source: unisim-core 2.2.0, SimBackend.
+randomization, resets and playback are UniSim's, and the physics is Featherlane's.
+
+Source: unisim-core 2.2.0, SimBackend.
 """
 
 from __future__ import annotations
