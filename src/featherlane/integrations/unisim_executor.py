@@ -8,19 +8,26 @@ Source: mjbatch-uni 0.2.5, Batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
+import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
+from featherlane.simulation.query.moving import Moving
 
 INPUTS = frozenset(
     ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "qacc_warmstart", "mocap_pos", "mocap_quat")
 )
 OPTIONS = frozenset(("gravity",))  # model fields that MuJoCo has in `opt`
+# fields without dependent ones, except for a damping ratio in actuator_biasprm[2], which is positive
+FREE = frozenset(
+    ("actuator_gainprm", "actuator_biasprm", "dof_damping", "dof_frictionloss", "geom_friction", "geom_solref")
+    + ("geom_solimp", "opt_gravity")
+)
 SEEN = State.TIME | State.QPOS | State.QVEL | State.ACT  # the first columns of mjSTATE_INTEGRATION
 
 
@@ -66,7 +73,11 @@ class Executor:
         self.batch, self.num_sims = Batch(model, num_sims, num_threads, dtype), num_sims
         self.batch.mute()
         self._copies: dict[str, Copy] = {}
+        self._written: set[str] = set()  # model fields since the last `set_const`
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
+        stage = np.asarray(model.mj_model.sensor_needstage)
+        moving = (stage == int(mujoco.mjtStage.mjSTAGE_POS)) | (stage == int(mujoco.mjtStage.mjSTAGE_VEL))
+        self._moving = np.repeat(moving, model.mj_model.sensor_dim)  # elements of position and velocity sensors
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def bind(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:
@@ -89,6 +100,7 @@ class Executor:
 
     def expand(self, name: str) -> np.ndarray:
         """Returns separate values of a model field for each world, (nworld, ...), to be written."""
+        self._written.add(_field(name))
         return self.batch.expand(_field(name))
 
     def values(self, name: str) -> np.ndarray:
@@ -98,7 +110,10 @@ class Executor:
         return np.broadcast_to(value, (self.num_sims, *np.shape(value))) if rows is None else rows
 
     def set_const(self, ids: np.ndarray | None = None) -> None:
-        """Recomputes the model fields that depend on expanded ones."""
+        """Recomputes the model fields that depend on expanded ones that were written."""
+        written, self._written = self._written, set()
+        if written <= FREE and not ("actuator_biasprm" in written and (self.values("actuator_biasprm")[..., 2] > 0).any()):
+            return
         self.batch.set_const(ids)
 
     # ---- calls -------------------------------------------------------------------------------------------------------
@@ -146,18 +161,18 @@ class Executor:
         self._read(None, self._outputs)
 
     def refresh_sensor_ranges(self, ids: np.ndarray | None, sensor_ranges: Sequence[int]) -> None:
-        """Computes elements of `sensordata` from the present state; other outputs keep their values.
+        """Computes position and velocity sensors in ranges of `sensordata` from the present state.
 
         Args:
             ids: the worlds; None for all.
             sensor_ranges: first and last + 1 element of each range, in pairs.
         """
         self._write(ids)
-        shown = self.bind("sensordata")
-        self.batch.forward(ids)
-        now, at = self.batch.bind("sensordata"), slice(None) if ids is None else ids
+        shown, chosen = self.bind("sensordata"), np.zeros(self.batch.model.nsensordata, bool)
         for first, end in zip(sensor_ranges[::2], sensor_ranges[1::2], strict=True):
-            shown[at, first:end] = now[at, first:end]
+            chosen[first:end] = self._moving[first:end]
+        rows, columns = np.arange(self.num_sims) if ids is None else ids, np.flatnonzero(chosen)
+        shown[rows[:, None], columns] = self._now(("sensordata",), rows)["sensordata"][:, columns]
 
     # ---- queries -----------------------------------------------------------------------------------------------------
     def jac(self, jacp: np.ndarray, jacr: np.ndarray, point: np.ndarray, body: np.ndarray, ids: None = None) -> None:
@@ -167,23 +182,21 @@ class Executor:
             jacp, jacr: (nworld, 3, nv) arrays for the velocity of the point and the angular velocity, in world axes.
             point: (nworld, 3) the points [m], in world axes.
             body: (nworld,) the bodies that carry the points.
+            ids: None, all worlds.
         """
-        cdof, com = self._now("cdof", "subtree_com")
-        parent, root = self.batch.model.body_parentid, self.batch.model.body_rootid
-        moves = np.zeros((self.batch.model.nbody, self.batch.model.nv), bool)  # body, dof
-        for b in range(1, len(moves)):
-            moves[b] = moves[parent[b]] | (self.batch.model.dof_bodyid == b)
-        axes = np.where(moves[body][..., None], cdof, 0.0)
-        arm = np.asarray(point, float) - com[np.arange(self.num_sims), root[body]]
+        self._write(None)
+        model, now = self.batch.model, self._now(("cdof", "subtree_com"), np.arange(self.num_sims))
+        moves = np.zeros((model.nbody, model.nv), bool)  # body, DoF
+        for b in range(1, model.nbody):
+            moves[b] = moves[model.body_parentid[b]] | (model.dof_bodyid == b)
+        axes = np.where(moves[body][..., None], now["cdof"], 0.0)
+        arm = np.asarray(point, float) - now["subtree_com"][np.arange(self.num_sims), model.body_rootid[body]]
         jacr[...] = axes[..., :3].swapaxes(1, 2)
         jacp[...] = (axes[..., 3:] + np.cross(axes[..., :3], arm[:, None])).swapaxes(1, 2)
 
-    def _now(self, *names: str) -> Iterator[np.ndarray]:
-        """Returns outputs of the present state; the bound ones keep their values."""
-        self._write(None)
-        bound = [self.batch.bind(name) for name in names]
-        self.batch.forward()
-        return iter(bound)
+    def _now(self, names: Sequence[str], ids: np.ndarray) -> dict[str, np.ndarray]:
+        """Returns fields of the present state of these worlds; bound outputs keep their values."""
+        return self.batch.query(Moving(self.batch.model, len(ids), self.batch.dtype, names), np.asarray(ids, np.int64))
 
     # ---- copies ------------------------------------------------------------------------------------------------------
     def _write(self, ids: np.ndarray | None) -> None:
@@ -195,7 +208,7 @@ class Executor:
             copy.read(ids)
         at = slice(None) if ids is None else ids
         for name in outputs:
-            self._outputs[name][at] = self.batch.bind(name)[at]
+            self._outputs[name][at] = self.batch.bound[name][at].reshape(-1, *self._outputs[name].shape[1:])
 
 
 def _field(name: str) -> str:
