@@ -15,15 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.errors import InstallationError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
+from featherlane.model.mujoco_versions import VOLUMES
+from featherlane.model.reader import numbers
 
 TRIED = ("2.2",)  # versions of unisim-core
 
@@ -43,9 +47,15 @@ def _check_versions() -> None:
 
 _check_versions()
 
+from unisim.backend.base import HeightScanner  # noqa: E402
 from unisim.backend.mujoco import backend as _module  # noqa: E402
 from unisim.backend.mujoco.backend import MuJoCoBackend  # noqa: E402
-from unisim.dr.types import RESET_TERM_KD, RESET_TERM_KP  # noqa: E402
+from unisim.dr.types import (  # noqa: E402
+    RESET_TERM_GEOM_SIZE,
+    RESET_TERM_KD,
+    RESET_TERM_KP,
+    DomainRandomizationCapabilities,
+)
 from unisim.errors import UnsupportedCapabilityError  # noqa: E402
 
 
@@ -80,6 +90,17 @@ class FeatherlaneBackend(MuJoCoBackend):
         pool.forward()
         return pool
 
+    def get_dr_capabilities(self) -> DomainRandomizationCapabilities:
+        found = super().get_dr_capabilities()
+        if numbers(mujoco.__version__) >= VOLUMES:
+            return found
+        left = frozenset({RESET_TERM_GEOM_SIZE})  # mj_setConst does not recompute the bounding volumes
+        return replace(
+            found,
+            supported_reset_terms=found.supported_reset_terms - left,
+            supported_device_reset_terms=found.supported_device_reset_terms - left,
+        )
+
     @staticmethod
     def _supports_fixed_variant_executor() -> bool:
         return False
@@ -95,10 +116,48 @@ class FeatherlaneBackend(MuJoCoBackend):
             return np.array(-pool.values("actuator_biasprm")[:, :, 2], dtype=np.float64)
         return np.array(pool.values(term), dtype=np.float64)
 
+    def bind_height_scanner(
+        self,
+        *,
+        hfield_geom_id: int,
+        offsets: np.ndarray,
+        frame_body_id: int,
+        alignment: str = "yaw",
+        output: str = "height",
+    ) -> Scanner:
+        points = np.array(offsets, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ValueError(f"offsets must have shape (num_points, 2), got {points.shape}")
+        if output != "height":
+            raise ValueError(f"featherlane: output={output!r}, allowed is 'height'")
+        if alignment not in ("world", "yaw"):
+            raise ValueError(f"featherlane: alignment={alignment!r}, allowed are 'world' and 'yaw'")
+        if self._model.geom_type[hfield_geom_id] != int(mujoco.mjtGeom.mjGEOM_HFIELD):
+            raise ValueError(f"featherlane: geom {hfield_geom_id} is no height field")
+        return Scanner(self, int(hfield_geom_id), int(frame_body_id), points, alignment)
+
     def get_body_ipos(self, env_ids=None) -> np.ndarray:
         if env_ids is None or self._pool is None:
             return super().get_body_ipos(env_ids)
         return np.array(self._pool.values("body_ipos")[self._validate_env_ids(env_ids)], dtype=np.float64)
+
+
+class Scanner(HeightScanner):
+    """Samples a height field below a body.
+
+    Args:
+        backend: the worlds.
+        given: arguments of `Executor.sample_hfield`.
+    """
+
+    def __init__(self, backend: FeatherlaneBackend, *given: Any):
+        self._backend, self._given = backend, given
+
+    def scan(self) -> np.ndarray:
+        """Returns the heights of the surface at the points, (num_envs, num_points) [m]."""
+        backend = self._backend
+        pool = backend._build_pool() if backend._pool is None else backend._pool
+        return pool.sample_hfield(*self._given).astype(backend._np_dtype)
 
 
 def create_backend(

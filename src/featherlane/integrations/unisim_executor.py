@@ -28,6 +28,7 @@ FREE = frozenset(
     ("actuator_gainprm", "actuator_biasprm", "dof_damping", "dof_frictionloss", "geom_friction", "geom_solref")
     + ("geom_solimp", "opt_gravity")
 )
+EDGE = 0.001  # distance from the last row and column of a height field, in cells, where points outside are placed
 SEEN = State.TIME | State.QPOS | State.QVEL | State.ACT  # the first columns of mjSTATE_INTEGRATION
 
 
@@ -74,6 +75,7 @@ class Executor:
         self.batch.mute()
         self._copies: dict[str, Copy] = {}
         self._written: set[str] = set()  # model fields since the last `set_const`
+        self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
         stage = np.asarray(model.mj_model.sensor_needstage)
         moving = (stage == int(mujoco.mjtStage.mjSTAGE_POS)) | (stage == int(mujoco.mjtStage.mjSTAGE_VEL))
@@ -89,7 +91,8 @@ class Executor:
         """
         if name not in INPUTS:
             if name not in self._outputs:
-                self._outputs[name] = self.batch.bind(name).astype(dtype or self.batch.dtype)
+                self._bound[name] = self.batch.bind(name)
+                self._outputs[name] = self._bound[name].astype(dtype or self.batch.dtype)
             return self._outputs[name]
         rows = getattr(self.batch, name)
         if dtype is None or np.dtype(dtype) == rows.dtype:
@@ -112,7 +115,9 @@ class Executor:
     def set_const(self, ids: np.ndarray | None = None) -> None:
         """Recomputes the model fields that depend on expanded ones that were written."""
         written, self._written = self._written, set()
-        if written <= FREE and not ("actuator_biasprm" in written and (self.values("actuator_biasprm")[..., 2] > 0).any()):
+        if written <= FREE and not (
+            "actuator_biasprm" in written and (self.values("actuator_biasprm")[..., 2] > 0).any()
+        ):
             return
         self.batch.set_const(ids)
 
@@ -194,6 +199,30 @@ class Executor:
         jacr[...] = axes[..., :3].swapaxes(1, 2)
         jacp[...] = (axes[..., 3:] + np.cross(axes[..., :3], arm[:, None])).swapaxes(1, 2)
 
+    def sample_hfield(self, geom: int, body: int, offsets: np.ndarray, alignment: str = "world") -> np.ndarray:
+        """Interpolates the heights of a height field at horizontal offsets from a body's origin, in the present state.
+
+        Args:
+            geom: the height field, which all worlds share.
+            body: the body.
+            offsets: (n, 2) offsets [m], along the axes of the world, or of the body's yaw.
+            alignment: `world` or `yaw`.
+
+        Returns:
+            (nworld, n) heights of the surface in the world [m].
+        """
+        self._write(None)
+        now = self._now(("xpos", "xmat", "geom_xpos", "geom_xmat"), np.arange(self.num_sims))
+        mj, axes = self.batch.model.mj_model, now["xmat"][:, body].reshape(-1, 3, 3)
+        yaw = np.arctan2(axes[:, 1, 0], axes[:, 0, 0]) * (alignment == "yaw")
+        turn = np.moveaxis(np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]]), 2, 0)
+        origin, frame = now["geom_xpos"][:, geom], now["geom_xmat"][:, geom].reshape(-1, 3, 3)
+        arm = np.zeros((self.num_sims, len(offsets), 3))
+        arm[..., :2] = offsets @ turn.swapaxes(1, 2) + (now["xpos"][:, body] - origin)[:, None, :2]
+        local = arm @ frame
+        local[..., 2] = _interpolated(mj, int(mj.geom_dataid[geom]), local)
+        return origin[:, None, 2] + (local @ frame.swapaxes(1, 2))[..., 2]
+
     def _now(self, names: Sequence[str], ids: np.ndarray) -> dict[str, np.ndarray]:
         """Returns fields of the present state of these worlds; bound outputs keep their values."""
         return self.batch.query(Moving(self.batch.model, len(ids), self.batch.dtype, names), np.asarray(ids, np.int64))
@@ -208,7 +237,18 @@ class Executor:
             copy.read(ids)
         at = slice(None) if ids is None else ids
         for name in outputs:
-            self._outputs[name][at] = self.batch.bound[name][at].reshape(-1, *self._outputs[name].shape[1:])
+            self._outputs[name][at] = self._bound[name][at]
+
+
+def _interpolated(mj, field: int, local: np.ndarray) -> np.ndarray:
+    """Returns the heights of a height field at points (..., 3) of its frame [m], of the nearest point outside it."""
+    shape, size = np.array([mj.hfield_ncol[field], mj.hfield_nrow[field]]), mj.hfield_size[field]
+    heights = mj.hfield_data[mj.hfield_adr[field] :][: shape.prod()].reshape(shape[1], shape[0]).astype(float)
+    cell = np.clip((local[..., :2] + size[:2]) / (2.0 * size[:2]) * (shape - 1), 0.0, shape - 1 - EDGE)
+    first = cell.astype(int)
+    (c, r), (x, y) = np.moveaxis(first, -1, 0), np.moveaxis(cell - first, -1, 0)
+    low, high = (heights[k, c] * (1.0 - x) + heights[k, c + 1] * x for k in (r, r + 1))
+    return size[2] * (low * (1.0 - y) + high * y)
 
 
 def _field(name: str) -> str:
