@@ -3,7 +3,6 @@
 `test_unisim.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
 """
 
-
 import numpy as np
 import pytest
 import torch
