@@ -3,6 +3,8 @@
 `test_unisim.py` runs this file in a separate process, because unisim-core 2.2 needs MuJoCo 3.11.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +15,7 @@ from unisim.entities import EntityInitialState, EntityStatePatch, SceneEntitySpe
 from unisim.scene import SceneCfg
 
 from featherlane.integrations import unisim as ours
+from pages import blocks
 
 CLOSE = 1e-8
 N = 6
@@ -93,6 +96,11 @@ def walk(backends, rng, nstep=10, substeps=4):
         control = rng.uniform(-0.5, 0.5, (N, backends[0].num_actuators))
         for backend in backends:
             backend._host_step(control, substeps)
+
+
+def test_the_example_of_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks.run((Path(__file__).parents[2] / "docs" / "integrations" / "unisim.md").read_text(), tmp_path)
 
 
 # ---- the contract ----------------------------------------------------------------------------------------------------
