@@ -269,6 +269,23 @@ def test_a_control_callback_before_each_substep(scene, rng):
     np.testing.assert_allclose(seen[backends[1]], seen[backends[0]], rtol=CLOSE, atol=CLOSE)
 
 
+def test_an_error_in_a_control_callback_stops_after_the_last_substep(scene, rng):
+    backends, calls = pair(scene), []
+
+    def control(backend, given):
+        calls.append(backend)
+        if calls.count(backend) == 3:
+            raise ArithmeticError("stop")
+        return given
+
+    start(backends, rng)
+    for backend in backends:
+        backend.set_pre_step_control(control)
+        with pytest.raises(ArithmeticError, match="stop"):
+            backend._host_step(np.full((N, 2), 0.2), 4)
+    close(backends)
+
+
 def test_jacobians_of_a_site(scene, rng):
     backends = pair(scene)
     start(backends, rng)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+# pyright: reportMissingImports=false
 import unilab.tasks
 from unilab.base import registry
 

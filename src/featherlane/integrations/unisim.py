@@ -47,6 +47,7 @@ def _check_versions() -> None:
 
 _check_versions()
 
+# pyright: reportMissingImports=false
 from unisim.backend.base import HeightScanner  # noqa: E402
 from unisim.backend.mujoco import backend as _module  # noqa: E402
 from unisim.backend.mujoco.backend import MuJoCoBackend  # noqa: E402
@@ -89,6 +90,10 @@ class FeatherlaneBackend(MuJoCoBackend):
         pool.bind("qvel", self._np_dtype)[:] = self._qvel_view
         pool.forward()
         return pool
+
+    def executor(self) -> Executor:
+        """Returns what steps the worlds; before `materialize`, a temporary executor in the initial state."""
+        return self._build_pool() if self._pool is None else self._pool
 
     def get_dr_capabilities(self) -> DomainRandomizationCapabilities:
         found = super().get_dr_capabilities()
@@ -151,13 +156,11 @@ class Scanner(HeightScanner):
     """
 
     def __init__(self, backend: FeatherlaneBackend, *given: Any):
-        self._backend, self._given = backend, given
+        self._backend, self._given, self._dtype = backend, given, backend.get_init_qvel().dtype
 
     def scan(self) -> np.ndarray:
         """Returns the heights of the surface at the points, (num_envs, num_points) [m]."""
-        backend = self._backend
-        pool = backend._build_pool() if backend._pool is None else backend._pool
-        return pool.sample_hfield(*self._given).astype(backend._np_dtype)
+        return self._backend.executor().sample_hfield(*self._given).astype(self._dtype)
 
 
 def create_backend(

@@ -148,18 +148,26 @@ class Executor:
                 mjSTATE_INTEGRATION up to the activations, and the writable controls (nworld, nu).
             substep_sensor_copyout: first and last + 1 element of `sensordata` to compute before each callback, which
                 gets them as a fourth argument.
+
+        If the callback raises an error, the worlds keep the state before step k, and the outputs belong to that state.
         """
         if callback is None:
             self._write(None)
             self.batch.step(nstep)
-        for k in range(nstep if callback else 0):
+            self._read(None, self._outputs)
+            return
+        for k in range(nstep):
             sensed = ()
             if substep_sensor_copyout is not None:
                 self.refresh_sensor_ranges(None, substep_sensor_copyout)
                 sensed = (self._outputs["sensordata"][:, slice(*substep_sensor_copyout)],)
             state = self.batch.get_state(SEEN)
             state.flags.writeable = False
-            callback(k, state, self.batch.ctrl, *sensed)
+            try:
+                callback(k, state, self.batch.ctrl, *sensed)
+            except BaseException:
+                self.forward()
+                raise
             self._write(None)
             self.batch.step()
             self._read(None, ())
