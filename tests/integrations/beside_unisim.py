@@ -397,12 +397,17 @@ def test_a_scene_of_entities_with_a_kinematic_plate(tmp_path, rng):
 
 
 # ---- refused ---------------------------------------------------------------------------------------------------------
-def test_an_unsupported_feature_is_reported_before_anything_is_built(tmp_path):
-    path = tmp_path / "cloth.xml"
-    path.write_text("""<mujoco><worldbody><body name="base"><joint name="a"/><geom size=".1"/></body>
-      <flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/></worldbody>
-      <actuator><motor joint="a"/></actuator></mujoco>""")
-    with pytest.raises(unisim.UnsupportedCapabilityError, match="cloth"):
+FLEX = """<flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" mass="1"/>"""
+TACTILE = """<sensor><tactile name="touch" geom="ball" mesh="points"/></sensor>
+  <asset><mesh name="points" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>"""
+
+
+@pytest.mark.parametrize("within, behind, name", [(FLEX, "", "cloth"), ("", TACTILE, "touch")])
+def test_an_unsupported_feature_is_reported_before_anything_is_built(tmp_path, within, behind, name):
+    path = tmp_path / "scene.xml"
+    path.write_text(f"""<mujoco><worldbody><body name="base"><joint name="a"/><geom name="ball" size=".1"/></body>
+      {within}</worldbody><actuator><motor joint="a"/></actuator>{behind}</mujoco>""")
+    with pytest.raises(unisim.UnsupportedCapabilityError, match=name):
         ours.create_backend(scene=SceneCfg(model_file=str(path)), num_envs=2, sim_dt=0.004)
 
 

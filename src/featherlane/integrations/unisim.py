@@ -28,6 +28,7 @@ from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
 from featherlane.model.mujoco_versions import VOLUMES
 from featherlane.model.reader import numbers
+from featherlane.simulation.world.recordings import check_bindable
 
 TRIED = ("2.2",)  # versions of unisim-core
 
@@ -78,9 +79,11 @@ class FeatherlaneBackend(MuJoCoBackend):
         self._loaded_model()
 
     def _loaded_model(self):
-        """Returns Featherlane's model of the scene."""
+        """Returns Featherlane's model of the scene, all of whose sensors are supported."""
         try:
-            return self._models.of([self._model])[0]
+            model = self._models.of([self._model])[0]
+            check_bindable(model, "bind", "sensordata")
+            return model
         except ModelError as error:
             raise UnsupportedCapabilityError(f"featherlane: {error}") from error
 
@@ -200,6 +203,7 @@ def use(dtype: DTypeLike = "float64") -> Iterator[None]:
         def __init__(self, *given: Any, **options: Any):
             super().__init__(*given, dtype=dtype, **options)
 
+    Chosen.__name__ = Chosen.__qualname__ = FeatherlaneBackend.__name__  # UniSim's messages contain it
     before, _module.MuJoCoBackend = _module.MuJoCoBackend, Chosen
     try:
         yield
