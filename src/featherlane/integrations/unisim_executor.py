@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
 from featherlane.model.enums import State
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
-from featherlane.simulation.query.moving import Moving
+from featherlane.simulation.query.moving import Moving, measured
 
 INPUTS = frozenset(
     ("time", "qpos", "qvel", "act", "ctrl", "qfrc_applied", "xfrc_applied", "qacc_warmstart", "mocap_pos", "mocap_quat")
@@ -77,9 +76,7 @@ class Executor:
         self._written: set[str] = set()  # model fields since the last `set_const`
         self._bound: dict[str, np.ndarray] = {}  # outputs of the batch
         self._outputs: dict[str, np.ndarray] = {}  # as of the last call that updates all outputs
-        stage = np.asarray(model.mj_model.sensor_needstage)
-        moving = (stage == int(mujoco.mjtStage.mjSTAGE_POS)) | (stage == int(mujoco.mjtStage.mjSTAGE_VEL))
-        self._moving = np.repeat(moving, model.mj_model.sensor_dim)  # elements of position and velocity sensors
+        self._moving = measured(model)
 
     # ---- arrays ------------------------------------------------------------------------------------------------------
     def bind(self, name: str, dtype: DTypeLike | None = None) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from featherlane.prelude import *
 from featherlane.dynamics.actuator.actuation import actuation
 from featherlane.model.model import Model
+from featherlane.model.sensor import POSITION, SENSORS, VELOCITY
 from featherlane.sensor.measure import measures, sensor_vel
 from featherlane.sensor.publish import publish
 from featherlane.simulation.query.question import Question
@@ -35,10 +36,16 @@ def moving_tiles(m, d, b, thread, tile):
     write_records(b, thread, tile, 0)
 
 
+def measured(model: Model) -> np.ndarray:
+    """Returns which elements of `sensordata` the query `Moving` computes, (nsensordata,) bool."""
+    moves = [kind in SENSORS and SENSORS[kind].when in (POSITION, VELOCITY) for kind in model.sensor_type.tolist()]
+    return np.repeat(np.array(moves, bool), model.sensor_dim)
+
+
 class Moving(Question):
     """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
 
-    In `sensordata`, only position and velocity sensors have their values.
+    In `sensordata`, only the elements of `measured` have their values.
 
     Args:
         model: the model.
