@@ -23,7 +23,7 @@ import mujoco
 import numpy as np
 from numpy.typing import DTypeLike
 
-from featherlane.errors import InstallationError, ModelError
+from featherlane.errors import ArgumentError, InstallationError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
 from featherlane.model.mujoco_versions import VOLUMES
@@ -135,13 +135,13 @@ class FeatherlaneBackend(MuJoCoBackend):
     ) -> Scanner:
         points = np.array(offsets, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != 2:
-            raise ValueError(f"offsets must have shape (num_points, 2), got {points.shape}")
+            raise ArgumentError(f"offsets must have shape (num_points, 2), got {points.shape}")
         if output != "height":
-            raise ValueError(f"featherlane: output={output!r}, allowed is 'height'")
+            raise ArgumentError(f"featherlane: output={output!r}, allowed is 'height'")
         if alignment not in ("world", "yaw"):
-            raise ValueError(f"featherlane: alignment={alignment!r}, allowed are 'world' and 'yaw'")
+            raise ArgumentError(f"featherlane: alignment={alignment!r}, allowed are 'world' and 'yaw'")
         if self._model.geom_type[hfield_geom_id] != int(mujoco.mjtGeom.mjGEOM_HFIELD):
-            raise ValueError(f"featherlane: geom {hfield_geom_id} is no height field")
+            raise ArgumentError(f"featherlane: geom {hfield_geom_id} is no height field")
         return Scanner(self, int(hfield_geom_id), int(frame_body_id), points, alignment)
 
     def get_body_ipos(self, env_ids=None) -> np.ndarray:
