@@ -4,12 +4,16 @@
 
 All backends take the same random actions in turns, from the same states, on all cores.  A round is some environment
 steps.  The measurement runs in a separate process with the installed MuJoCo 3.11, which UniSim needs.
+
+`--train FOLDER` trains on each backend, one after the other, with UniLab's command and a small network (20 minutes).
+A training whose log is in the folder is not repeated.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -27,6 +31,9 @@ NAMES = {
     "FeatherlaneGo2JoystickFlat": "Featherlane, float64",
     "Featherlane32Go2JoystickFlat": "Featherlane, float32",
 }
+TRAINING = "algo.max_iterations=150 algo.num_envs=128 algo.actor.hidden_dims=[128,64] algo.critic.hidden_dims=[128,64]"
+LAST = 10  # iterations of which the mean return is shown
+TRAINED = ("backend", "return", "simulation [s]", "learning [s]")
 COLUMNS = ("backend", "environment steps/s", "ratio (min - max)", "physics steps/s", "ratio")
 
 
@@ -62,7 +69,7 @@ def measured() -> dict[str, list[list[float]]]:
     import torch
 
     import featherlane.integrations.unilab  # noqa: F401
-    from scenes.unilab_scene import copied
+    from scenes.unisim_scenes import copied
 
     generator = torch.Generator().manual_seed(0)
     with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +94,7 @@ def errors() -> dict[str, float]:
     import mujoco
 
     import featherlane as fl
-    from scenes.unilab_scene import copied
+    from scenes.unisim_scenes import copied
 
     n = 64
     with tempfile.TemporaryDirectory() as folder:
@@ -124,14 +131,52 @@ def child(what: str) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def train(name: str, folder: Path) -> str:
+    """What UniLab's training of a task prints."""
+    log = folder / f"{name}.log"
+    if not log.exists():
+        sys.path.insert(0, str(ROOT / "tests"))
+        from scenes.unisim_scenes import copied
+
+        robot = folder / "go2"
+        scene = robot / "scene_flat.xml" if robot.exists() else copied("go2", robot)
+        command = [str(Path(sys.executable).with_name("train")), "--algo", "ppo", "--task", "go2_joystick_flat"]
+        command += ["--sim", "mujoco", f"training.task_name={name}", f"env.scene.model_file={scene}", *TRAINING.split()]
+        command += ["algo.seed=1", "training.no_play=true", "training.device=cpu"]
+        tasks = {"UNILAB_EXTRA_REGISTRY_PACKAGES": "featherlane.integrations.unilab"}
+        variables = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **tasks}
+        done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, check=True, text=True)
+        log.write_text(done.stdout)
+    return log.read_text()
+
+
+def trainings(folder: Path) -> list[tuple[str, ...]]:
+    """Rows of the trainings: mean return of the last iterations, seconds of simulation and of learning."""
+    folder.mkdir(exist_ok=True)
+    rows = []
+    for name, label in NAMES.items():
+        text = train(name, folder)
+        values = [
+            [float(x) for x in re.findall(rf"{what}: +([-\d.]+)", text)]
+            for what in ("Mean reward", "Collection time", "Learning time")
+        ]
+        mean = np.mean(values[0][-LAST:])
+        rows.append((label, f"{mean:.1f}", f"{sum(values[1]):.0f}", f"{sum(values[2]):.0f}"))
+    return rows
+
+
 def main() -> None:
     from report import arguments, markdown, origin, publish
 
     parser = arguments(__doc__)
     parser.add_argument("--accuracy", action="store_true", help="print errors of one step at the default tolerance")
+    parser.add_argument("--train", type=Path, metavar="FOLDER", help="train on each backend")
     chosen = parser.parse_args()
     if chosen.accuracy:
         print(child("accuracy"))
+        return
+    if chosen.train:
+        publish("unisim-training", f"{markdown(TRAINED, trainings(chosen.train))}\n\n{origin()}", chosen.write)
         return
     rounds = {name: np.array(values) for name, values in child("speed").items()}
     steps = np.array([WORLDS * STEPS, WORLDS * STEPS * SUBSTEPS])

@@ -21,7 +21,7 @@ from unisim.scene import SceneCfg
 
 from featherlane.integrations import unilab as tasks
 from integrations.beside_unisim import CLOSE, N, close, pair
-from scenes.unilab_scene import copied
+from scenes.unisim_scenes import copied
 
 WORLDS = 16
 ROBOTS = {"go2": ("base", "home", 0.01), "g1": ("pelvis", "stand", 0.005)}

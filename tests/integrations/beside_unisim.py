@@ -16,41 +16,10 @@ from unisim.scene import SceneCfg
 
 from featherlane.integrations import unisim as ours
 from pages import blocks
+from scenes.unisim_scenes import ROBOT
 
 CLOSE = 1e-8
 N = 6
-ROBOT = """<mujoco>
-  <option timestep=".004" tolerance="0"/>
-  <default><geom friction=".8 .02 .001" solref=".02 1"/></default>
-  <worldbody>
-    <geom name="floor" type="plane" size="9 9 .1"/>
-    <body name="base" pos="0 0 .4">
-      <freejoint/>
-      <geom name="trunk" type="box" size=".2 .1 .05" mass="4"/>
-      <site name="imu" pos="0 0 .02"/>
-      <body name="front" pos=".2 0 0">
-        <joint name="front" axis="0 1 0" damping=".2" armature=".01" frictionloss=".05" range="-90 90"/>
-        <geom name="front" type="capsule" fromto="0 0 0 .05 0 -.3" size=".03" mass=".4"/>
-        <site name="toe" pos=".05 0 -.3"/>
-      </body>
-      <body name="rear" pos="-.2 0 0">
-        <joint name="rear" axis="0 1 0" damping=".2" armature=".01" range="-90 90"/>
-        <geom name="rear" type="capsule" fromto="0 0 0 -.05 0 -.3" size=".03" mass=".4"/>
-      </body>
-    </body>
-  </worldbody>
-  <actuator>
-    <position name="front" joint="front" kp="30" kv="1"/>
-    <position name="rear" joint="rear" kp="30" kv="1"/>
-  </actuator>
-  <sensor>
-    <gyro name="gyro" site="imu"/> <velocimeter name="speed" site="imu"/> <accelerometer name="acc" site="imu"/>
-    <framezaxis name="up" objtype="site" objname="imu"/> <jointvel name="front_vel" joint="front"/>
-    <actuatorfrc name="torque" actuator="rear"/>
-    <contact name="contact" geom1="floor" geom2="front" data="found force"/>
-  </sensor>
-  <keyframe><key name="home" qpos="0 0 .38 1 0 0 0 .1 -.2"/></keyframe>
-</mujoco>"""
 
 
 @pytest.fixture
