@@ -87,7 +87,7 @@ def least(run: Callable[[], object], rounds: int) -> float:
 
 def measured(rounds: int) -> Costs:
     """All costs, on this machine."""
-    model = fl.load(MODEL)
+    model = fl.bundled(MODEL)
     steps = [step_cost(model, seed, rounds) for seed in range(SHARES)]
     send, answer, rate, chunk = by_ray(rounds)
     return Costs(

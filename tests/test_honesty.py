@@ -145,7 +145,7 @@ def test_a_bad_control_counts_once_a_step_and_all_controls_of_the_world_act_as_z
 
 
 def test_an_infinite_control_within_a_range_is_clipped_and_no_bad_one():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch = fl.Batch(model, 2)
     batch.ctrl[0], batch.ctrl[1] = np.inf, model.actuator_ctrlrange[:, 1]
     batch.step(3)
@@ -168,7 +168,7 @@ def test_a_number_that_a_field_cannot_hold_is_refused_by_the_next_call(world, dt
 
 
 def test_an_option_is_refused_as_it_is_set():
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     with pytest.raises(fl.ModelError):
         model.opt.timestep = -1
     assert model.opt.timestep > 0
@@ -179,12 +179,12 @@ def test_an_option_is_refused_as_it_is_set():
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 def test_the_residual_is_the_norm_of_the_gradient_over_the_trace_of_the_inertia(solver):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.solver, model.opt.tolerance = solver, 1e-4
     data = fl.Data(model)
     data.qpos[2] -= 0.05
     fl.forward(model, data)
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     gradient = M @ data.qacc - data.qfrc_smooth - data.qfrc_constraint
     if solver != "pgs":  # its forces do not match its acceleration
         assert data.solver_residual == pytest.approx(np.linalg.norm(gradient) / np.trace(M), rel=1e-6, abs=1e-12)
@@ -193,7 +193,7 @@ def test_the_residual_is_the_norm_of_the_gradient_over_the_trace_of_the_inertia(
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 def test_the_gap_bounds_the_cost_above_its_minimum(solver):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     data.qpos[2] -= 0.05
     data.record_solver = True
@@ -214,7 +214,7 @@ def test_a_world_without_rows_has_no_residual():
 
 def test_iterations_that_run_out_count_as_not_converged_four_times_in_a_step_of_rk4():
     for integrator, most in (("euler", 1), ("rk4", 4)):
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         model.opt.integrator, model.opt.solver, model.opt.iterations, model.opt.tolerance = integrator, "cg", 1, 0
         data = fl.Data(model)
         data.qpos[2] -= 0.05
@@ -225,7 +225,7 @@ def test_iterations_that_run_out_count_as_not_converged_four_times_in_a_step_of_
 
 
 def test_the_lcp_counts_what_ends_above_its_tolerance():
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_iterations = "lcp", "pgs", 1
     data = fl.Data(model)
     fl.step(model, data)

@@ -25,7 +25,7 @@ def ours(page: str) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def things():
     """Returns an example of each object."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     data.record_solver = True
     data.forward()

@@ -17,7 +17,8 @@ from pages import links
 from scenes import sensors
 
 ROOT = Path(__file__).parents[1]
-MODULES = [f"featherlane{part}" for part in ("", ".stages", ".environments", ".distributed", ".lcp", ".tree", ".lanes")]
+PARTS = "results query stages registration environments distributed lcp tree lanes".split()
+MODULES = ["featherlane", *(f"featherlane.{part}" for part in PARTS)]
 NAMES = [(module, name) for module in MODULES for name in importlib.import_module(module).__all__]
 THINGS = [(m, n) for m, n in NAMES if not inspect.ismodule(getattr(importlib.import_module(m), n))]
 # functions that compute nothing from arguments and raise no errors
@@ -63,7 +64,7 @@ def test_a_public_name_has_an_example_that_uses_it(subtests):
         with subtests.test(module=module, name=name):
             assert (module, name) in EXAMPLES, "docs/reference/examples.md has no heading with it"
             code = "\n".join(re.findall(r"^```python\n(.*?)^```$", EXAMPLES[module, name], re.DOTALL | re.MULTILINE))
-            used = rf"\b(?:fl|stages|environments|distributed|lcp|tree|lanes)\.{name}\b"
+            used = rf"\b(?:fl|{'|'.join(PARTS)})\.{name}\b"
             by_result = {
                 "Solution": "Solution",
                 "Model": "Model",
@@ -89,7 +90,7 @@ def test_a_function_says_its_errors_shapes_and_units(subtests):
     """Functions of model and data share the errors in simulation/steps.py; they read and write fields."""
     for module, name in THINGS:
         function = thing(module, name)
-        if module not in ("featherlane", "featherlane.stages") or not inspect.isfunction(function):
+        if module not in ("featherlane", "featherlane.query", "featherlane.stages") or not inspect.isfunction(function):
             continue
         with subtests.test(name=name):
             parameters, text = list(inspect.signature(function).parameters), inspect.getdoc(function)
@@ -112,8 +113,9 @@ UNITLESS = {
 }
 
 
-@pytest.mark.parametrize("module", [f"featherlane.{part}" for part in ("lcp", "tree", "environments", "distributed")])
-def test_other_functions_say_their_errors_and_shapes(module):
+@pytest.mark.parametrize("part", "registration lcp tree environments distributed".split())
+def test_other_functions_say_their_errors_and_shapes(part):
+    module = f"featherlane.{part}"
     for name in importlib.import_module(module).__all__:
         made = thing(module, name)
         if inspect.isfunction(made) and ARRAYS.search(signature(made)):

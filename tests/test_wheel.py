@@ -32,7 +32,7 @@ import numpy as np
 import featherlane as fl
 
 rng = np.random.default_rng(7)
-model, found = fl.load("humanoid"), hashlib.sha256()
+model, found = fl.bundled("humanoid"), hashlib.sha256()
 data = fl.Data(model)
 for _ in range(40):
     data.ctrl = rng.uniform(-1, 1, model.nu)

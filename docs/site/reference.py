@@ -30,7 +30,10 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "reference" / "examples.md"
 MODULES = {
     "api": "featherlane",
+    "results": "featherlane.results",
+    "query": "featherlane.query",
     "stages": "featherlane.stages",
+    "registration": "featherlane.registration",
     "environments": "featherlane.environments",
     "distributed": "featherlane.distributed",
     "lcp": "featherlane.lcp",
@@ -211,7 +214,7 @@ def options_page() -> str:
             setattr(opt, name, object())
         except fl.FeatherlaneError as error:
             allowed = str(error).partition("allowed ")[2].removeprefix("is ").removeprefix("are ")
-        if allowed == "a whole number from 0" and hasattr(default, "name"):
+        if allowed == "a whole number >= 0" and hasattr(default, "name"):
             allowed = ", ".join(repr(str(member.name).lower()) for member in type(default))
         about = html.escape(inspect.getdoc(descriptor) or "")
         lines.append(f"| `{name}` | `{shown}` | {html.escape(allowed)} | {about} |")

@@ -50,6 +50,7 @@ from featherlane.lanes import (
     write_lane,
     zero,
 )
+from featherlane.model.cone import has_pyramids
 from featherlane.model.enums import *
 from featherlane.model.joint import (
     has_quaternion,

@@ -6,6 +6,7 @@ import pytest
 import featherlane as fl
 from featherlane.collision.bounding import BOXES, LISTED, SPHERES, bounding_tests
 from featherlane.collision.collision import collision
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.step.forward import forward_position
 from featherlane.simulation.tile.workspace import Workspace
 
@@ -43,7 +44,7 @@ def left(workspace, last) -> set[int]:
 
 @pytest.mark.parametrize("scene", ["hand", BOXED, CROWD], ids=["hand", "boxed", "crowd"])
 def test_a_tile_lists_what_its_worlds_list(scene, rng):
-    model = fl.load(scene)
+    model = fl.load(resolve_name(scene))
     qpos = model.qpos0 + 0.1 * rng.standard_normal((W, model.nq))
     together, alone = at(model, qpos), [at(model, q[None]) for q in qpos]
     sets = {last: [left(world, last) for world in alone] for last in (LISTED, SPHERES, BOXES)}

@@ -453,4 +453,4 @@ def test_the_room_of_a_world():
 
 
 def test_a_model_without_hulls_remembers_nothing():
-    assert Workspace.sizes_of(fl.load("humanoid"))["nrecall"] == 0
+    assert Workspace.sizes_of(fl.bundled("humanoid"))["nrecall"] == 0

@@ -171,7 +171,7 @@ def test_net_contact_forces_equal_mujoco(rng):
             for i in range(expected.ncon):
                 force = np.zeros(6)
                 mujoco.mj_contactForce(mj, expected, i, force)
-                np.testing.assert_allclose(fl.contact_force(model, data, i), force, atol=ACCELERATION)
+                np.testing.assert_allclose(fl.query.contact_force(model, data, i), force, atol=ACCELERATION)
             fl.stages.rne_post_constraint(model, data)
             mujoco.mj_rnePostConstraint(mj, expected)
             assert smooth.relative(data.cfrc_ext, expected.cfrc_ext) < ACCELERATION
@@ -233,7 +233,7 @@ def test_a_contact_holds_up_to_its_adhesion(adhesion, dim, cone):
     assert (data.qpos[2] < 0.105) == held
     assert (data.ncon == 1) == held
     if held:
-        assert fl.contact_force(model, data, 0)[0] == pytest.approx(-9.81, rel=1e-6)
+        assert fl.query.contact_force(model, data, 0)[0] == pytest.approx(-9.81, rel=1e-6)
 
 
 def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
@@ -244,7 +244,7 @@ def test_adhesion_leaves_a_contact_that_pushes_as_it_is():
         model.opt.gravity[2] *= -1
         data = fl.Data(model)
         fl.step(model, data, 200)
-        results.append((data.qacc.copy(), data.qpos.copy(), fl.contact_force(model, data, 0)))
+        results.append((data.qacc.copy(), data.qpos.copy(), fl.query.contact_force(model, data, 0)))
     for plain, sticky in zip(*results, strict=True):
         np.testing.assert_allclose(sticky, plain, atol=EXACT * 10)
 
@@ -261,7 +261,7 @@ def test_friction_has_the_adhesion_as_a_further_load():
         data = fl.Data(model)
         data.qfrc_applied = [push, 0]
         fl.step(model, data, 25)
-        force = fl.contact_force(model, data, 0)
+        force = fl.query.contact_force(model, data, 0)
         assert (data.qvel[0] > 0.01) == slips  # m/s; sticking contacts creep because they are soft
         assert np.hypot(force[1], force[2]) == pytest.approx(min(push, 0.5 * (force[0] + 10)), rel=1e-3)
 

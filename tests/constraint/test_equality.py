@@ -76,7 +76,7 @@ def test_the_exact_diagonal_is_that_of_the_inverse_inertia(rng):
     data = fl.Data(fl.load(mj))
     data.qpos, data.qvel = kicked(mj, rng)
     data.forward()
-    M = fl.full_m(data.model, data)
+    M = fl.query.full_m(data.model, data)
     expected = np.einsum("ri,ri->r", data.efc_J, np.linalg.solve(M, data.efc_J.T).T)
     np.testing.assert_allclose(data.efc_diagA, expected, rtol=1e-9)
 
@@ -187,7 +187,7 @@ def test_absurd_parameters_leave_finite_accelerations(solref, solimp, rng):
 
 def test_a_redundant_loop_stays_closed():
     """Three rows hold a point that moves in a plane: over 5 s of a crank that changes direction."""
-    model = fl.load("slider_crank")
+    model = fl.bundled("slider_crank")
     data, batch, rng = fl.Data(model), fl.Batch(model, 2, nthread=1), np.random.default_rng(0)
     for _ in range(50):
         control = rng.uniform(-1, 1)

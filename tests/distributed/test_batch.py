@@ -20,7 +20,7 @@ HINTS = {"signature"}  # the assignment of worlds to tiles depends on the batch,
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 @fl.kernel
@@ -294,12 +294,12 @@ def test_contacts_are_given_to_worlds_wherever_they_are(nodes, dtype, request):
         (lambda b: b.rollout(2, out={"qpos": np.zeros(3)}), "out"),
         (lambda b: b.rollout(2, reduce="median"), "allowed are mean"),
         (lambda b: b.rollout(2, reduce="mean", out="refs"), "allowed is None"),
-        (lambda b: b.reduce("mean", "qpos", ids=[]), "one world at least"),
+        (lambda b: b.reduce("mean", "qpos", ids=[]), "at least one"),
         (lambda b: b.histogram("qpos", "wide"), "edges:"),
         (lambda b: b.histogram("qpos", [0.0, 0.0]), "edges: got"),
         (lambda b: b.reset(forward=np.array([True, False])), "forward:"),
-        (lambda b: b.expand("body_parentid"), "no real field"),
-        (lambda b: b.expand(3), "no real field"),
+        (lambda b: b.expand("body_parentid"), "not a real field"),
+        (lambda b: b.expand(3), "not a real field"),
         (lambda b: b.restore({}), "lacks"),
         (lambda b: b.restore(3), "got int"),
         (lambda b: b.restore(b.checkpoint() | {"qpos": np.zeros((3, 28))}), "allowed are rows of 50"),

@@ -18,7 +18,7 @@ RECORD = ("qpos", "cvel")
 
 @pytest.fixture(scope="module")
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ import featherlane as fl
 from featherlane.distributed.ship import unpacked
 
 control = unpacked("control", open(sys.argv[1], "rb").read())
-batch = fl.Batch(fl.load("humanoid"), 3)
+batch = fl.Batch(fl.bundled("humanoid"), 3)
 batch.rollout(2, control)
 print(batch.ctrl[0, 0].hex())
 """
@@ -44,7 +44,7 @@ print(batch.ctrl[0, 0].hex())
 
 @pytest.fixture
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 def test_a_kernel_arrives_with_its_source_where_its_file_is_not(tmp_path, model):

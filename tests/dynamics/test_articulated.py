@@ -66,14 +66,14 @@ def test_widths_have_the_same_bits(rng, way):
 
 @pytest.mark.parametrize(("name", "way"), [("rope", "aba"), ("humanoid", "crb"), ("arm", "crb")])
 def test_the_cheaper_way_is_taken(name, way):
-    model = fl.load(name)
+    model = fl.bundled(name)
     cost = costs(model.mj_model)
     assert min(cost, key=cost.__getitem__) == way
     assert model.articulated_pays == (way == "aba")
 
 
 def test_the_option_overrides_the_choice():
-    model = fl.load("rope")
+    model = fl.bundled("rope")
     model.opt.disableflags = SMOOTH
     data = fl.Data(model)
     data.qvel[:] = np.random.default_rng(0).standard_normal(model.nv)
@@ -98,7 +98,7 @@ def test_the_option_is_kept_and_not_given_to_mujoco(rng):
 
 
 def test_the_rope_steps_as_mujocos():
-    model = fl.load("rope")
+    model = fl.bundled("rope")
     mj_model = model.to_mujoco()
     batch, data = fl.Batch(model, 3, nthread=1), mujoco.MjData(mj_model)
     for _ in range(20):
@@ -111,7 +111,7 @@ def test_the_rope_steps_as_mujocos():
 
 @pytest.mark.parametrize("name", ["rope", "humanoid"])
 def test_bound_fields_are_computed_though_no_step_reads_them(name):
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch, data = fl.Batch(model, 2, nthread=1), fl.Data(model)
     bound = {n: batch.bind(n) for n in ("M", "qLD", "crb", "ximat", "cdof_dot", "qfrc_damper")}
     batch.qvel[:] = data.qvel[:] = np.random.default_rng(0).standard_normal(model.nv)
@@ -122,7 +122,7 @@ def test_bound_fields_are_computed_though_no_step_reads_them(name):
 
 
 def test_contacts_find_the_inertia_that_articulated_bodies_do_not_need():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     found = []
     for way in ("crb", "aba"):
         model.opt.forward_dynamics = way

@@ -17,6 +17,7 @@ from featherlane.dynamics.sparse.tree_factor import (
 )
 from featherlane.lanes import fma
 from featherlane.lanes.record import Rows
+from featherlane.model.bundle import resolve_name
 from oracles import smooth
 
 WIDTH = 8
@@ -30,7 +31,7 @@ def views(*arrays):
 
 def pattern(name):
     """Returns rows of M's pattern, and a positive definite matrix with it."""
-    model = fl.load(smooth.XML if name == "all joints" else name)
+    model = fl.load(resolve_name(smooth.XML if name == "all joints" else name))
     rng = np.random.default_rng(0)
     A = rng.uniform(-1, 1, (model.nC, WIDTH))
     for i in range(model.nv):

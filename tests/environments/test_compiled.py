@@ -79,7 +79,7 @@ def test_what_is_no_kernel_is_refused(given, told):
 
 def test_a_loaded_model_is_refused():
     task = Pole()
-    task.model = fl.load("cartpole")
+    task.model = fl.bundled("cartpole")
     with pytest.raises(fl.ModelError):
         TaskEnv(task, N)
 

@@ -30,7 +30,7 @@ def test_a_sample_of_wrong_arguments_ends_in_one_clear_error(found, kind, rng):
 def test_an_environment_of_another_model_takes_actions_of_its_own(found):
     pytest.importorskip("gymnasium")
     world = arguments.World()
-    for model in (fl.load("pendulum"), world.m.mj_model):  # that has an actuator without its function
+    for model in (fl.bundled("pendulum"), world.m.mj_model):  # that has an actuator without its function
         arguments.attempt(world, found["BatchEnv"], {"model": model})
 
 

@@ -208,7 +208,7 @@ def test_a_step_that_formulas_do_not_serve_comes_back_to_python(monkeypatch):
 
 
 def test_a_world_that_is_reset_has_no_gradient():
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     worlds = fj.Dynamics(fl.Batch(model, 3, nthread=1))
     qvel = jnp.zeros((3, 2)).at[1, 0].set(1e12)
     gradient = jax.grad(lambda v: worlds.rollout(jnp.zeros((3, 2)), v, None, jnp.zeros((4, 1)))[0].sum())(qvel)

@@ -64,7 +64,7 @@ def test_the_tests_of_mujoco_pass():
 
 @pytest.mark.parametrize("nthread", [1, 2])
 def test_a_robot_moves_as_under_mujoco(nthread, rng):
-    model = fl.load("quadruped").mj_model
+    model = fl.bundled("quadruped").mj_model
     data = [mujoco.MjData(model) for _ in range(nthread)]
     control = rng.uniform(-1, 1, (6, 20, model.nu))
     close(both(model, data, states(model, 6, rng), control), 1e-7)
@@ -90,7 +90,7 @@ def test_each_rollout_has_its_own_model(rng):
 
 
 def test_inputs_and_warm_starts(rng):
-    model = fl.load("humanoid").mj_model
+    model = fl.bundled("humanoid").mj_model
     spec = mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_QFRC_APPLIED
     control = rng.uniform(-1, 1, (2, 5, mujoco.mj_stateSize(model, spec)))
     warm = rng.normal(0, 1, (2, model.nv))

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model import MODEL, bundled_names, load
+from featherlane.model import MODEL, bundled, bundled_names, load
+from featherlane.model.bundle import resolve_name
 from featherlane.model.mujoco_arrays import is_mujocos, read
 from robots import wheels
 from scenes import joints
@@ -99,26 +100,44 @@ def test_assets_belong_to_text(tmp_path):
 
 @pytest.mark.parametrize("name", bundled_names())
 def test_bundled_models_load_by_name(name):
-    model = load(name)
+    model = bundled(name)
     assert model.source.endswith(f"{name}.xml")
     assert_fields_are_mujocos(model, mujoco.MjModel.from_xml_path(model.source))
 
 
 def test_an_unknown_bundled_name_lists_what_is_bundled(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
+    with pytest.raises(ModelError, match=r"no bundled model 'humanoidd'; did you mean 'humanoid'.*rope"):
+        bundled("humanoidd")
+    with pytest.raises(ModelError, match=r"humanoidd: no such file; fl.bundled\(name\) loads arm, .*rope"):
         load("humanoidd")
+    with pytest.raises(ModelError, match=r"no bundled model and no file 'humanoidd'; did you mean 'humanoid'.*rope"):
+        resolve_name("humanoidd")
 
 
-def test_a_local_file_that_a_bundled_name_hides_is_warned_of(monkeypatch, tmp_path):
+def test_load_refuses_a_bundled_name_that_is_no_file(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "arm").mkdir()
-    load("arm")  # a folder is not a model
+    (tmp_path / "hand").mkdir()
+    for name in ("arm", "hand"):  # a folder is not a model
+        with pytest.raises(ModelError) as caught:
+            load(name)
+        assert str(caught.value) == f"'{name}' is a bundled model: fl.bundled(\"{name}\")"
     (tmp_path / "humanoid").write_text("<mujoco model='mine'/>")
-    with pytest.warns(UserWarning, match="humanoid") as caught:
-        assert load("humanoid").nv == 27
-    assert caught[0].filename == __file__
-    assert load("./humanoid").nv == 0
+    assert load("humanoid").nv == load("./humanoid").nv == 0
+    assert load(resolve_name("humanoid")).nv == bundled("humanoid").nv == 27
+
+
+@pytest.mark.parametrize("source", ["./arm", "robot.xml", "<mujoco/>", "", 3, None])
+def test_front_ends_pass_on_what_is_no_bundled_name(source):
+    assert resolve_name(source) is source
+
+
+def test_a_model_names_its_source(tmp_path):
+    (tmp_path / "mine.xml").write_text("<mujoco/>")
+    mj = mujoco.MjModel.from_xml_string("<mujoco/>")
+    assert load(tmp_path / "mine.xml").source == str(tmp_path / "mine.xml")
+    assert [load(given).source for given in ("<mujoco/>", mj, mujoco.MjSpec())] == ["XML text", "MjModel", "MjSpec"]
+    assert repr(load(mj)).startswith("Model('MjModel', ")
 
 
 @pytest.mark.parametrize("source", ["nowhere/robot.xml", "robot.urdf", "/no/such"])
@@ -210,7 +229,7 @@ def test_the_package_imports_without_mujoco():
 
 
 def test_a_pickle_of_a_version_with_other_fields_is_refused():
-    model = load("pendulum")
+    model = bundled("pendulum")
     for state in (model.__getstate__() | {"_layout": "of old"}, {"_sizes": {}}):
         with pytest.raises(ModelError):
             object.__new__(type(model)).__setstate__(state)

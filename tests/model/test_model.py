@@ -203,7 +203,7 @@ def test_names_are_mujocos(model, kind):
 
 
 def test_unknown_objects_are_key_errors_with_near_names(model):
-    with pytest.raises(UnknownNameError, match="no body 'tors'; did you mean 'torso'"):
+    with pytest.raises(UnknownNameError, match="unknown body 'tors'; did you mean 'torso'"):
         model.body("tors")
     with pytest.raises(UnknownNameError):
         model.body(-1)
@@ -295,7 +295,7 @@ def test_repr_is_one_line(model):
 @pytest.mark.parametrize("owner", ["model", "data", "batch"])
 def test_access_by_name_looks_for_no_near_names(owner, monkeypatch):
     """The search takes milliseconds; it runs for missing names only."""
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     owners = {"model": model, "data": fl.Data(model), "batch": fl.Batch(model, 2)}
     for place in ("model.model", "model.names", "simulation.world.data", "simulation.batch.batch"):
         module = importlib.import_module(f"featherlane.{place}")
@@ -309,7 +309,7 @@ def test_a_copy_looks_for_no_names_and_is_checked_where_it_differs(monkeypatch):
     monkeypatch.setattr(
         "featherlane.errors.get_close_matches", lambda *given, **more: pytest.fail("names are compared")
     )
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     for owner in (model, fl.Data(model), fl.Batch(model, 1)):
         assert not hasattr(owner, "__array_struct__")
     other = copy.deepcopy(model)

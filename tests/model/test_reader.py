@@ -12,14 +12,14 @@ import pytest
 import featherlane as fl
 from featherlane.cli.inspect import describe
 from featherlane.errors import InstallationError, ModelError
-from featherlane.model import load, reader
+from featherlane.model import bundled, load, reader
 from featherlane.model import mujoco_versions as older
 from featherlane.model.mujoco_arrays import ABSENT, read, write
 from featherlane.model.set_const import Constants
 
 HERE = Path("site-packages")
 BOTH = r"pip uninstall -y mujoco mujoco-core mujoco-studio && pip install 'mujoco==3.17.0'"
-LOAD = "import featherlane as fl\ntry: fl.load('pendulum')\nexcept fl.InstallationError as error: print(error)"
+LOAD = "import featherlane as fl\ntry: fl.bundled('pendulum')\nexcept fl.InstallationError as error: print(error)"
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def faked(folder, module, **distributions):
         (
             "print('imported')",
             {"mujoco": "3.17.0", "mujoco_core": "4.0.1"},
-            "either has overwritten files of the other",
+            "one has overwritten the other",
         ),
         ("print('imported')", {"mujoco": "3.5.0"}, "too old"),
         ("raise OSError('libmujoco.so.3.17.0')", {"mujoco": "3.17.0"}, "different versions: libmujoco.so.3.17.0"),
         ("__version__ = '3.5.1'", {}, "mujoco 3.5.1 "),
-        (None, {"mujoco_core": "4.0.0"}, "not its __init__.py"),
+        (None, {"mujoco_core": "4.0.0"}, "__init__.py is missing"),
     ],
 )
 def test_a_broken_mujoco_is_reported_before_anything_runs(tmp_path, module, distributions, message):
@@ -108,7 +108,7 @@ def test_no_mujoco_is_reported_with_the_command_that_brings_one(monkeypatch):
     [
         ("Schema violation: unrecognized attribute: 'springyield'", "3.17.0", "'springyield' needs 4.0 or newer"),
         ("invalid keyword: 'discrete'", "3.12.0", "'discrete' needs 3.13 or newer"),
-        ("invalid keyword: '(null)'", "3.15.0", "this is MuJoCo 3.15.0; a newer one may know it"),
+        ("invalid keyword: '(null)'", "3.15.0", "installed is MuJoCo 3.15.0; a newer version may support it"),
         ("Schema violation: unrecognized attribute: 'springyeild'", "4.0.0", ""),
         ("unrecognized name 'palm' of sensorized object", "3.12.0", ""),
     ],
@@ -156,7 +156,7 @@ def test_shorter_rows_of_equality_data_are_read_and_written():
 
 
 def test_keyframes_of_an_older_version_have_no_plastic_part():
-    model = copy.deepcopy(load("humanoid"))
+    model = copy.deepcopy(bundled("humanoid"))
     model.__dict__["mj_model"] = Older(model.mj_model)
     assert model.nkey and model.key_plastic.shape == (model.nkey, 0)
     fl.set_keyframe(model, fl.Data(model), 0)
@@ -217,7 +217,7 @@ def test_tendons_that_the_newest_compiler_refuses_are_refused(monkeypatch, edit,
 
 
 def test_sizes_are_not_edited_where_bounding_volumes_would_stay(monkeypatch):
-    model = load("pendulum")
+    model = bundled("pendulum")
     constants = Constants(model)
     larger = {"geom_size": 2 * model.geom_size}
     constants(larger)

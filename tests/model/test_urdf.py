@@ -49,7 +49,9 @@ LOSSES = {
     "joint 'knee': <safety_controller> is ignored": {"joint": '<safety_controller k_velocity="1"/>'},
     "joint 'knee': <limit> velocity is ignored": {"joint": '<limit lower="0" upper="1" velocity="2"/>'},
     "joint 'knee': <dynamics> spring_stiffness is ignored": {"joint": '<dynamics spring_stiffness="2"/>'},
-    "joint 'knee': <limit> with only one of lower and upper: the joint has no limits": {"joint": '<limit upper="1"/>'},
+    "joint 'knee': <limit> with only one of lower and upper is ignored: the joint has no limits": {
+        "joint": '<limit upper="1"/>'
+    },
     "link 'thigh': <contact_coefficients> is ignored": {"link": '<contact_coefficients mu="0.1"/>'},
     "transmission 't': is ignored": {"robot": '<transmission name="t"/>'},
     "<gazebo>: is ignored": {"robot": '<gazebo reference="thigh"/>'},
@@ -141,7 +143,7 @@ def test_a_package_that_is_nowhere_is_named_with_what_was_searched(package):
     with pytest.raises(fl.ModelError, match=str(package / "my_robot")):
         fl.load(text, package_dirs=package)
     with pytest.raises(fl.ModelError):
-        fl.load("pendulum", package_dirs=3)
+        fl.load("<mujoco/>", package_dirs=3)
 
 
 # ---- links that fixed joints merge -----------------------------------------------------------------------------------

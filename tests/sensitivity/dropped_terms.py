@@ -72,8 +72,8 @@ def stiff(whole: Callable) -> Callable:
 def uncoupled(whole: Callable) -> Callable:
     """Returns friction whose limit does not depend on the normal force."""
 
-    def cone_weights(d, k):
-        (w, e, q, b), inverse = whole(d, k)
+    def cone_weights(m, d, k):
+        (w, e, q, b), inverse = whole(m, d, k)
         return (w, 0.0 * e, q, b), inverse
 
     return cone_weights

@@ -31,7 +31,7 @@ def analytic(model: fl.Model, disabled: int = 0) -> bool:
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])
 def test_a_long_chain_keeps_eight_digits(integrator, rng):
-    model = exact(fl.load("rope"))
+    model = exact(fl.bundled("rope"))
     model.opt.disableflags, model.opt.integrator = "constraint", integrator
     data = fl.Data(model)
     data.qvel = 0.05 * rng.normal(size=model.nv)
@@ -51,7 +51,7 @@ def test_what_bends_goes_short_ways():
     assert analytic(model)
     model.opt.disableflags = 0
     assert not analytic(model) and analytic(model, Disable.CONSTRAINT)
-    assert not analytic(fl.load("hand"), Disable.CONSTRAINT)  # a model with tendons
+    assert not analytic(fl.bundled("hand"), Disable.CONSTRAINT)  # a model with tendons
 
 
 @pytest.mark.parametrize("integrator", ["implicit", "discrete"])

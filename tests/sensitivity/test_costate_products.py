@@ -35,11 +35,11 @@ def close(one, other):
 MODELS = {
     "carts": lambda: carts()[0],
     "undamped carts": lambda: carts("disable")[0],
-    "cartpole": lambda: fl.load("cartpole"),
-    "arm": lambda: fl.load("arm"),
-    "quadruped": lambda: fl.load("quadruped"),
-    "quadruped_elliptic": lambda: fl.load("quadruped_elliptic"),
-    "humanoid": lambda: fl.load("humanoid"),
+    "cartpole": lambda: fl.bundled("cartpole"),
+    "arm": lambda: fl.bundled("arm"),
+    "quadruped": lambda: fl.bundled("quadruped"),
+    "quadruped_elliptic": lambda: fl.bundled("quadruped_elliptic"),
+    "humanoid": lambda: fl.bundled("humanoid"),
     "muscles": lambda: fl.load(MUSCLES),
     "sliding": lambda: fl.load(SLIDING),
 }
@@ -93,7 +93,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
 
 
 def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
-    model = fl.load("pyramid")
+    model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)
@@ -109,4 +109,4 @@ def test_what_products_do_not_serve(change):
     for name, value in change.items():
         setattr(model.opt, name, value)
     assert not by_products(model, {})
-    assert not by_products(fl.load("rope"), {})  # by recursion
+    assert not by_products(fl.bundled("rope"), {})  # by recursion

@@ -94,7 +94,7 @@ def test_contacts(condim, cone):
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "pile", "stacks", "arm"])
 def test_bundled_models(name, cone):
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     model.opt.cone = cone
     assert serves(model, {})
     data, seen = fl.Data(model), 0
@@ -110,7 +110,7 @@ def test_bundled_models(name, cone):
 
 def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
     """One world is pushed, one in a fluid, one has a ball with a spring: the others' results stay bitwise identical."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 6, nthread=1)
     batch.step(60)
     before = fl.linearize(model, batch)
@@ -161,7 +161,7 @@ def after(model, data, dof, step):
 
 def test_corners_between_flat_faces_are_followed(rng):
     """Corners of a box between flat fingers: their number and places do not change when the box rotates."""
-    model = exact(fl.load("hand"))
+    model = exact(fl.bundled("hand"))
     data, seen = fl.Data(model), 0
     data.qvel = 0.05 * rng.normal(size=model.nv)
     for _ in range(8):
@@ -231,7 +231,7 @@ def test_other_points_of_a_face_are_near_and_make_no_slope():
 
 def test_momentum_is_conserved_by_derivatives(rng):
     """Internal forces and changes of posture do not accelerate the whole: tested on a free root's translation rows."""
-    model = exact(fl.load("humanoid"))
+    model = exact(fl.bundled("humanoid"))
     model.opt.gravity = [0.0, 0.0, 0.0]
     data = fl.Data(model)
     data.qpos[:], data.qvel[:] = kicked(model, rng, 0.1)
@@ -239,7 +239,7 @@ def test_momentum_is_conserved_by_derivatives(rng):
     found = acceleration_derivatives(model, data)
     fl.forward(model, data)
     # of the com: M times the root's linear acceleration plus the posture's part, by the first rows of M
-    M = fl.full_m(model, data)
+    M = fl.query.full_m(model, data)
     total = model.body_mass.sum()
     assert np.allclose(M[:3] @ found.DaDu, 0.0, atol=1e-9 * total)
     assert relative(M[:3, :] @ found.DaDtau, np.eye(3, model.nv)) < 1e-9

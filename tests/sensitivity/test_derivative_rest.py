@@ -133,7 +133,7 @@ def test_forces_of_their_own_move_by_the_inverse_of_the_inertia(rng):
     data = pushed(model, rng)
     fl.forward(model, data)
     found = fl.acceleration_derivatives(model, data)
-    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(model.nv)) < 1e-10
+    assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(model.nv)) < 1e-10
 
 
 # ---- the choice of forces without formulas is made per world -----------------------------------------------------

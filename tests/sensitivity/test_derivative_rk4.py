@@ -7,6 +7,7 @@ import pytest
 
 import featherlane as fl
 from featherlane.dynamics.integrator.runge_kutta import rotation_rate
+from featherlane.model.bundle import resolve_name
 from featherlane.sensitivity.derivative.rk4 import _rotation_rates, _tangent
 from scenes.states import kicked
 from sensitivity.test_derivatives import CONTACT, JOINTS, ROUNDING, close
@@ -16,7 +17,7 @@ SMOOTH = JOINTS.replace('<general joint="hinge" dyntype="filter" dynprm="0.05" g
 
 
 def moving(text, **options):
-    model = exact(fl.load(text))
+    model = exact(fl.load(resolve_name(text)))
     model.opt.integrator = "rk4"
     for name, value in options.items():
         setattr(model.opt, name, value)

@@ -79,7 +79,7 @@ def test_all_joints_have_the_derivatives_of_their_steps(integrator, rotation, rn
 @pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
 def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     model.opt.integrator, model.opt.cone = integrator, cone
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.4, 0.4, model.nu)
@@ -96,7 +96,7 @@ def test_contacts_have_the_derivatives_of_their_steps(name, integrator, cone):
 @pytest.mark.parametrize("name, steps", [("rope", 50), ("chain", 150), ("slider_crank", 100), ("arm", 100)])
 def test_other_models_have_the_derivatives_of_their_steps(name, steps):
     """Covers recursion instead of a matrix, contacts that couple branches, and equality constraints."""
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     data = fl.Data(model)
     fl.step(model, data, steps)
     close(fl.linearize(model, data), data, model, CONTACT)
@@ -125,7 +125,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
         model.nv,
         model.opt.timestep,
     )
-    assert relative(found.DaDtau @ fl.full_m(model, data), np.eye(nv)) < 1e-10
+    assert relative(found.DaDtau @ fl.query.full_m(model, data), np.eye(nv)) < 1e-10
     velocity = slice(nv, 2 * nv)
     assert relative(h * found.DaDq, step.A[velocity, :nv]) < 1e-12
     assert relative(np.eye(nv) + h * found.DaDv, step.A[velocity, velocity]) < 1e-12
@@ -194,7 +194,7 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
 def test_a_worlds_derivatives_are_its_own(name, rng):
     """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch = fl.Batch(model, 11, nthread=1)
     batch.qvel[:] += rng.normal(size=batch.qvel.shape) * 0.1
     batch.ctrl[:] = rng.uniform(-0.3, 0.3, batch.ctrl.shape)
@@ -216,7 +216,7 @@ def test_a_worlds_derivatives_are_its_own(name, rng):
 
 def test_a_pile_does_not_fit_its_tile():
     """Worlds that exceed a tile's capacity together are processed one by one."""
-    model = fl.load("pyramid")
+    model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
     batch.step(20)
@@ -227,7 +227,7 @@ def test_a_pile_does_not_fit_its_tile():
 
 
 def test_worlds_may_differ_in_their_model(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 9, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
     batch.set_const()
@@ -242,7 +242,7 @@ def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monke
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
     for module in (fl.sensitivity.derivative.one_world, fl.sensitivity.derivative.implicit_passes):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 19, nthread=1)
     for name in ("opt.timestep", "dof_damping", "jnt_stiffness", "actuator_gainprm", "geom_friction", "jnt_solref"):
         rows = batch.expand(name)
@@ -260,7 +260,7 @@ def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monke
 
 
 def test_a_bad_world_spoils_no_other():
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.step(30)
     before = fl.linearize(model, batch)
@@ -272,7 +272,7 @@ def test_a_bad_world_spoils_no_other():
 
 
 def test_nothing_of_the_worlds_changes(rng):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
     fl.step(model, data, 50)
     batch.step(50)
@@ -301,7 +301,7 @@ def test_what_does_not_fit_is_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
-        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1))
+        fl.linearize(fl.bundled("pendulum"), fl.Batch(model, 2, nthread=1))
     with pytest.raises(fl.ModelError, match="nthread"):
         fl.linearize(model, data, nthread=-1)
     with pytest.raises(fl.ModelError, match="sensors"):
@@ -334,7 +334,7 @@ def steps_by(model, data, name, entry, eps):
 @pytest.mark.parametrize("name", ["quadruped", "arm"])
 def test_parameters_move_the_next_state(name):
     """Covers masses with all derived parameters, friction, gains and gravity."""
-    model = exact(fl.load(name))
+    model = exact(fl.bundled(name))
     data = fl.Data(model)
     data.ctrl = np.linspace(-0.3, 0.3, model.nu)
     data.qvel[:] = 0.2
@@ -358,7 +358,7 @@ def test_parameters_move_the_next_state(name):
 )
 def test_parameters_move_steps_that_no_theorem_serves(option):
     """Uses differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
-    model = exact(fl.load("quadruped"))
+    model = exact(fl.bundled("quadruped"))
     for name, value in option.items():
         setattr(model.opt, name, value)
     batch = fl.Batch(model, 3, nthread=1)
@@ -385,7 +385,7 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
 
 def test_parameters_by_steps_are_those_by_the_theorem():
     """Covers motion with and without dry friction, positions by dof, and more worlds than fit into one pass."""
-    model = exact(fl.load("humanoid"))
+    model = exact(fl.bundled("humanoid"))
     model.dof_frictionloss[6:] = 0.05
     batch, names = fl.Batch(model, 130, nthread=1), ["body_mass", "dof_damping"]
     batch.qvel[:] = 0.1 * np.random.default_rng(0).standard_normal(batch.qvel.shape)
@@ -400,7 +400,7 @@ def test_parameters_by_steps_are_those_by_the_theorem():
 
 
 def test_parameters_of_a_batch_are_those_of_its_worlds():
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
     batch.set_const()
@@ -413,7 +413,7 @@ def test_parameters_of_a_batch_are_those_of_its_worlds():
 
 def test_entries_of_parameters_are_columns_of_their_fields():
     """Selects by name, number and range; duplicate selections are returned twice."""
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     batch = fl.Batch(model, 3, nthread=1)
     batch.step(40)
     body, geom = model.names("body")[2], next(name for name in model.names("geom") if name)
@@ -431,7 +431,7 @@ def test_entries_of_parameters_are_columns_of_their_fields():
 
 
 def test_names_of_parameters_that_are_none_are_near_others():
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     with pytest.raises(fl.UnknownNameError):
         fl.linearize(model, fl.Data(model), parameters=["body_mass[tronk]"])
     with pytest.raises(fl.ModelError):
@@ -456,7 +456,7 @@ def test_a_batch_in_several_passes_has_all_accelerations(monkeypatch, rng):
     """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
     monkeypatch.setattr(implicit_passes, "REALS", 1)
     monkeypatch.setattr(implicit_passes, "LEAST", 2)
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     batch = fl.Batch(model, 5)
     batch.qvel[:] = rng.normal(size=batch.qvel.shape)
     together = fl.acceleration_derivatives(model, batch)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from sampling import pairwise
 from sensitivity.test_transition import relative
 
@@ -34,7 +35,7 @@ SCENES = {"sliding": SLIDING, "boxes": BOXES, "round": ROUND, "arm": ARM}
 
 def hard(xml: str, solver="dantzig", friction="frozen", **options):
     """Returns the model under the LCP, slightly soft, with its iterative solvers at their highest accuracy."""
-    model = fl.load(xml)
+    model = fl.load(resolve_name(xml))
     model.opt.contact_model, model.opt.lcp_solver, model.opt.lcp_friction = "lcp", solver, friction
     model.opt.cfm = 1e-4
     if solver != "dantzig":

@@ -9,7 +9,7 @@ from scenes.states import kicked
 
 @pytest.fixture
 def moving(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.tolerance = 0.0
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)

@@ -72,7 +72,7 @@ def test_a_linear_system_has_the_powers_of_its_matrices():
 
 @pytest.mark.parametrize("name", ["humanoid", "quadruped", "sliding"])
 def test_it_is_the_product_with_the_jacobians_of_its_steps(name, rng):
-    model = sliding() if name == "sliding" else fl.load(name)
+    model = sliding() if name == "sliding" else fl.bundled(name)
     batch, nstep = fl.Batch(model, 2, nthread=1), 5
     batch.step(150 if name == "quadruped" else 50)
     control, nx = rng.uniform(-0.3, 0.3, (2, nstep, model.nu)), 2 * model.nv + model.na
@@ -284,7 +284,7 @@ def test_a_worlds_gradient_is_its_own(contact_model, rng):
 
 def test_a_world_that_is_reset_has_no_gradient(rng):
     """A non-finite world does not affect the others."""
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch, control = fl.Batch(model, 3, nthread=1), np.zeros((4, model.nu))
     good = fl.rollout_gradient(model, batch, control, np.ones((3, 4)))
     batch.qvel[1] = 1e12
@@ -327,7 +327,7 @@ def test_models_without_dofs_or_controls():
         ({"loss_gradient": "energy"}, "loss_gradient:"),
         ({"loss_gradient": lambda k, state: np.zeros(3)}, "loss_gradient by state after 4 steps:"),
         ({"loss_gradient": lambda k, state: (None, 1.0)}, "loss_gradient by control after 4 steps:"),
-        ({"loss_gradient": lambda k, state: (None, np.zeros(2))}, "no step starts there"),
+        ({"loss_gradient": lambda k, state: (None, np.zeros(2))}, "after the last step"),
         ({"parameters": ("body_masses",)}, "parameters: 'body_masses'"),
         ({"interval": -1}, "interval:"),
         ({"nthread": 0.5}, "nthread:"),
@@ -346,4 +346,4 @@ def test_it_takes_a_batch_of_the_model():
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.rollout_gradient(model, fl.Data(model), np.zeros((4, 2)), np.zeros((1, 4)))
     with pytest.raises(fl.ModelError):
-        fl.rollout_gradient(fl.load("arm"), fl.Batch(model, 2), np.zeros((4, 2)), np.zeros((2, 4)))
+        fl.rollout_gradient(fl.bundled("arm"), fl.Batch(model, 2), np.zeros((4, 2)), np.zeros((2, 4)))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import featherlane as fl
+from featherlane.model.bundle import resolve_name
 from scenes.joints import XML
 from scenes.states import kicked
 
@@ -102,7 +103,7 @@ def test_matrices_predict_the_next_state(rng):
 @pytest.mark.parametrize("centered", [True, False])
 @pytest.mark.parametrize("name, integrator", [("humanoid", "euler"), ("quadruped", "implicitfast"), (XML, "implicit")])
 def test_both_equal_mujocos(name, integrator, centered, rng):
-    model = exact(fl.load(name))
+    model = exact(fl.load(resolve_name(name)))
     model.opt.integrator = integrator
     mj, data = model.to_mujoco(), fl.Data(model)
     data.qvel, data.ctrl = rng.normal(0, 0.3, model.nv), rng.uniform(-1, 1, model.nu)
@@ -134,7 +135,7 @@ def test_both_equal_mujocos(name, integrator, centered, rng):
 
 # ---- batches -------------------------------------------------------------------------------------------------------
 def test_a_batch_has_the_bits_of_its_worlds(rng, monkeypatch):
-    model = fl.load("quadruped")
+    model = fl.bundled("quadruped")
     monkeypatch.setattr(fl.sensitivity.derivative.moved, "POINTS", 150)  # some worlds at once
     batch = fl.Batch(model, 5, nthread=1)
     batch.qvel, batch.ctrl = rng.normal(0, 0.3, batch.qvel.shape), rng.uniform(-1, 1, batch.ctrl.shape)
@@ -202,9 +203,9 @@ def test_dry_friction_can_be_left_out(batched):
 
 def test_the_bundled_cartpole_has_a_linearisation():
     """The exact matrices follow from the equations of motion: upright, at rest, without dry friction, only viscous."""
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     A, B = fl.linearize(model, fl.Data(model), method="finite_difference")[:2]
-    M, h = fl.full_m(model, settled(model)), model.opt.timestep
+    M, h = fl.query.full_m(model, settled(model)), model.opt.timestep
     damping, weight = np.diag([0.1, 0.002]), 9.81 * (0.15 * 0.45 + 0.05 * 0.9)
     inverse = np.linalg.inv(M + h * damping)
     vq, vv = h * inverse @ np.diag([0.0, weight]), inverse @ M
@@ -232,7 +233,7 @@ def test_what_a_call_needs_is_made_once(monkeypatch):
 
 @pytest.mark.parametrize("nthread", [0, 1, 2, 5])
 def test_threads_change_no_bit(nthread, rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     fl.step(model, data, 100)
     expected = fl.linearize(model, data, nthread=1, method="finite_difference")
@@ -286,7 +287,7 @@ def test_results_of_one_call_outlive_the_next():
 
 def test_a_pile_that_is_solved_world_by_world_has_the_same_derivatives(rng):
     """After a split, its points use tiles of one world: see `Batch._parts`."""
-    model = fl.load("pile")
+    model = fl.bundled("pile")
     data = fl.Data(model)
     data.qpos[2::7] *= 0.5
     data.workspace.arrays["ordered"][...] = 0
@@ -304,6 +305,6 @@ def test_what_does_not_fit_is_named():
     with pytest.raises(fl.ModelError, match="qacc"):
         fl.inverse_derivatives(model, data, qacc=np.zeros(3), method="finite_difference")
     with pytest.raises(fl.ModelError):
-        fl.linearize(fl.load("pendulum"), fl.Batch(model, 2, nthread=1), method="finite_difference")
+        fl.linearize(fl.bundled("pendulum"), fl.Batch(model, 2, nthread=1), method="finite_difference")
     with pytest.raises(fl.errors.ArgumentTypeError):
         fl.linearize(model, "data", method="finite_difference")

@@ -361,7 +361,7 @@ def test_a_rollout_records_what_steps_show(batch, rng):
 
 def test_a_single_number_of_a_world_has_no_axis_wherever_it_is_read(batch):
     numbers = [f.name for f in DATA.fields if f.is_number and f.traits.shown]
-    mixed = fl.MixedBatch([(batch.model, 2), (fl.load("pendulum"), 1)])
+    mixed = fl.MixedBatch([(batch.model, 2), (fl.bundled("pendulum"), 1)])
     assert {"time", "ncon", "nisland"} < set(numbers)
     given = np.zeros((N, 2))
     out = batch.rollout(2, record=numbers, out={"time": given})
@@ -669,7 +669,7 @@ def test_a_bad_control_counts_as_zero(batch, value):
 
 @pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit", "discrete"])
 def test_a_bad_control_counts_once_a_step(integrator):
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     model.opt.integrator = integrator
     data = fl.Data(model)
     data.ctrl[0] = np.nan
@@ -680,7 +680,7 @@ def test_a_bad_control_counts_once_a_step(integrator):
 
 
 def test_a_step_taken_again_for_one_world_counts_once_for_its_mates():
-    batch = fl.Batch(fl.load("cartpole"), 3)
+    batch = fl.Batch(fl.bundled("cartpole"), 3)
     batch.ctrl[1:] = np.nan
     batch.qfrc_applied[0] = 1e300
     batch.step()

@@ -58,7 +58,7 @@ def test_threads_meet_at_the_queue_alone_and_seldom(ntile):
 
 
 def test_threads_write_to_no_cache_line_of_another():
-    batch = fl.Batch(fl.load("humanoid"), 8 * THREADS, nthread=THREADS)
+    batch = fl.Batch(fl.bundled("humanoid"), 8 * THREADS, nthread=THREADS)
     batch.step()
     spans = []
     for k, workspace in enumerate(batch.runner.prepare(batch.width)):  # no public attribute has the tiles' addresses
@@ -97,11 +97,11 @@ def test_workspaces_are_made_by_the_threads_of_the_batch(monkeypatch):
             super().__init__(*given)
 
     monkeypatch.setattr(runner, "Workspace", Watched)
-    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch = fl.Batch(fl.bundled("pendulum"), 64, nthread=5)
     batch.step()
     assert len(makers) == len(set(makers)) == 5
     assert threading.get_ident() in makers
-    groups = fl.MixedBatch([(fl.load("pendulum"), 16), (fl.load("cartpole"), 16)], nthread=3)
+    groups = fl.MixedBatch([(fl.bundled("pendulum"), 16), (fl.bundled("cartpole"), 16)], nthread=3)
     makers.clear()
     groups.step()
     assert len(makers) == 6 and len(set(makers)) == 3  # one team for all groups
@@ -134,7 +134,7 @@ def test_threads_end_with_their_batch():
 
     gc.collect()
     before = serving()
-    batch = fl.Batch(fl.load("pendulum"), 64, nthread=5)
+    batch = fl.Batch(fl.bundled("pendulum"), 64, nthread=5)
     batch.step()
     assert serving() == before + 4
     del batch
@@ -147,7 +147,7 @@ def test_a_forked_process_starts_threads_of_its_own():
 import os, warnings
 import featherlane as fl
 warnings.simplefilter("ignore")
-batch = fl.Batch(fl.load("cartpole"), 64, nthread=3)
+batch = fl.Batch(fl.bundled("cartpole"), 64, nthread=3)
 batch.ctrl[:] = 0.3
 batch.step()
 child = os.fork()
@@ -168,7 +168,7 @@ def test_a_world_takes_its_rows_and_little_else():
 import featherlane as fl
 def resident():
     return 4096 * int(open('/proc/self/statm').read().split()[1])
-model = fl.load('cartpole')
+model = fl.bundled('cartpole')
 fl.Batch(model, 8).step(2)
 before, n = resident(), 1_000_000
 batch = fl.Batch(model, n, nthread=2)
@@ -183,7 +183,7 @@ print(sum(a.nbytes for a in batch.checkpoint().values()) / n, taken / n)
 
 
 def test_what_many_threads_step_has_the_same_bits():
-    alone, many = (fl.Batch(fl.load("quadruped"), 200, nthread=n) for n in (1, THREADS))
+    alone, many = (fl.Batch(fl.bundled("quadruped"), 200, nthread=n) for n in (1, THREADS))
     for batch in (alone, many):
         batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
         batch.step(20)

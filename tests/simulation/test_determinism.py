@@ -23,7 +23,7 @@ WORLDS = 64
 
 
 def loaded(name: str):
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.integrator = MODELS[name]
     return model
 

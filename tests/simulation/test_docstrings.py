@@ -92,7 +92,7 @@ sensor_acc smooth_vel implicitfast aba inverse""".split()
 
 def test_what_a_run_changes_was_found_in_the_source():
     """Checks the effects themselves: memory before and after."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.enableflags, model.opt.cone = "energy", "elliptic"
     data, seen = fl.Data(model), set()
     data.qpos[2] = 0.2

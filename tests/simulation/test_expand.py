@@ -186,7 +186,7 @@ def test_given_contacts_may_pull_where_some_world_has_adhesive_geoms():
 
 
 def test_controls_are_differentiated_within_the_range_of_their_world():
-    model = fl.load("cartpole")
+    model = fl.bundled("cartpole")
     batch = fl.Batch(model, 2)
     batch.ctrl = 1.5  # out of the model's range
     batch.expand("actuator_ctrlrange")[:] = np.reshape([[-1.0, 0.5], [-1.0, 2.0]], (2, 1, 2))
@@ -238,7 +238,7 @@ def test_infinite_parameters_have_no_derivative():
 @pytest.mark.parametrize("nworld", [1, 9])
 def test_a_field_can_be_expanded_after_a_step(nworld):
     """The workspaces of earlier steps share the model's values and must not be used."""
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batches = [fl.Batch(model, nworld, nthread=1) for _ in range(2)]
     batches[1].expand("body_mass")
     masses, before = np.linspace(1.0, 2.0, nworld)[:, None] * model.body_mass * 1.5, model.body_mass.copy()

@@ -148,7 +148,7 @@ def test_whatever_was_bad_is_replayed(field, value, cause, dtype, rng):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "hand", "box_stack", "pile"])
 def test_steps_that_do_not_converge_replay_to_the_same_bits(name, dtype, rng):
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = drawn(model, rng, 0.005 if name == "pile" else 0.05, dtype=dtype)
     after = run(batch, rng, 12, lambda batch, k: k % 4 or batch.failures.clear())
@@ -184,7 +184,7 @@ def test_a_world_has_its_own_model_in_a_failure(rng):
 
 
 def test_sleeping_worlds_replay(rng):
-    model = fl.load("box_stack")
+    model = fl.bundled("box_stack")
     model.opt.enableflags = "sleep"
     batch = fl.Batch(model, 4, record_failures=KEPT)
     while not (batch.tree_asleep >= 0).any():
@@ -351,15 +351,15 @@ def test_worlds_that_step_in_parts_have_windows_of_their_own(rng):
 
 
 def test_nothing_is_kept_unless_asked_for():
-    batch = fl.Batch(fl.load("cartpole"), 3)
+    batch = fl.Batch(fl.bundled("cartpole"), 3)
     with pytest.raises(fl.errors.UnknownAttributeError, match="record_failures"):
         batch.failures  # noqa: B018
     with pytest.raises(fl.ModelError):
-        fl.Batch(fl.load("cartpole"), 3, record_failures=-1)
+        fl.Batch(fl.bundled("cartpole"), 3, record_failures=-1)
 
 
 def test_recording_changes_no_bit(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     control = rng.uniform(-1, 1, (N, 9, model.nu))
     batches = [fl.Batch(model, N, record_failures=n) for n in (0, 1, 40)]
     for batch in batches:
@@ -387,7 +387,7 @@ def test_the_first_of_each_world_and_cause_is_kept_until_it_is_taken_out(rng):
 
 
 def test_the_number_of_failures_is_bounded():
-    batch = fl.Batch(fl.load("cartpole"), 3 * MOST_FAILURES, record_failures=2)
+    batch = fl.Batch(fl.bundled("cartpole"), 3 * MOST_FAILURES, record_failures=2)
     batch.qvel[:] = np.nan
     batch.step(2)
     assert [f.world for f in batch.failures] == list(range(MOST_FAILURES))
@@ -398,7 +398,7 @@ def test_the_number_of_failures_is_bounded():
 
 
 def test_several_causes_are_one_failure_that_is_called_by_the_gravest(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.iterations, model.opt.tolerance = 1, 1e-14
     batch = fl.Batch(model, 2, record_failures=3)
     batch.ctrl[1] = np.nan
@@ -446,7 +446,7 @@ def test_the_window_starts_after_an_edit_of_the_model(edit, rng):
 
 
 def test_an_edited_failure_says_what_would_have_been(rng):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     model.opt.iterations, model.opt.tolerance = 1, 1e-10
     batch = drawn(model, rng)
     run(batch, rng, 30)
@@ -544,9 +544,9 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
     text.write_text("no archive")
     np.savez(other, a=np.zeros(3))
     for path, told in (
-        (text, "is no file of a failure"),
-        (other, "is no file of a failure"),
-        (tmp_path / "no.npz", "no such file"),
+        (text, "not a file of a failure"),
+        (other, "not a file of a failure"),
+        (tmp_path / "no.npz", "file not found"),
     ):
         with pytest.raises(fl.ModelError, match=told):
             fl.load_failure(path)
@@ -565,7 +565,7 @@ def test_what_is_no_file_of_a_failure_is_refused(tmp_path, rng):
 
 @pytest.mark.parametrize("name", ["humanoid", "hand", "pile"])
 def test_tables_are_rebuilt_and_not_read_from_a_file(name, tmp_path):
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.iterations, model.actuator_ctrllimited = 7, False
     failure = failed(model)
     failure.save(tmp_path / "failure.npz")
@@ -644,7 +644,7 @@ def test_batches_in_threads_keep_their_own(rng):
 def test_every_thread_count_finds_the_same(rng):
     found = []
     for nthread, size in itertools.product((1, 2), (N, 40)):
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         model.opt.iterations, model.opt.tolerance = 1, 1e-14
         batch = fl.Batch(model, size, nthread=nthread, record_failures=3)
         batch.qpos[:, 2] -= 0.02 * (np.arange(size) % N)

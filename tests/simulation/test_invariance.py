@@ -92,7 +92,7 @@ def test_a_world_that_has_ended_stays_where_it_is_though_its_direction_is_infini
 
 
 def test_the_gap_does_not_depend_on_what_is_asked_of_a_step():
-    model = fl.load("chain")
+    model = fl.bundled("chain")
     model.opt.solver = "newton"
     data, batch = fl.Data(model), fl.Batch(model, 1)
     for world in (data, batch):
@@ -144,7 +144,7 @@ def test_a_sleeping_world_counts_bad_controls_alone_and_beside_one_that_is_awake
 @pytest.mark.parametrize("name, options, dtype, expand, slots", SAMPLE)
 def test_worlds_have_their_own_bits_in_any_batch(name, options, dtype, expand, slots):
     report = Report()
-    load = OWN.get(name, lambda: fl.load(name))
+    load = OWN.get(name, lambda: fl.bundled(name))
     look_at(Case(name, load, tuple(options.items()), dtype, expand, 3, slots), report, companies=5)
     assert not report.found, str(report)
     assert report.fields > 5_000

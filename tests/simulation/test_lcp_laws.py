@@ -302,7 +302,7 @@ def test_sensors_measure_the_forces_of_the_lcp():
     fl.stages.rne_post_constraint(model, data)
     np.testing.assert_allclose(data.sensordata, [2.0 * G, 0.0, 0.0, G], atol=1e-6)
     np.testing.assert_allclose(data.cfrc_ext[1, 3:], [0.0, 0.0, 2.0 * G], atol=1e-6)
-    total = sum(fl.contact_force(model, data, k)[0] for k in range(data.ncon))
+    total = sum(fl.query.contact_force(model, data, k)[0] for k in range(data.ncon))
     assert total == pytest.approx(2.0 * G, abs=1e-6)
     np.testing.assert_allclose(data.qfrc_constraint[:3], [0.0, 0.0, 2.0 * G], atol=1e-6)
 

@@ -103,8 +103,8 @@ def test_forces_on_both_bodies_are_the_constraint_forces(rng):
         force, torque = data.link_force[0, :3], data.link_force[0, 3:]
         a, b = model.link_body[0]
         expected = np.zeros(model.nv)
-        expected += fl.apply_ft(model, data, force, torque, data.xipos[a], a)
-        expected += fl.apply_ft(model, data, -force, -torque, data.xipos[a], b)
+        expected += fl.query.apply_ft(model, data, force, torque, data.xipos[a], a)
+        expected += fl.query.apply_ft(model, data, -force, -torque, data.xipos[a], b)
         scale = max(1.0, np.abs(data.qfrc_constraint).max())
         np.testing.assert_allclose(data.qfrc_constraint, expected, atol=EXACT * 10 * scale)
 
@@ -123,7 +123,7 @@ def test_links_within_a_tree_see_what_moves_both_bodies(rng):
     points, rates = [], []
     for side, body in enumerate(model.link_body[0]):
         points.append(data.xpos[body] + data.xmat[body].reshape(3, 3) @ model.link_anchor[0, side])
-        rates.append(fl.jac(model, data, points[-1], int(body))[0] @ v)
+        rates.append(fl.query.jac(model, data, points[-1], int(body))[0] @ v)
     expected = -0.2 / model.opt.timestep * (points[0] - points[1])
     np.testing.assert_allclose(rates[0] - rates[1], expected, rtol=0, atol=EXACT * 100 * np.abs(expected).max())
     force, torque = data.link_force[0, :3], data.link_force[0, 3:]
@@ -352,7 +352,9 @@ def test_a_motor_at_a_stop_pushes_both_bodies(kind):
     fl.forward(model, data)
     push, zero, middle = -5.0 * np.array(axis), np.zeros(3), 0.5 * (data.xipos[2] + data.xipos[3])
     force, torque = (zero, push) if kind == "hinge" else (push, zero)
-    expected = fl.apply_ft(model, data, force, torque, middle, 2) + fl.apply_ft(model, data, -force, -torque, middle, 3)
+    expected = fl.query.apply_ft(model, data, force, torque, middle, 2) + fl.query.apply_ft(
+        model, data, -force, -torque, middle, 3
+    )
     np.testing.assert_allclose(data.qfrc_smooth, expected, rtol=0, atol=EXACT)
 
 

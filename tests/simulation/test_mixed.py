@@ -15,7 +15,7 @@ FIELDS = ("qpos", "qvel", "time", "qacc_warmstart", "xpos", "sensordata", "ncon"
 
 @pytest.fixture(scope="module")
 def models():
-    return [(fl.load(name), n) for name, n in MODELS.items()]
+    return [(fl.bundled(name), n) for name, n in MODELS.items()]
 
 
 def moved(batch):
@@ -194,8 +194,8 @@ def test_resets_know_keyframes_that_all_models_have(models):
 
 
 def test_each_world_takes_its_own_keyframe():
-    model = fl.load("quadruped")
-    mixed = fl.MixedBatch([(fl.load("arm"), 2), (model, 3)])
+    model = fl.bundled("quadruped")
+    mixed = fl.MixedBatch([(fl.bundled("arm"), 2), (model, 3)])
     mixed.reset(ids=[1, 2, 4], keyframe=[-1, 0, -1])
     np.testing.assert_array_equal(mixed.groups[1].qpos[0], model.key_qpos[0])
     np.testing.assert_array_equal(mixed.groups[1].qpos[2], model.qpos0)
@@ -259,7 +259,7 @@ def test_wrong_names_and_numbers_are_refused(models):
 
 
 def test_an_edit_of_a_model_is_checked_before_any_world_moves(models):
-    model = fl.load("arm")
+    model = fl.bundled("arm")
     mixed = fl.MixedBatch([models[0], (model, 2)])
     model.body_mass[1] = -1.0
     with pytest.raises(fl.ModelError):

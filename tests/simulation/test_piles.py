@@ -24,7 +24,7 @@ def oracle(model, seconds):
 
 def settled(name, start, end):
     """Steps a model to two times, and returns the positions of its bodies at both."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     data = fl.Data(model)
     run(model, data, start)
     before = data.xpos.copy()

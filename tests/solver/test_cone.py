@@ -7,7 +7,7 @@ import pytest
 import featherlane as fl
 from featherlane.lanes import real, stage
 from featherlane.lanes.processor import tile_width
-from featherlane.model import load
+from featherlane.model import bundled, load
 from featherlane.model.enums import CONTACT_ELLIPTIC
 from featherlane.simulation.step.forward import forward
 from featherlane.simulation.tile.workspace import Workspace
@@ -116,7 +116,7 @@ def test_rows_and_motion_equal_mujocos(cone, condim, impratio):
         for i in range(truth.ncon):
             force = np.zeros(6)
             mujoco.mj_contactForce(mj, truth, i, force)
-            assert relative(fl.contact_force(model, data, i), force) < PARITY
+            assert relative(fl.query.contact_force(model, data, i), force) < PARITY
     assert touched > 100
 
 
@@ -180,7 +180,7 @@ def test_hessian_is_the_derivative_of_the_gradient(cone, condim, rng):
 @pytest.mark.parametrize("name", ["humanoid", "quadruped"])
 @pytest.mark.parametrize("impratio", [1.0, 10.0])
 def test_bundled_robots_on_elliptic_contacts_move_as_in_mujoco(name, impratio, rng):
-    model = load(name)
+    model = bundled(name)
     model.opt.cone, model.opt.tolerance, model.opt.impratio = "elliptic", 0.0, impratio
     model.opt.iterations = model.opt.ls_iterations = 100
     mj = model.to_mujoco()

@@ -7,7 +7,8 @@ import pytest
 import featherlane as fl
 from featherlane.lanes import real, stage
 from featherlane.lanes.processor import tile_width
-from featherlane.model import load
+from featherlane.model import bundled, load
+from featherlane.model.bundle import resolve_name
 from featherlane.simulation.step.forward import forward, step
 from featherlane.simulation.tile.workspace import Workspace
 from featherlane.solver.hessian.entries.pattern import BLOCKS, PATHS
@@ -60,7 +61,7 @@ def put(w, lane, state):
 
 @pytest.fixture(scope="module", params=MODELS, ids=("humanoid", "quadruped", "heap"))
 def scene(request):
-    model = load(request.param)
+    model = load(resolve_name(request.param))
     model.opt.tolerance = 0
     return model, states(model, 16, np.random.default_rng(5))
 
@@ -149,7 +150,7 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
 
 
 def test_float32_stops_as_soon_as_float64():
-    model = load("humanoid")
+    model = bundled("humanoid")
     found = states(model, 16, np.random.default_rng(8))
     count = {}
     for dtype in (np.float64, np.float32):
@@ -167,14 +168,14 @@ def test_float32_stops_as_soon_as_float64():
 
 
 def test_without_rows_the_acceleration_is_the_smooth_one():
-    w = Workspace(load("double_pendulum"), 1)
+    w = Workspace(bundled("double_pendulum"), 1)
     w.run(forward)
     np.testing.assert_array_equal(w.arrays["qacc"], w.arrays["qacc_smooth"])
     assert w.arrays["solver_niter"][0, 0] == 0
 
 
 def test_running_out_of_iterations_is_reported():
-    model = load("humanoid")
+    model = bundled("humanoid")
     found = states(model, 16, np.random.default_rng(5))
     model.opt.iterations = 1
     w = Workspace(model, 1)
@@ -188,7 +189,7 @@ def test_running_out_of_iterations_is_reported():
 
 def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
     """The rope's inertia has a condition number of 3e6: in float32 its Hessian with contact has negative pivots."""
-    batch = fl.Batch(load("rope"), 32, nthread=1, dtype="float32")
+    batch = fl.Batch(bundled("rope"), 32, nthread=1, dtype="float32")
     rng, touched = np.random.default_rng(0), 0.0
     for _ in range(60):
         batch.ctrl = rng.uniform(-1, 1, batch.ctrl.shape)
@@ -217,7 +218,7 @@ def test_contacts_between_trees_equal_mujocos():
 
 
 def test_a_start_at_the_optimum_needs_no_iteration():
-    model = load("humanoid")
+    model = bundled("humanoid")
     w = Workspace(model, 1)
     for state in states(model, 16, np.random.default_rng(5)):
         put(w, 0, state)

@@ -62,7 +62,7 @@ def solved(mj: mujoco.MjModel, state, solver, iterations: int) -> mujoco.MjData:
 
 def mean_gaps(name: str, cone: str, sweeps: int) -> tuple[float, float]:
     """Returns the mean cost above the optimum, ours and MuJoCo's."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     model.opt.cone, model.opt.tolerance = cone, 0.0
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_WARMSTART)
     mj = model.to_mujoco()

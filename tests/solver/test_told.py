@@ -45,14 +45,14 @@ def driven(model, dtype="float64", steps=800, seed=0):
 
 @pytest.mark.parametrize("name", ["quadruped_elliptic", "hand", "quadruped"])
 def test_no_driven_step_ends_above_tolerance(name):
-    for batch in driven(fl.load(name)):
+    for batch in driven(fl.bundled(name)):
         assert (batch.solver_residual <= ENOUGH).all()
     assert batch.status["not_converged"].sum() == 0
 
 
 @pytest.mark.parametrize("name", ["quadruped_elliptic", "hand"])
 def test_no_driven_step_of_float32_is_wrong_and_silent(name):
-    model = fl.load(name)
+    model = fl.bundled(name)
     scale = model.stat_meaninertia * model.nv
     for batch in driven(model, "float32", steps=400):
         silent = batch.solver_residual * scale > FINE * forces(batch)
@@ -61,7 +61,7 @@ def test_no_driven_step_of_float32_is_wrong_and_silent(name):
 
 
 def test_a_robot_with_a_high_impratio_is_solved():
-    model = fl.load("quadruped_elliptic")
+    model = fl.bundled("quadruped_elliptic")
     model.opt.impratio = 100.0
     for batch in driven(model, steps=400):
         assert (batch.solver_residual <= ENOUGH).all()
@@ -90,7 +90,7 @@ def test_limits_pushed_hard_are_solved(cone):
 
 @pytest.mark.parametrize("iterations", [1, 2, 3])
 def test_iterations_that_run_out_are_reported(iterations):
-    model = fl.load("quadruped_elliptic")
+    model = fl.bundled("quadruped_elliptic")
     model.opt.iterations = iterations
     told, above = np.zeros(NWORLD), 0
     for batch in driven(model, steps=60):
@@ -103,7 +103,7 @@ def test_iterations_that_run_out_are_reported(iterations):
 
 @pytest.mark.parametrize("evaluations", [1, 2, 4, 8])
 def test_a_line_search_that_runs_out_does_not_climb(evaluations):
-    model = fl.load("quadruped_elliptic")
+    model = fl.bundled("quadruped_elliptic")
     model.opt.ls_iterations = evaluations
     data, rng = fl.Data(model), np.random.default_rng(3)
     data.record_solver = True

@@ -51,7 +51,7 @@ PILE = """
 
 def thrown(name, nworld, steps=40):
     """Returns a batch whose worlds have diverged from each other."""
-    model = fl.load(name)
+    model = fl.bundled(name)
     batch = fl.Batch(model, nworld)
     batch.qvel[:] = np.random.default_rng(1).normal(size=batch.qvel.shape)
     batch.step(steps)
@@ -77,7 +77,7 @@ def test_poses_are_those_of_forward(name):
 
 
 def test_a_frame_shows_the_state_after_a_step_not_the_one_before_it():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     data.qpos[:], data.qvel[:] = 0.3, 5.0
     fl.step(model, data)
@@ -120,7 +120,7 @@ def test_a_batch_stays_as_it_is():
 
 
 def test_a_data_stays_as_it_is():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     data = fl.Data(model)
     for _ in range(60):
         fl.step(model, data)
@@ -137,7 +137,7 @@ def test_nothing_is_computed_that_is_not_drawn():
 
 
 def test_edits_of_the_model_are_seen():
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     data = fl.Data(model)
     first = Frame.of(model, data).pos.copy()
     model.body_pos[1, 0] += 2
@@ -158,7 +158,7 @@ def test_contacts_and_their_forces_are_those_of_forward(contact_model):
         assert np.array_equal(touches.pos[here], contact.pos) and np.array_equal(touches.geom[here], contact.geom)
         frames = contact.frame.reshape(-1, 3, 3)
         assert np.array_equal(touches.normal[here], frames[:, 0])
-        forces = [fl.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
+        forces = [fl.query.contact_force(model, data, i)[:3] @ frames[i] for i in range(len(contact))]
         assert np.allclose(touches.force[here], forces, rtol=EXACT, atol=EXACT)
         assert np.abs(touches.force[here]).max() > 1
 
@@ -238,7 +238,7 @@ def test_ways_go_through_the_points_of_tendon_path():
         ways = Frame.of(model, data, None, {"tendons"}).paths
         for tendon in range(model.ntendon):
             corners = np.concatenate((ways.start[ways.tendon == tendon], ways.end[ways.tendon == tendon]))
-            for branch in fl.tendon_path(model, data, tendon).branches():
+            for branch in fl.query.tendon_path(model, data, tendon).branches():
                 for point in branch:
                     assert np.abs(corners - point).max(1).min() < EXACT
 
@@ -281,7 +281,7 @@ def test_wrong_calls_are_reported():
     with pytest.raises(fl.errors.ArgumentTypeError):
         Frame.of(None, data)
     with pytest.raises(ModelError):
-        Frame.of(fl.load("pendulum"), data)
+        Frame.of(fl.bundled("pendulum"), data)
     with pytest.raises(ModelError):
         Frame.of(model, data, None, {"contatcs"})
     with pytest.raises(ModelError):

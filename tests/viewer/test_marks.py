@@ -36,7 +36,7 @@ class Drawn:
 
 
 def standing(name="humanoid", steps=100):
-    model = fl.load(name)
+    model = fl.bundled(name)
     data = fl.Data(model)
     for _ in range(steps):
         fl.step(model, data)
@@ -52,7 +52,7 @@ def test_centres_of_bodies_and_of_trees_are_those_of_forward():
 
 
 def test_centres_follow_the_masses_of_each_world():
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 3)
     batch.expand("body_mass")[1, 4:] *= 3.0
     batch.set_const()

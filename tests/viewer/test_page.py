@@ -13,7 +13,7 @@ import featherlane as fl
 
 pytest.importorskip("viser")
 
-from featherlane.viewer import door
+from featherlane.viewer import view as view_module
 from featherlane.viewer.bookmark import take_up
 from featherlane.viewer.node import Drag
 from featherlane.viewer.playback import Playback
@@ -30,7 +30,7 @@ def opened():
     views = []
 
     def open_page(what, **options):
-        views.append(door.view(what, port=0, **{"paused": True} | options))
+        views.append(view_module.view(what, port=0, **{"paused": True} | options))
         return views[-1].page
 
     yield open_page
@@ -136,7 +136,7 @@ def test_bodies_and_actuators(opened):
     turn(page, "mass", 9.0)
     assert session.mass(body) == 9.0
     turn(page, "picked", 1)
-    turn(page, "scope", "the picked one")
+    turn(page, "scope", "the selected world")
     before = session.friction(body)
     turn(page, "friction", 0.25)
     assert [session.friction(body, world) for world in range(3)] == [before, 0.25, before]
@@ -197,7 +197,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
     page.ask(lambda: page.panel.time.take_up(SimpleNamespace(name=name, content=content)))
     assert np.array_equal(page.source.rows("qpos"), after)
     with np.load(io.BytesIO(content)) as file:
-        model = fl.load("humanoid")
+        model = fl.bundled("humanoid")
         batch = fl.Batch(model, 2)
         fl.set_state(model, batch, file["state"], int(file["state_bits"]))
         assert np.array_equal(batch.qpos, after)
@@ -213,7 +213,7 @@ def test_bookmarks_and_files(opened, monkeypatch):
         with pytest.raises(fl.ModelError, match=says):
             page.ask(lambda packed=packed: take_up(page.source, packed.getvalue(), "x.npz"))
     other = opened("pendulum")
-    with pytest.raises(fl.ModelError, match="another model"):
+    with pytest.raises(fl.ModelError, match="for this model"):
         other.ask(lambda: other.panel.time.take_up(SimpleNamespace(name="x.npz", content=content)))
 
 
@@ -260,7 +260,7 @@ def test_plots(opened, visited):
     assert chart().data[1][-1] == pytest.approx(page.ask(page.frame).pos[0, 1, 2], abs=0.2)
     turn(page, "quantity", "nonsense")
     turn(page, "plot")
-    assert "no 'nonsense'" in page.message
+    assert "unknown quantity 'nonsense'" in page.message
     turn(page, "unplot")
     turn(page, "plot energy", False)
     assert plots.names == ("contacts", "residual")
@@ -323,7 +323,7 @@ def test_a_bad_world_is_marked_and_replayed(opened, monkeypatch):
 
 
 def test_a_batch_is_watched(opened, visited):
-    model = fl.load("humanoid")
+    model = fl.bundled("humanoid")
     batch = fl.Batch(model, 5)
     page = opened(batch)
     assert isinstance(page.source, Watch) and "clock" not in page.panel.handles
@@ -342,18 +342,18 @@ def test_a_batch_is_watched(opened, visited):
 
 
 def test_a_batch_that_nobody_visits_is_left_alone(opened):
-    batch = fl.Batch(fl.load("pendulum"), 2)
+    batch = fl.Batch(fl.bundled("pendulum"), 2)
     page = opened(batch)
     time.sleep(0.3)
     assert watcher(batch) is None and page.frames > 0
-    view = door.view(batch, port=0)
+    view = view_module.view(batch, port=0)
     view.close()
     view.close()
     assert watcher(batch) is None and repr(view).endswith("closed)")
 
 
 def test_frames_are_played(opened, visited):
-    model = fl.load("pendulum")
+    model = fl.bundled("pendulum")
     frames = fl.Batch(model, 3).rollout(50, record=("time", "qpos", "qvel"))
     page = opened(model, frames=frames)
     assert isinstance(page.source, Playback)
@@ -369,7 +369,7 @@ def test_frames_are_played(opened, visited):
 
 
 def test_failures_are_played(opened):
-    batch = fl.Batch(fl.load("humanoid"), 2, record_failures=8)
+    batch = fl.Batch(fl.bundled("humanoid"), 2, record_failures=8)
     batch.step(5)
     batch.qfrc_applied[1, 0] = 1e30
     with pytest.warns(fl.NonFiniteWarning):
@@ -430,7 +430,7 @@ def test_what_is_wrong_with_a_call():
     with pytest.raises(fl.ModelError, match="nosuch"):
         fl.view("nosuch")
     with pytest.raises(fl.ModelError):
-        fl.view(fl.MixedBatch([(fl.load("pendulum"), 1), (fl.load("cartpole"), 1)]))
+        fl.view(fl.MixedBatch([(fl.bundled("pendulum"), 1), (fl.bundled("cartpole"), 1)]))
     with pytest.raises(fl.ModelError, match="worlds"):
         fl.view("pendulum", worlds=0)
     with pytest.raises(fl.ModelError, match="nworld"):
@@ -472,7 +472,7 @@ def test_a_program_waits_until_the_page_is_closed():
 
 def test_what_is_not_supported_is_listed_on_a_page():
     error = fl.UnsupportedFeatureError(["flex 'cl`oth': deformable body", "plugin 'x'"], "<b>m.xml")
-    text = markup(*door.explanation(error))
+    text = markup(*view_module.explanation(error))
     assert "<code>flex &#x27;cl`oth&#x27;: deformable body</code>" in text and "&lt;b&gt;m.xml cannot be shown" in text
-    with door.view_error(error, port=0) as view:
+    with view_module.view_error(error, port=0) as view:
         assert view.page is None and view.url

@@ -12,7 +12,7 @@ import featherlane as fl
 from featherlane.painter import PICTURES, Painter, prepare
 
 prepare(PICTURES)
-model = fl.load("humanoid")
+model = fl.bundled("humanoid")
 with Painter(model, -1, (64, 48)) as painter:
     picture = painter.picture(np.asarray(model.qpos0))
 assert picture.shape == (48, 64, 3) and picture.std() > 0

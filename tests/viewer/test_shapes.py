@@ -125,7 +125,7 @@ def test_rows_of_a_height_field_run_along_y():
 
 @pytest.mark.parametrize("i", range(4))
 def test_meshes_and_hulls_of_a_model_are_closed_and_of_equal_size(i):
-    model = fl.load("hand")
+    model = fl.bundled("hand")
     mesh, hull = shapes.mesh(model, i), shapes.hull(model, i)
     assert is_closed(mesh) and is_closed(hull)
     assert volume(mesh) == pytest.approx(volume(hull), rel=PLANE)  # the hand is made of convex parts

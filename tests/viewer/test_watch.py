@@ -14,7 +14,7 @@ from featherlane.viewer.watch import Watch
 
 @pytest.fixture
 def model():
-    return fl.load("humanoid")
+    return fl.bundled("humanoid")
 
 
 def watcher(batch):

@@ -13,6 +13,7 @@ from featherlane.cli.settings import set_options
 from featherlane.cli.simulate import keyframe_of
 from featherlane.errors import ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.viewer.lock import is_local, viser_module
 from featherlane.viewer.view import View, open_page, view_error
@@ -69,9 +70,12 @@ def _serve(page: View) -> int:
     """Prints the address of the page, and waits."""
     try:
         with page:
-            print(f"{page.url}  (Ctrl-C ends it)", flush=True)
+            print(f"{page.url}  (stop with Ctrl-C)", flush=True)
             if os.environ.get("SSH_CONNECTION") and is_local(page.host):
-                print(f"from your own machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE", flush=True)
+                print(
+                    f"to open it from another machine: ssh -L {page.port}:localhost:{page.port} THIS_MACHINE",
+                    flush=True,
+                )
             page.wait()
     except KeyboardInterrupt:
         print(file=sys.stderr)
@@ -84,9 +88,11 @@ def _check(request: Request) -> None:
     if _is_recording(request.source):
         for name in ("worlds", "keyframe"):
             if getattr(request, name) is not None:
-                raise ModelError(f"{name}: a recording has its own; give a model to run worlds of it")
+                raise ModelError(f"{name}: not allowed with a recording; it applies to a model")
     elif request.model is not None:
-        raise ModelError(f"model: goes with a recording, FILE{RECORDING}; {request.source!r} is taken for a model")
+        raise ModelError(
+            f"model: allowed only with a recording, FILE{RECORDING}; got {request.source!r}, which is read as a model"
+        )
 
 
 def _is_recording(source: str) -> bool:
@@ -97,7 +103,7 @@ def _session(request: Request) -> Any:
     """Returns the worlds that the page runs."""
     from featherlane.viewer.session import Session
 
-    model = load(request.source)
+    model = load(resolve_name(request.source))
     set_options(model, request.settings)
     nworld = request.worlds or 1
     session = Session.of(model, nworld, request.threads or None, request.dtype)
@@ -115,15 +121,15 @@ def _playback(request: Request) -> Any:
     if named is None:
         named = str(held["model"]) if "model" in held else ""
         try:
-            model = load(named)
+            model = load(resolve_name(named))
         except UnsupportedFeatureError:
             raise
         except (ModelError, OSError) as error:
             raise ModelError(
-                f"{request.source}: is of the model {named!r}, which is not here; name it by --model"
+                f"{request.source}: its model {named!r} cannot be loaded; name the model with --model"
             ) from error
     else:
-        model = load(named)
+        model = load(resolve_name(named))
     set_options(model, request.settings)
     return Playback(model, held, request.source)
 

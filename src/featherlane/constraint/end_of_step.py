@@ -30,8 +30,8 @@ def resolved(m, h, solref, imp, authored):
     if has_metric(m) and not (m.opt_disableflags & DISABLE_REFSAFE):
         stiff = ((solref[0] > 0.0) | (solref[1] > 0.0)) & (h * h * K * imp > 1.0)
         stiffest = 1.0 / fmax(h * h * imp, MINVAL)
-        room = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
-        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(room, 0.0)), B)
+        limit = ((MAXIMP - imp) / (imp * (1.0 - MAXIMP)) - 1.0) / h
+        B = where(stiff, clip(B * sqrt(stiffest / where(stiff, K, 1.0)), 0.0, fmax(limit, 0.0)), B)
         K = where(stiff, stiffest, K)
     return K, B
 
@@ -94,7 +94,7 @@ def _contact_ratio(m, d, k):
     """
     a, b = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
     u = load3(d.con_frame, 9 * k)
-    if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+    if has_pyramids(m) and d.con_dim[k] > 1:
         u = add3(u, scale3(d.con_friction[5 * k], load3(d.con_frame, 9 * k + 3)))
     first, second = _wrench(m, d, k, a, u), _wrench(m, d, k, b, u)
     i, j, bare, hat = m.body_lastdof[a], m.body_lastdof[b], zero(d), zero(d)

@@ -48,6 +48,9 @@ __all__ = [
 # ---- one dof -----------------------------------------------------------------------------------------
 
 
+STICK = 1e5  # friction under Coulomb's law: its impedance, over the inverse mass at the contact
+
+
 @kernel
 def inverse_inertia(m, d, i):
     """Returns A of a row on the single dof i: (M^-1)_ii in qpos0, or in this state."""
@@ -175,7 +178,7 @@ def make_general_rows(m, d):
 def contact_inertia(m, d, k, condim, mu2):
     """Returns A of the first row of contact k: along the normal, or a pyramid's first edge n + mu_1 t_1."""
     b1, b2 = d.con_carrier[2 * k], d.con_carrier[2 * k + 1]
-    edge = 1 if condim > 1 and m.opt_cone == PYRAMIDAL else 0
+    edge = 1 if condim > 1 and has_pyramids(m) else 0
     A = m.body_invweight0[2 * b1] + m.body_invweight0[2 * b2]
     if wants_exact(m):
         A = contact_diagonal(m, d, k, b1, b2, edge)
@@ -211,14 +214,18 @@ def contact_row(m, d, k, condim, shortest):
     K, B, imp = end_of_step(m, K, B, imp)
     Dt, slip, friction_B = zero(d), zero(d), B
     mu2, impratio = where(present, mu * mu, 1.0), fmax(m.opt_impratio[0], MINVAL)
-    D = inverse_regularisation(imp, contact_inertia(m, d, k, condim, mu2))
+    A = contact_inertia(m, d, k, condim, mu2)
+    D = inverse_regularisation(imp, A)
     if condim > 1:
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             D = D * impratio / (2.0 * mu2)
         else:
             Dt, slip = D * (impratio / mu2), D / (1.0 + mu2 / impratio)
             friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), authored[1], solimp, shortest)
             _, friction_B, _ = end_of_step(m, zero(d), friction_B, imp)
+            if m.opt_contact_model == COULOMB:
+                Dt, slip = STICK / (fmax(A, MINVAL) * mu2), zero(d)
+                friction_B = friction_reference(load2(d.con_solreffriction, 2 * k), 1.0 / timestep(m), solimp, shortest)
     d.con_D[k] = where(present, D, 0.0)
     d.con_Dt[k] = where(present, Dt, 0.0)
     d.con_slip[k] = where(present, slip, 0.0)
@@ -264,7 +271,7 @@ def add_adhesion(m, d):
     """
     for k in range(d.ncon_slot[0]):
         D, edges = d.con_D[k], 1.0
-        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+        if has_pyramids(m) and d.con_dim[k] > 1:
             edges = 2.0 * (d.con_dim[k] - 1)
         pulls = (D > 0.0) & (d.con_adhesion[k] != 0.0)
         bias = d.con_adhesion[k] / (edges * where(pulls, D, 1.0))

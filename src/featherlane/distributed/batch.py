@@ -12,7 +12,7 @@ Each world's result is bitwise identical on any machine, and also if a worker is
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,10 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.reduction import EDGES, Histogram, Reduction, check_rollout, checked, merged
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.tile.workspace import Workspace
+from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
     BINDABLE,
+    Control,
     check_bindable,
     control_of_step,
     controls_of_rollout,
@@ -106,17 +108,17 @@ class Batch(Given):
     # ---- fields ------------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
-            raise UnknownAttributeError(f"batch has no {name!r}")
+            raise UnknownAttributeError(f"batch has no attribute {name!r}")
         if name in BINDABLE:
             return self.get(name)
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
+        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         if name not in STATE:
-            raise UnknownAttributeError(f"{name} cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(f"{name} cannot be set, allowed are the state fields {', '.join(STATE)}")
         self.set(name, value)
 
-    def get(self, name: str, ids=None) -> np.ndarray:
+    def get(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Gathers a field of some worlds.
 
         Args:
@@ -141,7 +143,7 @@ class Batch(Given):
         out.flags.writeable = False
         return out
 
-    def set(self, name: str, value: ArrayLike, ids=None) -> None:
+    def set(self, name: str, value: ArrayLike, ids: ArrayLike | None = None) -> None:
         """Sets a state field of some worlds.
 
         Args:
@@ -191,7 +193,7 @@ class Batch(Given):
         self._one.expand(name)  # or raises its error
         return self._fields.lend(name.replace("opt.", "opt_"))
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, per world, the model fields that depend on expanded ones; they become per-world."""
         chosen = self._ids(ids)
         self._one.set_const([])
@@ -213,7 +215,7 @@ class Batch(Given):
         return self._run(lambda held: self._fetched(name))
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
         """Advances worlds, as `featherlane.Batch.step`; returns while the last steps, about a second, are running.
 
         A first Ctrl-C is raised once all worlds of the call are at the same step.  A second one is raised at once; the
@@ -226,12 +228,12 @@ class Batch(Given):
         nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids))])
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self.__dict__["_computed"] = True
         self._tell_posted(self._ids(ids), lambda part: [("forward", (part.ids,))])
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Resets worlds to the model's defaults, or to keyframes, as `featherlane.Batch.reset`."""
         chosen, forward = self._ids(ids), flag("forward", forward)
         self.__dict__["_computed"] |= forward
@@ -240,7 +242,13 @@ class Batch(Given):
         self._tell_posted(chosen, lambda part: [("reset", (part.ids, keys[part.at], forward))])
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | str | None = None,
+        reduce: Reduction | None = None,
     ) -> Any:
         """Advances worlds and records fields after each step, as `featherlane.Batch.rollout`.
 
@@ -344,7 +352,7 @@ class Batch(Given):
         return given
 
     # ---- reductions --------------------------------------------------------------------------------------------------
-    def reduce(self, how: Reduction, name: str, ids=None) -> np.ndarray:
+    def reduce(self, how: Reduction, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Reduces a field over worlds; the workers compute it.
 
         Args:
@@ -361,25 +369,25 @@ class Batch(Given):
         """
         kind, chosen = checked(how), self._ids(ids)
         if not len(chosen):
-            raise ModelError("ids: a reduction needs one world at least")
+            raise ModelError("ids: got no world, allowed with a reduction is at least one")
         self._check_kept(name)
         self._bind(name)
         answers = self._ask_parts(chosen, lambda part: [("reduce", (kind, name, part.ids))])
         return merged(kind, [result for _, result in answers])
 
-    def mean(self, name: str, ids=None) -> np.ndarray:
+    def mean(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the mean of a field over worlds, (...); see `reduce`."""
         return self.reduce("mean", name, ids)
 
-    def max(self, name: str, ids=None) -> np.ndarray:
+    def max(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the largest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("max", name, ids)
 
-    def min(self, name: str, ids=None) -> np.ndarray:
+    def min(self, name: str, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes the smallest values of a field over worlds, (...); see `reduce`."""
         return self.reduce("min", name, ids)
 
-    def histogram(self, name: str, edges: ArrayLike, ids=None) -> np.ndarray:
+    def histogram(self, name: str, edges: ArrayLike, ids: ArrayLike | None = None) -> np.ndarray:
         """Counts the worlds with values between edges.
 
         Args:
@@ -409,7 +417,7 @@ class Batch(Given):
             ModelError: the function cannot be serialized.
         """
         if not callable(function):
-            raise ModelError(f"function: got {type(function).__name__}, allowed is a function of a batch")
+            raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
         shipped = packed("function", function) if self.is_remote else function
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
@@ -430,7 +438,7 @@ class Batch(Given):
                 found.append(failure)
         return sorted(found, key=lambda failure: (failure.step, failure.world))
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, after `forward`."""
         return self._of_world("get_data", world)
 
@@ -460,7 +468,7 @@ class Batch(Given):
         Raises:
             ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
         """
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         values = {key: regular(f"restore: {key}", kept[key]) for key in kept}
         for key, value in values.items():
             if value.shape[:1] != (self.nworld,):
@@ -482,7 +490,7 @@ class Batch(Given):
                 self._fields.taken(name, value)
 
         self._run(body)
-        self._tell_of_bad()
+        self._warn_of_failed()
 
 
 def _failures(batch) -> list[Failure]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.distributed.calls import Calls
 from featherlane.model.set_const import DECIDING, in_use
@@ -14,7 +15,14 @@ class Given(Calls):
     """Sends given contacts to workers."""
 
     @takes_contacts
-    def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
         """Sets given contacts of each world, as `featherlane.Batch.give_contacts` does.
 
         Args:
@@ -41,7 +49,7 @@ class Given(Calls):
         names = tuple(rows)
         self._post_parts(chosen, lambda part: [("given", (names, part.ids, *(rows[name][part.at] for name in names)))])
 
-    def clear_given_contacts(self, ids=None) -> None:
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
         """Removes the given contacts of these worlds and enables contact detection."""
         if self._one.ngiven:
             self._post_parts(self._ids(ids), lambda part: [("clear_given_contacts", (part.ids,))])

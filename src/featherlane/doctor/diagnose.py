@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
 from featherlane.model.assignment import entries
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
 from featherlane.simulation.tile.calls import missing_functions
@@ -19,13 +21,13 @@ from featherlane.simulation.tile.calls import missing_functions
 NAMES = "are names of checks"
 
 
-def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
+def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     """Checks a model in qpos0 and in each keyframe, and returns the findings.
 
     The model is not changed.  The checks include a trial simulation of a second, or 500 steps, from each start.
 
     Args:
-        source: a Model, with its edits, or any source that `load` accepts.
+        source: a Model, with its edits, a bundled name, or a source that `load` takes.
         checks: names of checks; empty for all checks of docs/diagnostics.md.
 
     Returns:
@@ -38,7 +40,7 @@ def diagnose(source, checks: Iterable[str] = ()) -> list[Finding]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # elements that the URDF reader drops become findings
-            model = source if isinstance(source, Model) else load_unchecked(source)
+            model = source if isinstance(source, Model) else load_unchecked(resolve_name(source))
     except UnsupportedFeatureError as error:
         return [_refused(feature) for feature in error.features]
     try:
@@ -80,9 +82,9 @@ def _wanted(names: Iterable[str]) -> list[Check]:
     chosen = set()
     for name in entries("checks", names, NAMES):
         if not isinstance(name, str):
-            raise ModelError(f"checks: got {name!r}, allowed {NAMES}")
+            raise ModelError(f"checks: got {name!r}, allowed are names of checks")
         if name not in known:
-            raise ModelError(f"checks: no check {name!r}{near(name, known)}")
+            raise ModelError(f"checks: unknown check {name!r}{near(name, known)}")
         chosen.add(name)
     return [each for each in known.values() if not chosen or each.name in chosen]
 
@@ -94,7 +96,7 @@ def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
             signs.extend(each.look(patient))
     except (np.linalg.LinAlgError, OverflowError) as error:
-        own, advice = CHECKS["numbers-overflow"], "a model in SI units, whose numbers are far from 1e300"
+        own, advice = CHECKS["numbers-overflow"], "use SI units and values far below 1e300"
         yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
     for sign in signs:
         element = patient.label(sign.kind, sign.id)
@@ -105,8 +107,17 @@ def _missing(line: str) -> Finding:
     """Returns the finding for an unregistered function, `actuator 'a': gain`."""
     element, _, what = line.partition(": ")
     own = CHECKS["function-missing"]
-    seen = f"{what} is the user's, and there is no function"
-    return Finding(own.name, own.severity, "actuator", -1, element, seen, own.why, "featherlane.set_user_actuator")
+    seen = f"{what} is of type user, but no function is registered"
+    return Finding(
+        own.name,
+        own.severity,
+        "actuator",
+        -1,
+        element,
+        seen,
+        own.why,
+        "register a function with featherlane.set_user_actuator",
+    )
 
 
 def _refused(feature: str) -> Finding:
@@ -114,11 +125,11 @@ def _refused(feature: str) -> Finding:
     element, _, what = feature.partition(": ")
     kind = element.split()[0]
     own, advice = CHECKS["not-computed"], "remove the element, or simulate this model with MuJoCo"
-    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not computed", own.why, advice)
+    return Finding(own.name, own.severity, kind, -1, element, f"{what or 'used'}: not supported", own.why, advice)
 
 
 def _impossible(message: str) -> Finding:
     """Returns the finding for an out-of-range value of an edited model, `body_mass of body 'a': got -1, ...`."""
     element, _, what = message.partition(": ")
     own = CHECKS["impossible-number"]
-    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "write a number that is allowed")
+    return Finding(own.name, own.severity, "model", -1, element, what, own.why, "set an allowed value")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.typing import DTypeLike
 
 from featherlane.environments.random_streams import RandomStreams
 from featherlane.environments.task import Task
@@ -27,7 +28,7 @@ class BatchEnv(TaskEnv):
     """Creates a Gymnasium vector environment of n worlds from functions for observation, reward and termination.
 
     Args:
-        model: a `Model`, or anything that `featherlane.load` takes.
+        model: a `Model`, a bundled name, or a source that `featherlane.load` takes.
         num_envs: worlds.
         observation: function of the batch to (n, k), or to arrays (n, ...) by name.
         reward: function of (batch, before) to (n,), or to terms (n,) by name: `before` is the state before the
@@ -50,17 +51,17 @@ class BatchEnv(TaskEnv):
 
     def __init__(
         self,
-        model,
+        model: Any,
         num_envs: int,
-        observation: Callable[[Batch], np.ndarray],
-        reward: Callable[[Batch, Before], np.ndarray],
+        observation: Callable[[Batch], np.ndarray | dict[str, np.ndarray]],
+        reward: Callable[[Batch, Before], np.ndarray | dict[str, np.ndarray]],
         terminated: Callable[[Batch], np.ndarray] | None = None,
         start: Callable[[Batch, np.ndarray, np.random.Generator], None] | None = None,
         frame_skip: int = 1,
         max_episode_steps: int | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         nthread: int = 0,
-        dtype="float64",
+        dtype: DTypeLike = "float64",
         record_failures: int = 0,
         info: bool = False,
         copy: bool = True,
@@ -71,7 +72,7 @@ class BatchEnv(TaskEnv):
         functions = {"observation": observation, "reward": reward, "terminated": terminated, "start": start}
         for name, function in functions.items():
             if not callable(function) and not (function is None and name in ("terminated", "start")):
-                raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function of the batch")
+                raise ModelError(f"{name}: got {type(function).__name__}, allowed is a function f(batch)")
         task = Functions(model, frame_skip, functions, field_names("fields", fields))
         super().__init__(
             task, num_envs, max_episode_steps, autoreset_mode, nthread, dtype, info, copy, record_failures,
@@ -84,17 +85,17 @@ class Functions(Task):
 
     def __init__(self, model, frame_skip: int, functions: dict[str, Any], fields: Sequence[str]):
         self.model, self.frame_skip, self.fields = model, frame_skip, tuple(fields)
-        self.seen, self.paid = functions["observation"], functions["reward"]
+        self.observe, self.compute_reward = functions["observation"], functions["reward"]
         self.ended, self.started_by = functions["terminated"], functions["start"]
 
     def observation(self, worlds: Batch):
-        return self.seen(worlds)
+        return self.observe(worlds)
 
     def before(self, worlds: Batch) -> Before:
         return Before(worlds.qpos.copy(), worlds.qvel.copy())
 
     def reward(self, worlds: Batch, actions: np.ndarray, before: Before):
-        return self.paid(worlds, before)
+        return self.compute_reward(worlds, before)
 
     def terminated(self, worlds: Batch):
         return None if self.ended is None else self.ended(worlds)

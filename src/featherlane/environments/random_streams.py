@@ -49,7 +49,7 @@ class RandomStreams:
             sequences = seeds(len(self), seed)
             self._start([i for i in ids if not _is_list(seed) or seed[i] is not None], sequences)
 
-    def uniform(self, ids: np.ndarray, low, high, n: int) -> np.ndarray:
+    def uniform(self, ids: np.ndarray, low: float | np.ndarray, high: float | np.ndarray, n: int) -> np.ndarray:
         """Samples n numbers between low and high from each generator in `ids`, (len(ids), n)."""
         drawn = np.empty((len(ids), n))
         for row, i in zip(drawn, ids.tolist(), strict=True):
@@ -88,7 +88,7 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
         return [np.random.SeedSequence(int(entropy)) for entropy in fresh]
     if _is_list(seed):
         if len(seed) != n:
-            raise ModelError(f"seed: got {len(seed)} seeds, allowed are {n}, one for each world")
+            raise ModelError(f"seed: got {len(seed)} seeds, allowed is one for each of the {n} worlds")
         each = list(seed)
     else:
         first = count("seed", seed, 0, LARGEST_SEED)

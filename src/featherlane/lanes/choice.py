@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from featherlane.errors import CallError
 from featherlane.lanes.kernel import Kernel, kernel
@@ -30,7 +31,7 @@ from featherlane.lanes.kernel import Kernel, kernel
 class _Tables:
     """State of all tables: the engine has filled them, a user has extended them, a stage has been loaded."""
 
-    filled = extended = asked = False
+    filled = extended = is_loaded = False
 
 
 def fill() -> None:
@@ -43,9 +44,9 @@ def is_extended() -> bool:
     return _Tables.extended
 
 
-def ask() -> None:
+def mark_loaded() -> None:
     """Marks that a stage is about to be loaded with the current cases."""
-    _Tables.asked = True
+    _Tables.is_loaded = True
 
 
 class Choice(Kernel):
@@ -61,16 +62,16 @@ class Choice(Kernel):
         self._link, self._otherwise, self._cases = link, otherwise, []
         self._engines = not _Tables.filled
 
-    def add(self, *case) -> None:
+    def add(self, *case: Any) -> None:
         """Appends a case.
 
         Raises:
             RuntimeError: stages are already loaded without it.
         """
         if self._engines and _Tables.filled:
-            if _Tables.asked:
+            if _Tables.is_loaded:
                 raise CallError(
-                    "register it before the first step: stages are loaded already, with the cases that there were"
+                    "register it before the first step: the stages are already loaded with the cases registered so far"
                 )
             _Tables.extended = True
         self._cases.append(case)

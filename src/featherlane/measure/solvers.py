@@ -20,6 +20,7 @@ from featherlane.measure.controls import Random
 from featherlane.measure.request import check_names
 from featherlane.model import solver as solver_table
 from featherlane.model.arguments import counts
+from featherlane.model.bundle import resolve_name
 from featherlane.model.enums import Disable
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -97,7 +98,7 @@ def compare_solvers(
     Raises:
         ModelError: the model cannot be loaded, or the motion has no constraint rows.
     """
-    model = load(request.source)
+    model = load(resolve_name(request.source))
     options = {"tolerance": model.opt.tolerance, "iterations": request.iterations or model.opt.iterations}
     data = Data(model)
     states = _motion(model, data, request)
@@ -133,7 +134,9 @@ def _motion(model: Model, data: Data, request: Comparison) -> list[dict[str, np.
         if k >= settle and (k - settle) % request.steps == request.steps - 1 and data.nefc:
             states.append({name: getattr(data, name).copy() for name in ("qpos", "qvel", "ctrl")})
     if not states:
-        raise ModelError(f"{request.source}: none of {request.states} states has a constraint to solve; see --steps")
+        raise ModelError(
+            f"{request.source}: none of the {request.states} states has active constraints; change --steps"
+        )
     return states
 
 

@@ -59,15 +59,17 @@ MUJOCO = (
     size("nsensordata", "sensor values: length of sensordata"),
     size("nhistory", "history of delayed controls and sensors: length of history"),
     size("nplastic", "references of plastic springs: length of plastic"),
-    size("flg_adhesion", "1: some geom or pair is adhesive; updated by set_const, in a batch by each call"),
-    size("flg_surfacevel", "1: some geom has a surface velocity; updated by set_const, in a batch by each call"),
+    size("flg_adhesion", "1: at least one geom or pair is adhesive; updated by set_const, in a batch by each call"),
+    size(
+        "flg_surfacevel", "1: at least one geom has a surface velocity; updated by set_const, in a batch by each call"
+    ),
     # options
     size("opt_integrator", "0 Euler, 1 RK4, 2 implicit, 3 implicitfast, 4 discrete"),
     size("opt_cone", "0 pyramidal, 1 elliptic"),
     size("opt_solver", "0 PGS, 1 CG, 2 Newton"),
-    size("opt_iterations", "most iterations of the solver"),
-    size("opt_noslip_iterations", "most iterations of the no-slip solver after the solver, 0: none"),
-    size("opt_ls_iterations", "most iterations of the line search"),
+    size("opt_iterations", "largest number of solver iterations"),
+    size("opt_noslip_iterations", "largest number of iterations of the no-slip solver, 0: disabled"),
+    size("opt_ls_iterations", "largest number of line search iterations"),
     size("opt_disableflags", "bits of mjtDisableBit"),
     size("opt_enableflags", "bits of mjtEnableBit"),
     size("opt_disableactuator", "bits of the disabled actuator groups"),
@@ -99,7 +101,7 @@ MUJOCO = (
     _field.int("body_treeid", "nbody", "1", "kinematic tree, -1: static"),
     _field.int("body_geomnum", "nbody", "1", "geoms of the body"),
     _field.int("body_geomadr", "nbody", "1", "first geom, -1: none"),
-    _field.int("body_simple", "nbody", "1", "1: M is diagonal here; 2: also only slides; 0: neither"),
+    _field.int("body_simple", "nbody", "1", "1: the rows of M are diagonal; 2: and all joints are slides; 0: neither"),
     _field.real("body_pos", "nbody 3", "m", "offset from the parent's frame"),
     _field.real("body_quat", "nbody 4", "1", "rotation from the parent's frame"),
     _field.real("body_ipos", "nbody 3", "m", "centre of mass in the body's frame"),
@@ -125,7 +127,9 @@ MUJOCO = (
     _field.real("jnt_axis", "njnt 3", "1", "axis in the body's frame"),
     _field.real("jnt_stiffness", "njnt", "N/m, N m/rad", "linear spring stiffness"),
     _field.real("jnt_stiffnesspoly", "njnt 2", "N/m^2, N/m^3", "stiffness coefficients of the second and third power"),
-    _field.real("jnt_springyield", "njnt", "m, rad", "yield: deflection beyond which the spring's reference follows"),
+    _field.real(
+        "jnt_springyield", "njnt", "m, rad", "yield deflection: beyond it the spring's reference moves plastically"
+    ),
     _field.real("jnt_range", "njnt 2", "m, rad", "lower and upper limit; of a ball, the larger is the maximum angle"),
     _field.real("jnt_actfrcrange", "njnt 2", "N, N m", "range of the sum of actuator forces"),
     _field.real("jnt_margin", "njnt", "m, rad", "distance from the limit at which its row appears"),
@@ -136,11 +140,13 @@ MUJOCO = (
     _field.int("dof_jntid", "nv", "1", "joint of the dof"),
     _field.int("dof_parentid", "nv", "1", "next dof towards the root, -1: none (Featherstone's expanded parent array)"),
     _field.int("dof_treeid", "nv", "1", "kinematic tree of the dof"),
-    _field.int("dof_simplenum", "nv", "1", "simple dofs in a row from here on"),
+    _field.int("dof_simplenum", "nv", "1", "number of consecutive simple dofs from this one on"),
     _field.real("dof_solref", "nv 2", "s, 1", "solref of the friction loss row"),
     _field.real("dof_solimp", "nv 5", "1", "solimp of the friction loss row"),
     _field.real("dof_frictionloss", "nv", "N, N m", "largest dry friction"),
-    _field.real("dof_length", "nv", "m", "scales its velocity to m/s: 1, or the mean length of what it rotates"),
+    _field.real(
+        "dof_length", "nv", "m", "scales its velocity to m/s: 1 for a translation, a mean lever arm for a rotation [m]"
+    ),
     _field.real("dof_armature", "nv", "kg, kg m^2", "inertia added on the diagonal of M"),
     _field.real("dof_damping", "nv", "N s/m, N m s/rad", "linear damping"),
     _field.real("dof_dampingpoly", "nv 2", "N s^2/m^2, N s^3/m^3", "damping coefficients of higher powers"),
@@ -182,7 +188,7 @@ MUJOCO = (
     _field.real("geom_fluid", "ngeom 12", "1", "coefficients of the ellipsoid model of fluid forces"),
     _field.real("geom_margin", "ngeom", "m", "distance below which a contact is active"),
     _field.real("geom_gap", "ngeom", "m", "distance beyond the margin up to which inactive contacts are listed"),
-    _field.real("geom_adhesion", "ngeom", "N", "adhesion: largest pulling force of a contact, if flg_adhesion is 1"),
+    _field.real("geom_adhesion", "ngeom", "N", "adhesion: largest tensile force of a contact, if flg_adhesion is 1"),
     _field.real("geom_surfacevel", "ngeom 6", "m/s, rad/s", "velocity of the surface, geom's frame, angular last"),
     # meshes
     _field.scalar("mesh_pos", "nmesh 3", "m", "offset of the vertices' frame from the frame of the mesh file"),
@@ -210,7 +216,7 @@ MUJOCO = (
     _field.real("pair_margin", "npair", "m", "distance below which the contact is active"),
     _field.real("pair_gap", "npair", "m", "distance beyond the margin up to which the inactive contact is listed"),
     _field.real("pair_friction", "npair 5", "1, 1, m, m, m", "friction: two sliding, spinning, two rolling"),
-    _field.real("pair_adhesion", "npair", "N", "adhesion: largest pulling force of the contact, if flg_adhesion is 1"),
+    _field.real("pair_adhesion", "npair", "N", "adhesion: largest tensile force of the contact, if flg_adhesion is 1"),
     # equality constraints
     _field.int("eq_type", "neq", "1", "0 connect, 1 weld, 2 joint"),
     _field.int("eq_obj1id", "neq", "1", "first body, site or joint"),
@@ -246,7 +252,9 @@ MUJOCO = (
     _field.real("tendon_armature", "ntendon", "kg", "armature: inertia with respect to the rate of the length"),
     _field.real("tendon_frictionloss", "ntendon", "N", "largest dry friction"),
     _field.real("tendon_lengthspring", "ntendon 2", "m", "lengths between which the spring is at rest"),
-    _field.real("tendon_springyield", "ntendon", "m", "yield: deflection beyond which the spring's references follow"),
+    _field.real(
+        "tendon_springyield", "ntendon", "m", "yield deflection: beyond it the spring's references move plastically"
+    ),
     _field.real("tendon_length0", "ntendon", "m", "length in qpos0"),
     _field.real("tendon_invweight0", "ntendon", "1/kg", "J M^-1 J^T in qpos0"),
     _field.int("wrap_type", "nwrap", "1", "0 none, 1 joint, 2 pulley, 3 site, 4 sphere, 5 cylinder"),
@@ -322,7 +330,7 @@ MUJOCO = (
     _field.int("sensor_history", "nsensor 2", "1", "samples of the delayed values; interpolation order"),
     _field.int("sensor_historyadr", "nsensor", "1", "first value in history, -1: none"),
     _field.real("sensor_cutoff", "nsensor", "sensor's", "values are clamped to this, 0: unclamped"),
-    _field.real("sensor_noise", "nsensor", "sensor's", "standard deviation of the noise that a user may add"),
+    _field.real("sensor_noise", "nsensor", "sensor's", "standard deviation of the noise, for `add_sensor_noise`"),
     _field.real("sensor_delay", "nsensor", "s", "delay of the values", "float64"),
     _field.real("sensor_interval", "nsensor 2", "s", "period and phase of the samples, 0: each step", "float64"),
 )
@@ -330,9 +338,15 @@ MUJOCO = (
 # options and fields that MuJoCo does not have, with their initial values
 OWN = (
     (size("opt_forward_dynamics", "unconstrained forward dynamics: 0 auto, 1 crb (factor M), 2 aba"), 0),
-    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's)"), 0),
+    (size("opt_contact_model", "0 convex (MuJoCo's), 1 lcp (ODE's), 2 coulomb"), 0),
     (size("opt_lcp_solver", "0 dantzig, 1 pgs, 2 apgd"), 0),
-    (size("opt_lcp_iterations", "most sweeps of pgs, iterations of apgd, passes of consistent friction limits"), 100),
+    (
+        size(
+            "opt_lcp_iterations",
+            "largest number of sweeps (pgs), iterations (apgd) and passes of consistent friction limits",
+        ),
+        100,
+    ),
     (size("opt_lcp_friction", "friction limits of dantzig: 0 from frictionless normal forces, 1 consistent"), 0),
     (size("opt_lcp_cone", "friction of pgs and apgd: 0 pyramid, 1 cone"), 0),
     (size("opt_softness", "softness of lcp rows: 0 from ERP and CFM, 1 from solref and solimp"), 0),
@@ -341,14 +355,14 @@ OWN = (
     (_field.real("opt_lcp_tolerance", "1", "1", "pgs and apgd stop at a residual below this"), 1e-08),
     (_field.real("opt_lcp_relaxation", "1", "1", "over-relaxation of pgs"), 1.3),
     (_field.real("opt_erp", "1", "1", "fraction of a position error that a step removes"), 0.2),
-    (_field.real("opt_cfm", "1", "m/(s N)", "softness: velocity error of a row per unit force"), 1e-10),
+    (_field.real("opt_cfm", "1", "m/(s N)", "CFM: velocity error of a row per unit force"), 1e-10),
     (_field.real("opt_contact_max_vel", "1", "m/s", "largest error-correcting velocity of a contact"), float("inf")),
     (_field.real("opt_contact_min_depth", "1", "m", "penetration that is not corrected"), 0.0),
     (_field.int("body_gyroscopic", "nbody", "1", "gyroscopic torque: 0 explicit, 1 implicit, 2 off, -1: option"), -1),
     (_field.real("jnt_motor_vel", "njnt", "m/s, rad/s", "lcp: target velocity of the motor of a slide or hinge"), 0.0),
     (_field.real("jnt_motor_force", "njnt", "N, N m", "lcp: largest force of the motor, 0: no motor"), 0.0),
     (_field.real("jnt_motor_cfm", "njnt", "m/(s N)", "lcp: CFM of the motor, negative: opt_cfm"), -1.0),
-    (_field.real("jnt_motor_fudge", "njnt", "1", "lcp: fraction of the force with which a motor leaves a stop"), 1.0),
+    (_field.real("jnt_motor_fudge", "njnt", "1", "lcp: fraction of the motor force at a stop"), 1.0),
     (_field.real("jnt_stop_erp", "njnt", "1", "lcp: ERP of the limit, negative: opt_erp"), -1.0),
     (_field.real("jnt_stop_cfm", "njnt", "m/(s N)", "lcp: CFM of the limit, negative: opt_cfm"), -1.0),
     (_field.real("jnt_stop_bounce", "njnt", "1", "lcp: restitution of the limit"), 0.0),

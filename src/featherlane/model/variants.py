@@ -26,7 +26,7 @@ class Variants(NamedTuple):
     place: np.ndarray
 
 
-def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
+def variants(source: Any, parameters: Sequence[Hashable], edit: Callable[[Any, Any], None]) -> Variants:
     """Compiles a model once for each distinct parameter.
 
     Worlds that differ only in masses, sizes or frictions share one model, see `Batch.expand`.  If a mesh, a geom
@@ -38,7 +38,7 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
         batch.qpos[found.place]                                                # ordered as the parameters
 
     Args:
-        source: as for `load`, but not an MjModel, which cannot be edited.
+        source: a bundled name, a path, XML text or an MjSpec.
         parameters: one for each world; worlds with equal parameters share a model.
         edit: `edit(spec, parameter)` changes a fresh `mujoco.MjSpec` of the source.
 
@@ -55,16 +55,16 @@ def variants(source, parameters: Sequence[Hashable], edit: Callable[[Any, Any], 
     except (TypeError, MemoryError):
         given = None
     if not given:
-        raise ModelError(f"variants: got {parameters!r} for parameters, allowed is a list of at least one")
+        raise ModelError(f"variants: parameters: got {parameters!r}, allowed is a list of at least one parameter")
     if not callable(edit):
-        raise ModelError(f"variants: got {type(edit).__name__} for edit, allowed is a function edit(spec, parameter)")
+        raise ModelError(f"variants: edit: got {type(edit).__name__}, allowed is a function edit(spec, parameter)")
     worlds: dict[Hashable, list[int]] = {}
     for world, parameter in enumerate(given):
         try:
             worlds.setdefault(parameter, []).append(world)
         except TypeError:
-            allowed = "allowed are numbers, texts, tuples, ..., which can be told apart by =="
-            raise ModelError(f"variants: parameter {world} is {type(parameter).__name__}; {allowed}") from None
+            allowed = "allowed are numbers, strings, tuples and other objects that == compares"
+            raise ModelError(f"variants: parameters[{world}]: got {type(parameter).__name__}, {allowed}") from None
     original, models = specification(source), []
     for parameter in worlds:
         models.append((_variant(original, parameter, edit), len(worlds[parameter])))

@@ -8,6 +8,7 @@ from featherlane.solver.dual.noslip import noslip
 from featherlane.solver.dual.rows import all_fit, make_blocks, report_full
 from featherlane.solver.hessian.equation import prepare, starts_from_inertia
 from featherlane.solver.lcp.step import solve_lcp
+from featherlane.solver.primal.coulomb import coulomb_newton
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR
 from featherlane.solver.rows.rows import prepare_contacts
@@ -88,7 +89,10 @@ def prepare_solver(m, d):
 @kernel
 def run_solver(m, d):
     """Runs the solver, then the no-slip solver; if its rows do not fit, friction is unchanged."""
-    run(m, d)
+    if m.opt_contact_model == COULOMB:
+        coulomb_newton(m, d)
+    else:
+        run(m, d)
     if m.opt_noslip_iterations > 0 and all_fit(d):
         noslip(m, d)
 

@@ -8,13 +8,13 @@ Source: Featherstone, Rigid Body Dynamics Algorithms, sec. 6.5, table 6.3.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError, SingularMatrixError
 from featherlane.tree.parent import IntArray, ancestors, check_parents, sparsity, square_array
 
 
-def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray:
+def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> np.ndarray:
     """Factors H = L^T L, L lower triangular with a positive diagonal.
 
     Args:
@@ -37,7 +37,7 @@ def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray
         # L_kk = sqrt(H_kk)
         pivot = L[..., k, k : k + 1]
         if not np.all(pivot > 0):
-            raise SingularMatrixError(f"H is not positive definite: the pivot of freedom {k} is not above zero")
+            raise SingularMatrixError(f"H is not positive definite: the pivot of DoF {k} is not positive")
         L[..., k, k : k + 1] = np.sqrt(pivot)
         # L_ki = H_ki / L_kk
         L[..., k, path] = row = L[..., k, path] / L[..., k, k : k + 1]
@@ -45,7 +45,7 @@ def ltl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> NDArray
     return L
 
 
-def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[NDArray, NDArray]:
+def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Factors H = L^T D L, L unit lower triangular, D diagonal.
 
     Args:
@@ -69,7 +69,7 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
     for k, path in reversed(list(enumerate(ancestors(parents)))):
         pivot = L[..., k, k : k + 1]
         if not np.all((pivot > 0) | (pivot < 0)):
-            raise SingularMatrixError(f"H has no factors L^T D L: the pivot of freedom {k} is zero or not a number")
+            raise SingularMatrixError(f"H has no factorization L^T D L: the pivot of DoF {k} is zero or NaN")
         # L_ki = H_ki / D_k
         row = L[..., k, path]
         L[..., k, path] = scaled = row / pivot
@@ -81,18 +81,18 @@ def ltdl(H: ArrayLike, parents: ArrayLike, *, overwrite: bool = False) -> tuple[
     return L, D
 
 
-def _eliminate(L: NDArray, path: IntArray, left: NDArray, right: NDArray) -> None:
+def _eliminate(L: np.ndarray, path: IntArray, left: np.ndarray, right: np.ndarray) -> None:
     """Computes H_ij -= left_i right_j for each ancestor i and each j at or above i."""
     i, j = np.triu_indices(path.size)
     L[..., path[i], path[j]] -= left[..., i] * right[..., j]
 
 
-def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> NDArray:
+def _workspace(H: ArrayLike, parents: IntArray, overwrite: bool) -> np.ndarray:
     """Returns the array to factor in: H itself, or the lower triangle of its pattern in a new array."""
     array = square_array(H, parents.size, "H")
     if overwrite:
         if array is not H or not array.flags.writeable:
-            raise ArgumentError("H: overwrite works in a writable NumPy array of floats")
+            raise ArgumentError("H: allowed with overwrite is a writable NumPy array of floats")
         return array
     pattern = np.tril(sparsity(parents))
     L = np.zeros_like(array)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError, ArgumentTypeError
 from featherlane.model.arguments import count
 
 
-def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLike], n: int) -> NDArray:
+def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[np.ndarray], ArrayLike], n: int) -> np.ndarray:
     """Computes H with column j = ID_delta(e_j) = ID(q, qvel, e_j) - ID(q, qvel, 0).
 
     Args:
@@ -32,7 +32,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
     Cost: n + 1 calls, against one pass of the composite-rigid-body algorithm: a check, or for systems without one.
     """
     if not callable(inverse_dynamics):
-        raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}: a function is allowed")
+        raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}, allowed is a function")
     count("n", n, 0, error=ArgumentError)
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
@@ -42,16 +42,18 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[NDArray], ArrayLik
         unit[j] = 1.0
         column = _forces(inverse_dynamics, unit)
         if column.shape != bias.shape:
-            raise ArgumentError(f"inverse_dynamics gave shape {column.shape} after {bias.shape}: one shape is allowed")
+            raise ArgumentError(
+                f"inverse_dynamics returned shape {column.shape} after {bias.shape}, allowed is the same shape"
+            )
         H[..., j] = column - bias
     return H
 
 
-def _forces(inverse_dynamics: Callable[[NDArray], ArrayLike], qacc: NDArray) -> NDArray:
+def _forces(inverse_dynamics: Callable[[np.ndarray], ArrayLike], qacc: np.ndarray) -> np.ndarray:
     """Returns a copy of the joint forces for an acceleration: the callable may reuse its result."""
     forces = np.array(inverse_dynamics(qacc))
     if forces.dtype.kind in "biu":
         forces = forces.astype(np.float64)
     if forces.ndim == 0 or forces.shape[-1] != qacc.size:
-        raise ArgumentError(f"inverse_dynamics gave shape {forces.shape}: (..., {qacc.size}) is allowed")
+        raise ArgumentError(f"inverse_dynamics returned shape {forces.shape}, allowed is (..., {qacc.size})")
     return forces

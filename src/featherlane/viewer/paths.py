@@ -1,6 +1,6 @@
 """Computes tendon paths as straight segments, for many worlds at once; an arc around a geom is several segments.
 
-Source: MuJoCo mj_tendon; `fl.tendon_path` for one world.
+Source: MuJoCo mj_tendon; `fl.query.tendon_path` for one world.
 """
 
 from __future__ import annotations

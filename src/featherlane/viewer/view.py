@@ -12,6 +12,7 @@ import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
 from featherlane.model.arguments import count
+from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.model.model import Model
 from featherlane.simulation.batch.batch import Batch
@@ -70,7 +71,7 @@ class View:
         """Returns the number of browsers that have the page open."""
         return 0 if self.closed else self._visitors
 
-    def show(self, source, drawn: int | None = None) -> None:
+    def show(self, source: Any, drawn: int | None = None) -> None:
         """Shows worlds; the arguments are the same as those of `Page`."""
 
         def make():
@@ -119,7 +120,7 @@ class View:
     def __enter__(self) -> View:
         return self
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -147,9 +148,10 @@ def view(
 ) -> View:
     """Opens a browser page that shows worlds, and returns immediately.
 
-    The page copies and runs a model, or anything that `featherlane.load` accepts, in `nworld` worlds.  It observes a
-    batch, a `Data` or an environment that the caller steps: results stay bitwise identical, and speed is unaffected if
-    no browser shows the page; a copy can be continued from any state.  It plays back a failure or recorded frames.
+    The page copies and runs a model in `nworld` worlds; the model may be given by a bundled name or by a source that
+    `featherlane.load` takes.  It observes a batch, a `Data` or an environment that the caller steps: results stay
+    bitwise identical, and speed is unaffected if no browser shows the page; a copy can be continued from any state.
+    It plays back a failure or recorded frames.
 
         fl.view(model)                                  the page runs the model
         fl.view(batch); ppo.learn(1_000_000)            the page observes the batch
@@ -241,7 +243,7 @@ def explanation(error: FeatherlaneError) -> tuple[str, ...]:
 def _served(host: str, port: int | None, token: str | Literal[False] | None) -> View:
     """Starts a server without a page."""
     if not isinstance(host, str) or not host:
-        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, as in {HOST!r}")
+        raise ModelError(f"host: got {host!r}, allowed is an address of this machine, for example {HOST!r}")
     from featherlane.viewer.lock import PortInUse
 
     try:
@@ -254,7 +256,9 @@ def _served(host: str, port: int | None, token: str | Literal[False] | None) -> 
 
 def _check(worlds, token) -> None:
     if token is not None and token is not False and not (isinstance(token, str) and TOKEN.fullmatch(token)):
-        raise ModelError("token: allowed are at least 8 letters, digits, '-' and '_'; False for none")
+        raise ModelError(
+            "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
+        )
     if worlds is not None:
         count("worlds", worlds, 1)
 
@@ -267,14 +271,19 @@ def source_of(what, frames, nworld: int):
 
     if isinstance(what, Failure):
         if frames is not None:
-            raise ModelError("frames: a failure has its own")
+            raise ModelError("frames: not allowed with a failure, which has its own states")
         return Playback(what.model, {name: rows[None] for name, rows in _states(what).items()}, "failure")
     if isinstance(what, MixedBatch):
-        raise ModelError("a page shows worlds of one model: give it one of the groups of the mixed batch")
+        raise ModelError(
+            "source: got a MixedBatch, allowed is one of its groups (batch.groups[k]): a page shows worlds of one model"
+        )
     worlds = what if isinstance(what, Batch | Data) else getattr(getattr(what, "unwrapped", what), "batch", None)
     if isinstance(worlds, Batch | Data) and frames is None:
         return Watch(worlds)
-    model = worlds.model if isinstance(worlds, Batch | Data) else what if isinstance(what, Model) else load(what)
+    if isinstance(worlds, Batch | Data):
+        model = worlds.model
+    else:
+        model = what if isinstance(what, Model) else load(resolve_name(what))
     return Session.of(model, nworld) if frames is None else Playback(model, frames, "frames")
 
 

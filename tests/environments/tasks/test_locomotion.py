@@ -140,7 +140,7 @@ def test_idle_servos_keep_a_robot_on_its_feet_for_a_while(name):
 
 
 def test_the_humanoids_servos_are_as_strong_as_its_motors():
-    bundled, model = fl.load("humanoid"), made("HumanoidWalk-v0", 1).batch.model
+    bundled, model = fl.bundled("humanoid"), made("HumanoidWalk-v0", 1).batch.model
     np.testing.assert_array_equal(model.actuator_forcerange[:, 1], bundled.actuator_gear[:, 0])
     np.testing.assert_array_equal(model.actuator_ctrlrange, model.jnt_range[model.actuator_trnid[:, 0]])
 
@@ -204,7 +204,10 @@ def test_ground_is_seen_where_it_is_rough_and_of_the_kinds_asked_for():
     [
         ({"terrain": "hills"}, "terrain: got 'hills', allowed are flat, rough, waves, steps"),
         ({"terrain_height": -1.0}, "terrain_height: got -1.0, allowed is a number from 0 to 2"),
-        ({"forward": (1.0, 0.0)}, "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the least first"),
+        (
+            {"forward": (1.0, 0.0)},
+            "forward: got (1.0, 0.0), allowed are two numbers from -20 to 20, the smaller one first",
+        ),
         ({"command_time": (0.0, 1.0)}, "command_time: got (0.0, 1.0), allowed are two numbers from 0.02"),
         ({"push": None}, "push: got None"),
         ({"standing": 1.5}, "standing: got 1.5, allowed is a number from 0 to 1"),

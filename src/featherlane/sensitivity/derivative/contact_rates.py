@@ -45,8 +45,8 @@ def _pyramid_curvature(d, p, k):
 
 
 @kernel
-def _cone_curvature(d, p, k):
-    (w, e, q, b), inverse = cone_weights(d, k)
+def _cone_curvature(m, d, p, k):
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     _set(p, k, 0, 0, w)
     r = 3 * turn(d, k)
     last = 6 if d.con_dim[k] > 3 else 3
@@ -109,10 +109,10 @@ def contact_laws(m, d, p, shortest):
             p.slot_curvature[e] = zero(d)
         if d.con_dim[k] == 1:
             _set(p, k, 0, 0, where(d.primal.con_y[3 * k] < 0.0, d.con_D[k], 0.0))
-        elif m.opt_cone == PYRAMIDAL:
+        elif has_pyramids(m):
             _pyramid_curvature(d, p, k)
         else:
-            _cone_curvature(d, p, k)
+            _cone_curvature(m, d, p, k)
         f, g = contact_push(m, d, k)
         force, moment = _along(d, k, f), scale3(zero(d), f)
         if d.con_dim[k] > 3:

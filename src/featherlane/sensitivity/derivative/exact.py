@@ -14,7 +14,7 @@ import numpy as np
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
-from featherlane.model.enums import CONVEX, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
+from featherlane.model.enums import CONVEX, COULOMB, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
@@ -25,7 +25,7 @@ from featherlane.sensitivity.derivative.rk4 import rk4_rates
 from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
-    SensorTransition,
+    Linearization,
     check,
     no_differences,
     threads,
@@ -36,28 +36,6 @@ from featherlane.simulation.world.data import Data
 
 FRICTIONLOSS = int(Disable.FRICTIONLOSS)
 SERVED = (EULER, IMPLICIT, IMPLICITFAST, DISCRETE, RK4)
-
-
-class Linearization(NamedTuple):
-    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
-
-    Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
-        B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na); None without `sensors`.
-        D: (..., nsensordata, nu); None without `sensors`.
-        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
-        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
-            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
-            sides of the change may differ.  NaN for worlds whose steps were differenced.
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray | None
-    D: np.ndarray | None
-    P: dict[str, np.ndarray]
-    switching: np.ndarray
 
 
 class AccelerationDerivatives(NamedTuple):
@@ -148,21 +126,21 @@ def linearize(
             return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
     sizes = check(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
-    asked = None if none else Parameters(model, parameters)
-    if asked is not None and not asked.n:
-        asked = None
+    chosen = None if none else Parameters(model, parameters)
+    if chosen is not None and not chosen.n:
+        chosen = None
     served, disabled = _served(sizes) or lcp_serves(model, in_use_of(data)), 0 if frictionloss else FRICTIONLOSS
     lcp, rk4 = sizes["opt_contact_model"] != CONVEX, sizes["opt_integrator"] == RK4
     C, D, P = None, None, {}
-    if asked is not None and (not served or lcp or rk4):
-        P, asked = asked.parts(_by_steps(asked, model, data, nthread, disabled)), None
+    if chosen is not None and (not served or lcp or rk4):
+        P, chosen = chosen.parts(_by_steps(chosen, model, data, nthread, disabled)), None
     if not served:
         return _differenced(model, data, sensors, (), None, None, nthread, frictionloss)._replace(P=P)
     if sensors:
         C, D = _sensors(model, data, nx, nthread, disabled)
     n = nx + sizes["nu"]
-    if asked is not None:
-        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, asked)
+    if chosen is not None:
+        worlds = ImplicitWorlds(model, data, False, nthread, disabled, True, chosen)
         worlds.load(data)
         out, _, nearest, left = worlds.rates()
     else:
@@ -172,12 +150,12 @@ def linearize(
     if len(left):
         A, B = transition_fd(model, data, 1e-6, True, False, nthread, frictionloss)[:2]
         out[left, :, :n] = np.concatenate([A, B], -1).reshape(len(out), nx, -1)[left]
-        if asked is not None:
-            out[left, :, n:] = _by_steps(asked, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
+        if chosen is not None:
+            out[left, :, n:] = _by_steps(chosen, model, data, nthread, disabled).reshape(len(out), nx, -1)[left]
         nearest[left] = np.nan
     out, nearest = as_given(data, out), as_given(data, nearest)
-    if asked is not None:
-        P = asked.parts(out[..., n:])
+    if chosen is not None:
+        P = chosen.parts(out[..., n:])
     return Linearization(out[..., :nx], out[..., nx:n], C, D, P, nearest)
 
 
@@ -189,9 +167,7 @@ def _differenced(model, data, sensors, parameters, eps, centered, nthread, frict
     if given is not None and given.n:
         disabled = 0 if frictionloss else FRICTIONLOSS
         P = given.parts(_by_steps(given, model, data, threads(nthread), disabled))
-    C, D = (found.C, found.D) if isinstance(found, SensorTransition) else (None, None)
-    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
-    return Linearization(found.A, found.B, C, D, P, unknown)
+    return found._replace(P=P)
 
 
 def acceleration_derivatives(
@@ -225,16 +201,21 @@ def acceleration_derivatives(
         one = rates_of_one_world(model, data, True, 0 if frictionloss else FRICTIONLOSS)
         if one is not None:
             return _by_coordinate(one[0].T, 0, one[1])
+    if model.opt_contact_model == COULOMB:
+        raise UnsupportedFeatureError(
+            ["contact_model 'coulomb'"], what="there are no derivatives of the acceleration with it"
+        )
     sizes, kind = check(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
         if model.nv and not lcp_serves(model, in_use_of(data)):
             raise UnsupportedFeatureError(
-                ["adhesion under the contact model lcp"], what="there are no derivatives of the acceleration with it"
+                ["adhesion with the contact model lcp"],
+                what="derivatives of the acceleration are not supported with this feature",
             )
     if model.opt_noslip_iterations > 0:
         raise UnsupportedFeatureError(
-            ["option noslip_iterations"], what="there are no derivatives of the acceleration with it"
+            ["option noslip_iterations"], what="derivatives of the acceleration are not supported with this feature"
         )
     nworld, nv, na, nu = 1 if isinstance(data, Data) else data.nworld, sizes["nv"], sizes["na"], sizes["nu"]
     disabled = 0 if frictionloss else FRICTIONLOSS
@@ -244,8 +225,8 @@ def acceleration_derivatives(
             _, out, nearest, left = worlds.rates()
         if len(left):
             raise UnsupportedFeatureError(
-                [f"world {w}: its rows found no room" for w in left],
-                what="there are no derivatives of the acceleration with it",
+                [f"world {w}: its rows exceed the capacity" for w in left],
+                what="derivatives of the acceleration are not supported with this feature",
             )
     return _by_coordinate(as_given(data, out.swapaxes(1, 2)), na, as_given(data, nearest))
 
@@ -272,18 +253,18 @@ def _sensors(model: Model, data: Data | Batch, nx: int, nthread: int, disabled: 
         out = np.empty((len(left), model.nsensordata, nx + model.nu))
     if len(left):
         found = transition_fd(model, data, 1e-6, True, True, nthread, disabled == 0)
-        assert isinstance(found, SensorTransition)
+        assert found.C is not None and found.D is not None
         out[left] = np.concatenate([found.C, found.D], -1).reshape(out.shape)[left]
     out = as_given(data, out)
     return out[..., :nx], out[..., nx:]
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
-def _by_steps(asked: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
+def _by_steps(chosen: Parameters, model: Model, data: Data | Batch, nthread: int, disabled: int) -> np.ndarray:
     """Returns (..., nx, n) derivatives of the next state by parameters, from differences of whole steps."""
-    worlds = OwnWorlds(model, data, 2 * asked.n, nthread, disabled)
+    worlds = OwnWorlds(model, data, 2 * chosen.n, nthread, disabled)
     worlds.load(data)
-    return as_given(data, asked.rates_of_steps(worlds).swapaxes(1, 2))
+    return as_given(data, chosen.rates_of_steps(worlds).swapaxes(1, 2))
 
 
 def _served(sizes: dict[str, int]) -> bool:

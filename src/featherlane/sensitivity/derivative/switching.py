@@ -40,7 +40,7 @@ def _contact(m, d, k, least):
     least = _nearest(d.con_stiffpos[k], size, present, least)
     if d.con_dim[k] == 1:
         least = _nearest(y, size, present, least)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         for e in range(d.con_dim[k] - 1):
             i = 3 * k + 1 + e if e < 2 else 3 * turn(d, k) + e - 2
             least = _nearest(y + d.primal.con_y[i], size, present, least)

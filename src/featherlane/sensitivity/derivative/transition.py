@@ -33,32 +33,26 @@ NUMBERS, SLEEP = (int, float, np.floating), int(Enable.SLEEP)
 METHODS = ("analytic", "finite_difference")
 
 
-class Transition(NamedTuple):
-    """Holds derivatives of the next state x' by the present state and by the controls: dx' = A dx + B du.
+class Linearization(NamedTuple):
+    """Holds derivatives of the next state x' and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
 
     Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
+        A: (..., 2 nv + na, 2 nv + na), x = (position in the tangent space, velocity, activation).
         B: (..., 2 nv + na, nu).
+        C: (..., nsensordata, 2 nv + na); None without `sensors`.
+        D: (..., nsensordata, nu); None without `sensors`.
+        P: name of each parameter -> (..., 2 nv + na, its shape): dx' = P dp.
+        switching: (...) distance to the next change of the active constraints, at most 1: a contact force begins or
+            ends, a contact begins to slip, dry friction reaches its bound.  Below about 1e-4 the derivatives on both
+            sides of the change may differ.  NaN for worlds whose steps were differenced.
     """
 
     A: np.ndarray
     B: np.ndarray
-
-
-class SensorTransition(NamedTuple):
-    """Holds derivatives of the next state and of the sensors s: dx' = A dx + B du, ds = C dx + D du.
-
-    Attributes:
-        A: (..., 2 nv + na, 2 nv + na), x = (position by dof, velocity, activation).
-        B: (..., 2 nv + na, nu).
-        C: (..., nsensordata, 2 nv + na): sensors as the step computes them, in the state before the step.
-        D: (..., nsensordata, nu).
-    """
-
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
+    C: np.ndarray | None
+    D: np.ndarray | None
+    P: dict[str, np.ndarray]
+    switching: np.ndarray
 
 
 class InverseDerivatives(NamedTuple):
@@ -83,7 +77,7 @@ def transition_fd(
     sensors: bool = False,
     nthread: int = 0,
     frictionloss: bool = True,
-) -> Transition | SensorTransition:
+) -> Linearization:
     """Computes derivatives of `step` by state and controls, in the present state, by finite differences.
 
     At the limit of its range a control is displaced inwards only; beyond its range its derivative is 0.  Histories are
@@ -105,7 +99,7 @@ def transition_fd(
             `model.opt.disableflags`, which is not changed.
 
     Returns:
-        `Transition`: A and B; for a batch with a leading axis of worlds.  With sensors `SensorTransition`: A, B, C, D.
+        `Linearization` without parameters; for a batch with a leading axis of worlds.
 
     Raises:
         ModelError: eps is not positive; the model is not the data's.
@@ -129,8 +123,9 @@ def transition_fd(
         worlds.set_steps(eps)
         _hold_controls(worlds, nx, eps)
         out = as_given(data, differentiate(worlds, _state_difference).swapaxes(1, 2))
-    A, B = out[..., :nx, :nx], out[..., :nx, nx:]
-    return SensorTransition(A, B, out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else Transition(A, B)
+    C, D = (out[..., nx:, :nx], out[..., nx:, nx:]) if sensors else (None, None)
+    unknown = np.full((data.nworld,) if isinstance(data, Batch) else (), np.nan)
+    return Linearization(out[..., :nx, :nx], out[..., :nx, nx:], C, D, {}, unknown)
 
 
 def inverse_fd(
@@ -180,7 +175,7 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
     """Raises an error if settings of finite differences are given together with `analytic`."""
     for name, value in (("eps", eps), ("centered", centered)):
         if value is not None:
-            raise ModelError(f"{name}: allowed only with method='finite_difference'")
+            raise ModelError(f"{name}: got a value with another method, allowed only with method='finite_difference'")
 
 
 def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
@@ -190,10 +185,10 @@ def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]
     if not isinstance(data, Batch):
         ready(model, data)
     elif data.model is not model:
-        raise ModelError("model: it is not the batch's")
+        raise ModelError("model: got another model than the batch's")
     sizes = model.size_values()  # reading attributes of the model is slow
     if sizes["opt_enableflags"] & SLEEP:
-        raise UnsupportedFeatureError(["option flag: sleep"], what="there are no derivatives where trees may sleep")
+        raise UnsupportedFeatureError(["option flag: sleep"], what="derivatives are not supported if trees may sleep")
     return sizes
 
 

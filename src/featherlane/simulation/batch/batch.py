@@ -8,7 +8,7 @@ results, so worlds with similar contacts are grouped for speed.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -37,9 +37,9 @@ from featherlane.simulation.batch.arrays import (
     precision,
 )
 from featherlane.simulation.batch.failure import Failure
+from featherlane.simulation.batch.padded import PaddedRows
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.room import Room
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
@@ -50,8 +50,15 @@ from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import room_for
-from featherlane.simulation.world.recordings import BINDABLE, check_bindable, control_of_step, field_names, recordings
+from featherlane.simulation.world.given import contact_capacity
+from featherlane.simulation.world.recordings import (
+    BINDABLE,
+    Control,
+    check_bindable,
+    control_of_step,
+    field_names,
+    recordings,
+)
 from featherlane.simulation.world.state import read_state, write_state
 
 MOST_THREADS = 1024  # each has a separate workspace
@@ -108,9 +115,9 @@ class Batch(NamedAccess):
         given_contacts: int = 0,
         record_failures: int = 0,
     ):
-        instance("Batch", model, Model, "a Model (featherlane.load makes one)", ArgumentTypeError)
+        instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
         real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = room_for(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
+        ngiven, nthread = contact_capacity(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
         kept = count("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
@@ -134,17 +141,19 @@ class Batch(NamedAccess):
             self._check_kept(name)
             return self._bind(name)
         if name == "failures":
-            message = "batch has no failures: featherlane.Batch(..., record_failures=n) keeps n steps of each world"
+            message = "batch has no failures: they are recorded with featherlane.Batch(..., record_failures=n)"
             raise UnknownAttributeError(message)
-        raise UnknownAttributeError(f"batch has no {name!r}{near(name, BINDABLE)}")
+        raise UnknownAttributeError(f"batch has no attribute {name!r}{near(name, BINDABLE)}")
 
-    def __setattr__(self, name: str, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name in STATE:
             assign(name, getattr(self, name), value, mixed=is_mixed(name))
         elif name in DATA or name in self.__dict__ or hasattr(type(self), name):
-            raise UnknownAttributeError(f"{name} is computed; it cannot be set (state fields are {', '.join(STATE)})")
+            raise UnknownAttributeError(
+                f"{name} is computed and cannot be set, allowed are the state fields {', '.join(STATE)}"
+            )
         else:
-            raise UnknownAttributeError(f"batch has no {name!r} to set{near(name, STATE)}")
+            raise UnknownAttributeError(f"batch has no field {name!r} to set{near(name, STATE)}")
 
     def __dir__(self):
         return sorted({*super().__dir__(), *BINDABLE})
@@ -159,7 +168,7 @@ class Batch(NamedAccess):
         return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None) -> None:
+    def step(self, nstep: int = 1, ids: ArrayLike | None = None) -> None:
         """Advances worlds by nstep time steps.
 
         After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
@@ -176,11 +185,11 @@ class Batch(NamedAccess):
         """
         self.runner.run(count("nstep", nstep, 1), self._ids(ids))
 
-    def forward(self, ids=None) -> None:
+    def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
         self.runner.run(0, self._ids(ids))
 
-    def reset(self, ids=None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
+    def reset(self, ids: ArrayLike | None = None, keyframe: int | str | np.ndarray = -1, forward: bool = True) -> None:
         """Sets worlds to the model's defaults or to keyframes, and recomputes bound outputs.
 
         Args:
@@ -201,14 +210,20 @@ class Batch(NamedAccess):
         self._forget(chosen)
         self.arrays.reset(chosen, keys)
 
-    def forward_bound(self, ids=None) -> None:
+    def forward_bound(self, ids: ArrayLike | None = None) -> None:
         """Computes the bound outputs of worlds that were set; the other outputs have no values from now on."""
         self.arrays.computed = True
         if self.arrays.bound:
             self.forward(ids)
 
     def rollout(
-        self, nstep: int, control=None, record=("qpos",), ids=None, out=None, reduce: Reduction | None = None
+        self,
+        nstep: int,
+        control: Control | None = None,
+        record: str | Sequence[str] = ("qpos",),
+        ids: ArrayLike | None = None,
+        out: Mapping[str, np.ndarray] | None = None,
+        reduce: Reduction | None = None,
     ) -> dict[str, np.ndarray]:
         """Advances worlds by nstep steps and records fields after each.
 
@@ -260,7 +275,7 @@ class Batch(NamedAccess):
             for name, rows in self.rollout(1, values[:, None], list(result), chosen).items():
                 result[name][:, k] = rows[:, 0]
 
-    def inverse(self, qacc: ArrayLike | None = None, ids=None) -> np.ndarray:
+    def inverse(self, qacc: ArrayLike | None = None, ids: ArrayLike | None = None) -> np.ndarray:
         """Computes inverse dynamics: the external force that gives each world an acceleration in its present state.
 
         Args:
@@ -286,7 +301,7 @@ class Batch(NamedAccess):
         flg_static: bool = True,
         bodyexclude: ArrayLike | str | None = -1,
         cutoff: float = np.inf,
-        ids=None,
+        ids: ArrayLike | None = None,
     ) -> Hits:
         """Intersects rays with the geoms of each world in its present state, and returns the nearest surfaces.
 
@@ -306,14 +321,16 @@ class Batch(NamedAccess):
             bound outputs do not change.
 
         Raises:
-            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.ray` does.
+            ModelError, UnknownNameError, UnsupportedFeatureError: as `fl.query.ray` does.
         """
         chosen = self._ids(ids)
         check_geoms(self.model, geomgroup, flg_static)
         rays = Rays(self.model, len(chosen), self.dtype, point, direction, geomgroup, flg_static, bodyexclude, cutoff)
         return self.query(rays, chosen)
 
-    def geom_distance(self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids=None) -> Distances:
+    def geom_distance(
+        self, geom1: ArrayLike, geom2: ArrayLike, distmax: float = np.inf, ids: ArrayLike | None = None
+    ) -> Distances:
         """Computes signed distances of pairs of geoms and their nearest points, in each world's present state.
 
         Args:
@@ -328,7 +345,7 @@ class Batch(NamedAccess):
             change.
 
         Raises:
-            ModelError, UnknownNameError: as `fl.geom_distance` does.
+            ModelError, UnknownNameError: as `fl.query.geom_distance` does.
         """
         chosen = self._ids(ids)
         return self.query(Pairs(self.model, len(chosen), self.dtype, geom1, geom2, distmax), chosen)
@@ -414,7 +431,7 @@ class Batch(NamedAccess):
             name = name.replace("opt.", "opt_")
         if not isinstance(name, str) or name not in MODEL or MODEL[name].kind != "real":
             allowed = [f.name for f in MODEL.fields if f.kind == "real"]
-            raise ModelError(f"expand: {name!r} is no real field of a model{near(name, allowed)}")
+            raise ModelError(f"expand: {name!r} is not a real field of the model{near(name, allowed)}")
         hold((self.runner.turn,), self.arrays.expand, name)
         return self.arrays.expanded.lend(name)
 
@@ -424,7 +441,7 @@ class Batch(NamedAccess):
             name = name.replace("opt.", "opt_")
         return self.arrays.expanded.lend(name) if isinstance(name, str) and name in self.arrays.expanded else None
 
-    def set_const(self, ids=None) -> None:
+    def set_const(self, ids: ArrayLike | None = None) -> None:
         """Recomputes, world by world, the model fields that depend on expanded ones; they become per-world.
 
         Raises:
@@ -435,7 +452,14 @@ class Batch(NamedAccess):
 
     # ---- given contacts ----------------------------------------------------------------------------------------------
     @takes_contacts
-    def give_contacts(self, contacts: Contacts, *, replace=False, count=None, ids=None) -> None:
+    def give_contacts(
+        self,
+        contacts: Contacts,
+        *,
+        replace: ArrayLike = False,
+        count: ArrayLike | None = None,
+        ids: ArrayLike | None = None,
+    ) -> None:
         """Gives each world separate contacts, in addition to detected contacts or in place of them.
 
         Works as `Data.give_contacts`, with a leading axis of worlds: arrays broadcast to (nworld, n, ...), so (n, ...)
@@ -453,7 +477,7 @@ class Batch(NamedAccess):
         """
         self.arrays.give_contacts(contacts, replace, count, self._ids(ids))
 
-    def clear_given_contacts(self, ids=None) -> None:
+    def clear_given_contacts(self, ids: ArrayLike | None = None) -> None:
         """Removes given contacts from these worlds and detects contacts again."""
         if self.ngiven:
             for name in ("given_present", "given_replace"):
@@ -528,7 +552,7 @@ class Batch(NamedAccess):
         w = self._world(world)
         return model_of_world(self.model, {name: rows[w] for name, rows in self.arrays.expanded.items()})
 
-    def get_data(self, world: int):
+    def get_data(self, world: int) -> Data:
         """Returns one world as an `fl.Data` in float64, forward computed."""
         w = self._world(world)
         data = Data(self.get_model(world), self.ngiven)
@@ -543,14 +567,14 @@ class Batch(NamedAccess):
         """Returns copies of state, reports and expanded model fields, for `restore`, np.savez and pickle."""
         return self.arrays.checkpoint()
 
-    def restore(self, kept) -> None:
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """Restores a checkpoint; the worlds continue bit for bit.
 
         Raises:
             ModelError: a field is missing, or has another shape or dtype; nothing is restored then.
             RuntimeError: another thread is in a call of this batch; nothing is restored then.
         """
-        instance("restore", kept, Mapping, "what checkpoint() gave")
+        instance("restore", kept, Mapping, "the result of checkpoint()")
         hold((self.runner.turn,), self._restore, self.arrays.checked_checkpoint(kept))
 
     def _restore(self, values: Mapping[str, np.ndarray]) -> None:
@@ -562,11 +586,11 @@ class Batch(NamedAccess):
         if self.runner.recorder is not None:
             self.runner.recorder.forget(worlds)
 
-    def move_into(self, room: Room) -> None:
+    def move_into(self, rows: PaddedRows) -> None:
         """Moves all arrays into parts of arrays that several batches share (`MixedBatch`)."""
         for name in self.arrays.rows.keys() | self.arrays.bound.keys():
             self.__dict__.pop(name, None)  # a view of the old array
-        self.arrays.move_into(room)
+        self.arrays.move_into(rows)
 
     def __getstate__(self):
         return {"arrays": self.arrays, "runner": self.runner}

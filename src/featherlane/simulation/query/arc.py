@@ -1,6 +1,6 @@
 """Finds where tendons wrap around geoms in the present states of worlds, for drawing them.
 
-`fl.tendon_path` computes this for one world, uncompiled; here it runs in the tiles of a batch.
+`fl.query.tendon_path` computes this for one world, uncompiled; here it runs in the tiles of a batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Arcs(NamedTuple):
 def find_arc(m, d, k):
     """Computes the arc of the tendon around the geom of element k of all paths.
 
-    Source: as `fl.tendon_path`.
+    Source: as `fl.query.tendon_path`.
     Reads:  geom_xpos, geom_xmat, site_xpos.
     Writes: distance.*: where the tendon meets the geom, where it leaves it [m]; distance.*: the length between them
             [m], -1 if it does not wrap there.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from featherlane.dynamics.body.jacobian import JACOBIAN, jacobian, subtree_jacobian
 from featherlane.errors import ModelError, OutOfRangeError
@@ -39,7 +40,7 @@ def _vector(name: str, value) -> np.ndarray:
     return vector
 
 
-class JacobianRoom:
+class JacobianBuffer:
     """Holds memory for Jacobians of one world, and stages bound to it that compute them."""
 
     def __init__(self, workspace: Workspace):
@@ -53,16 +54,16 @@ class JacobianRoom:
 
 def _jacobian(data: Data, kind: int, i: int, point: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Returns (jacp, jacr) of object i of a kind, or of a point of body i."""
-    room = data.workspace.take_room(JacobianRoom)
+    buffer = data.workspace.take_buffer(JacobianBuffer)
     if point is not None:
-        room.point[:] = point
-    room.of_point(kind, i)
-    both = room.jac.copy()
-    data.workspace.put_back(room)
+        buffer.point[:] = point
+    buffer.of_point(kind, i)
+    both = buffer.jac.copy()
+    data.workspace.put_back(buffer)
     return both[:3], both[3:]
 
 
-def jac(model: Model, data: Data, point, body: Key) -> tuple[np.ndarray, np.ndarray]:
+def jac(model: Model, data: Data, point: ArrayLike, body: Key) -> tuple[np.ndarray, np.ndarray]:
     """Returns the Jacobians of a point that moves with a body.
 
     Args:
@@ -120,10 +121,10 @@ def jac_subtree_com(model: Model, data: Data, body: Key) -> np.ndarray:
     """
     world = ready(model, data)
     i = index_of(model, "body", body)
-    room = world.workspace.take_room(JacobianRoom)
-    room.of_subtree(i)
-    found = room.jac[:3].copy()
-    world.workspace.put_back(room)
+    buffer = world.workspace.take_buffer(JacobianBuffer)
+    buffer.of_subtree(i)
+    found = buffer.jac[:3].copy()
+    world.workspace.put_back(buffer)
     return found
 
 
@@ -151,7 +152,7 @@ def jac_site(model: Model, data: Data, site: Key) -> tuple[np.ndarray, np.ndarra
     return _jacobian(world, OBJ_SITE, index_of(model, "site", site))
 
 
-def apply_ft(model: Model, data: Data, force, torque, point, body: Key) -> np.ndarray:
+def apply_ft(model: Model, data: Data, force: ArrayLike, torque: ArrayLike, point: ArrayLike, body: Key) -> np.ndarray:
     """Returns the generalized force of a force and a torque on a body.
 
     Args:
@@ -230,7 +231,9 @@ def contact_force(model: Model, data: Data, contact: int) -> np.ndarray:
     except TypeError:
         raise ModelError(f"contact: got {contact!r}, allowed is a whole number") from None
     if not 0 <= number < len(slots):
-        raise OutOfRangeError(f"contact: got {contact}, the world has {len(slots)}, counted from 0")
+        raise OutOfRangeError(
+            f"contact: got {contact}, allowed are 0 to {len(slots) - 1}: the world has {len(slots)} contacts"
+        )
     k = slots[number]
     force = data.con_force[k].copy()
     if model.flg_adhesion:

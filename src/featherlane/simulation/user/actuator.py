@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from featherlane.errors import ModelError
 from featherlane.model.assignment import entries
@@ -17,9 +18,9 @@ def set_user_actuator(
     model: Model,
     actuators: str | int | Iterable[str | int] | None = None,
     *,
-    activation: Callable | None = None,
-    gain: Callable | None = None,
-    bias: Callable | None = None,
+    activation: Callable[..., Any] | None = None,
+    gain: Callable[..., Any] | None = None,
+    bias: Callable[..., Any] | None = None,
 ) -> None:
     """Registers the functions that compute activation, gain and bias of actuators of the type `user`.
 
@@ -62,7 +63,7 @@ def set_user_actuator(
     check_model(model)
     given = {k: f for k, f in zip(KINDS, (activation, gain, bias), strict=True) if f is not None}
     if not given:
-        raise ModelError("set_user_actuator: no function is given, allowed are activation, gain and bias")
+        raise ModelError("set_user_actuator: got no function, allowed are activation, gain and bias")
     found = {}
     for kind, function in given.items():
         for i in _chosen(model, actuators, kind):
@@ -86,12 +87,12 @@ def _chosen(model: Model, actuators, kind: str) -> list[int]:
     if actuators is None:
         everyone = [i for i in range(model.nactuator) if types[i] == user]
         if not everyone:
-            raise ModelError(f"set_user_actuator: a function for {kind} is given, and no actuator has {field} user")
+            raise ModelError(f"set_user_actuator: got a function for {kind}, but no actuator has {field} user")
         return everyone
     several = (actuators,) if isinstance(actuators, int) else actuators
     numbers = []
     for key in entries("actuators", several, "are names and numbers, or None"):
         numbers.append(model.actuator(key).id)
         if types[numbers[-1]] != user:
-            raise ModelError(f"actuator {key!r}: a function for {kind} is given; allowed with {field} user alone")
+            raise ModelError(f"actuator {key!r}: got a function for {kind}, allowed only with {field} user")
     return numbers

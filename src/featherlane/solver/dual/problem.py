@@ -72,7 +72,7 @@ def add_three(d, q, c, f):
 @kernel
 def has_edges(m, d, k):
     """Checks whether the forces of contact k are those of a pyramid's edges."""
-    return m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1
+    return has_pyramids(m) and d.con_dim[k] > 1
 
 
 @kernel
@@ -113,7 +113,7 @@ def contact_force_at(m, d, k, e, s):
     elif e == 0:
         f = -(d.con_D[k] * fmin(y, 0.0))
         if d.con_dim[k] > 1:
-            f, _, _ = cone(d, k, d.primal.con_y)
+            f, _, _ = cone(m, d, k, d.primal.con_y)
     else:
         f = s * d.primal.con_y[place(d, k, e)]
     return f
@@ -123,8 +123,8 @@ def contact_force_at(m, d, k, e, s):
 def cone_factor(m, d, k):
     """Returns the factor of y_i for the forces of contact k across n; 0 without an elliptic cone."""
     s = zero(d)
-    if d.con_dim[k] > 1 and m.opt_cone != PYRAMIDAL:
-        _, s, _ = cone(d, k, d.primal.con_y)
+    if d.con_dim[k] > 1 and not has_pyramids(m):
+        _, s, _ = cone(m, d, k, d.primal.con_y)
     return s
 
 

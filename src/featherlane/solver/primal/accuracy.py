@@ -124,7 +124,7 @@ def add_contact(m, d, k):
     """Adds the rows of contact k."""
     f, t = contact_push(m, d, k)
     for c in range(pair_jacobian(m, d, k)):
-        if m.opt_cone == PYRAMIDAL and d.con_dim[k] > 1:
+        if has_pyramids(m) and d.con_dim[k] > 1:
             add_pyramid(m, d, k, c)
         else:
             add_cone(m, d, k, c, f, t)

@@ -76,14 +76,14 @@ def sizes_of_contact(m, d, k):
     The edges of a pyramid oppose each other across the normal, by at most the normal force.
     """
     t = zeros(d, 3)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         f = (f[0], f[0], f[0])
         if d.con_dim[k] > 3:
             g, _, _ = turning_pyramid(d, k, d.primal.con_y)
             f, t = (f[0] + g, f[1], f[2]), (g, g, g)
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     n = load3(d.con_basis, 9 * k)
@@ -185,8 +185,8 @@ def is_rounding(m, d, gradient, chosen):
     if single_precision(d):
         found = gradient < 0.0
     else:
-        told = gradient > LARGE * size_of_forces(m, d)
-        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(told)
+        large = gradient > LARGE * size_of_forces(m, d)
+        found = (gradient <= ROUNDING * change_by_rounding(m, d, chosen)) & not_(large)
     return found
 
 

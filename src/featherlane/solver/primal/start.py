@@ -107,7 +107,7 @@ def warm_start(m, d):
 def start_lowest(m, d):
     """Sets qacc, Ma and the rows at the lowest point of the line through both, if cones are pyramids."""
     warm_start(m, d)
-    if m.opt_cone == PYRAMIDAL and m.opt_disableflags & DISABLE_WARMSTART == 0:
+    if has_pyramids(m) and m.opt_disableflags & DISABLE_WARMSTART == 0:
         a = lowest(m, d)
         if any_(a != 0.0):
             advance_rows(m, d, a)

@@ -31,10 +31,10 @@ def pyramid_push(d, k, con_y):
 
 
 @kernel
-def cone_push(d, k, con_y):
+def cone_push(m, d, k, con_y):
     """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
-        g, s, c = cone(d, k, con_y)
+        g, s, c = cone(m, d, k, con_y)
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
         g, c = push(d.con_D[k], con_y[3 * k])
@@ -46,7 +46,7 @@ def cone_push(d, k, con_y):
 @kernel
 def contact_cost(m, d, con_y, cost):
     """Adds the costs of all contacts."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             _, c = pyramid_push(d, k, con_y)
             cost = cost + c
@@ -56,7 +56,7 @@ def contact_cost(m, d, con_y, cost):
                 cost = cost + c
     else:
         for k in range(d.ncon_slot[0]):
-            _, _, c = cone_push(d, k, con_y)
+            _, _, c = cone_push(m, d, k, con_y)
             cost = cost + c
     return cost
 
@@ -82,7 +82,7 @@ def turn_bodies(d, k, t):
 @kernel
 def push_contacts(m, d, cost):
     """Adds the costs of all contacts, and their forces to the bodies'."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             f, c = pyramid_push(d, k, d.primal.con_y)
             cost = cost + c
@@ -95,7 +95,7 @@ def push_contacts(m, d, cost):
                 turn_bodies(d, k, t)
     else:
         for k in range(d.ncon_slot[0]):
-            f, s, c = cone_push(d, k, d.primal.con_y)
+            f, s, c = cone_push(m, d, k, d.primal.con_y)
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
@@ -107,13 +107,13 @@ def push_contacts(m, d, cost):
 def contact_push(m, d, k):
     """Returns (forces along the basis, moments along its turns) of contact k."""
     t = zeros(d, 3)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         f, _ = pyramid_push(d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             g, t, _ = turning_pyramid(d, k, d.primal.con_y)
             f = (f[0] + g, f[1], f[2])
     else:
-        f, s, _ = cone_push(d, k, d.primal.con_y)
+        f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
             t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
     return f, t
@@ -151,7 +151,7 @@ def pyramid_slope(d, k, a):
 @kernel
 def contact_slope(m, d, a, g, h):
     """Adds (d/da, d2/da2) of the cost of all contacts at step length a."""
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         for k in range(d.ncon_slot[0]):
             s, t = pyramid_slope(d, k, a)
             g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
@@ -162,7 +162,7 @@ def contact_slope(m, d, a, g, h):
     else:
         for k in range(d.ncon_slot[0]):
             if d.con_dim[k] > 1:
-                g, h = cone_slope(d, k, a, g, h)
+                g, h = cone_slope(m, d, k, a, g, h)
             else:
                 s, t = pyramid_slope(d, k, a)
                 g, h = fma(d.con_D[k], s, g), fma(d.con_D[k], t, h)
@@ -189,7 +189,7 @@ def contact_rounding(m, d, reach, s):
                 moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
         push = (d.primal.con_y[3 * k] < tangents) | (fma(reach, d.primal.con_z[3 * k], d.primal.con_y[3 * k]) < moved)
         D = d.con_D[k]
-        if m.opt_cone != PYRAMIDAL and d.con_dim[k] > 1:
+        if not has_pyramids(m) and d.con_dim[k] > 1:
             D = fmax(D, d.con_Dt[k])
         s = s + where(push, D * (v + across) * fma(reach, v + across, y + tangents), 0.0)
     return s
@@ -203,7 +203,7 @@ def contact_switches(m, d, a):
         y, v = load3(d.primal.con_y, 3 * k), load3(d.primal.con_z, 3 * k)
         if d.con_dim[k] == 1:
             s = edge_switches(y[0], v[0], a)
-        elif m.opt_cone == PYRAMIDAL:
+        elif has_pyramids(m):
             s = edge_switches(y[0] + y[1], v[0] + v[1], a) + edge_switches(y[0] - y[1], v[0] - v[1], a)
             s = s + edge_switches(y[0] + y[2], v[0] + v[2], a) + edge_switches(y[0] - y[2], v[0] - v[2], a)
             if d.con_dim[k] > 3:

@@ -48,6 +48,16 @@ def turn(d, k):
 
 
 @kernel
+def others(d, k, x, y):
+    """Returns the sum of x_i y_i over the directions of the basis other than n."""
+    s = fma(x[3 * k + 1], y[3 * k + 1], x[3 * k + 2] * y[3 * k + 2])
+    if d.con_dim[k] > 3:
+        r = 3 * turn(d, k)
+        s = fma(x[r], y[r], fma(x[r + 1], y[r + 1], fma(x[r + 2], y[r + 2], s)))
+    return s
+
+
+@kernel
 def store_turns(d, k, sign):
     """Stores the basis of contact k's turns; dimension 4 has only the spin about the normal."""
     o = 9 * turn(d, k)

@@ -42,7 +42,7 @@ def add(s, k):
     elif s.m.opt_cone == PYRAMIDAL:
         F = call(contact_stiffness, s.d, k)
     else:
-        F = call(cone_stiffness, s.d, k)
+        F = call(cone_stiffness, s.m, s.d, k)
     if s.a["con_dim"][k] > 3:
         if s.m.opt_cone == PYRAMIDAL:
             F = call(outer, call(turning_weight, s.d, k), load3(s.d.con_basis, 9 * k), F)

@@ -278,10 +278,10 @@ def is_pushing(m, d, k):
     """Returns whether some row of contact k is not at a bound, so it adds to H.  Finished worlds need none."""
     if d.con_dim[k] == 1:
         acts = (d.primal.con_y[3 * k] < 0.0) & (d.con_D[k] > 0.0)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         acts = (least_edge(d, k) < 0.0) & (d.con_D[k] > 0.0)
     else:
-        acts = is_held(d, k)
+        acts = is_held(m, d, k)
     return acts & (d.primal.live[0] > 0.0)
 
 
@@ -292,7 +292,7 @@ def add_contact(m, d, k, side):
     begin_stiffness(d, b)
     if d.con_dim[k] == 1:
         add_stiffness(d, b, r, normal_stiffness(d, k))
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         add_stiffness(d, b, r, contact_stiffness(d, k))
     else:
         add_cone(m, d, k, side)
@@ -312,12 +312,12 @@ def add_between_trees(m, d, k):
     begin_stiffness(d, d.con_body[2 * k + 1])
     if d.con_dim[k] == 1:
         F = normal_stiffness(d, k)
-    elif m.opt_cone == PYRAMIDAL:
+    elif has_pyramids(m):
         F = contact_stiffness(d, k)
     else:
-        F = cone_stiffness(d, k)
+        F = cone_stiffness(m, d, k)
     if d.con_dim[k] > 3:
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             F = outer(turning_weight(d, k), load3(d.con_basis, 9 * k), F)
         A, p, s = turning_stiffness(m, d, k)
         add_turning(d, d.con_body[2 * k], r, A, p, s)
@@ -350,7 +350,7 @@ def add_within_trees(m, d):
         if d.con_body[2 * k + 1] > 0 and within_tree(m, d, k) and any_(is_pushing(m, d, k)):
             if d.con_dim[k] == 1:
                 add_normal_pair(m, d, k)
-            elif d.con_dim[k] > 3 or m.opt_cone != PYRAMIDAL:
+            elif d.con_dim[k] > 3 or not has_pyramids(m):
                 add_wide_pair(m, d, k)
             else:
                 add_pair(m, d, k)

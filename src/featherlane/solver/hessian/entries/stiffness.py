@@ -81,10 +81,10 @@ def normal_stiffness(d, k):
 
 
 @kernel
-def cone_stiffness(d, k):
+def cone_stiffness(m, d, k):
     """Returns F of an elliptic cone: w n n^T - e (n t^T + t n^T) + q t t^T + b (u u^T + v v^T)."""
     n, u, v = load3(d.con_basis, 9 * k), load3(d.con_basis, 9 * k + 3), load3(d.con_basis, 9 * k + 6)
-    (w, e, q, b), inverse = cone_weights(d, k)
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     t = combine(d.primal.con_y[3 * k + 1] * inverse, u, d.primal.con_y[3 * k + 2] * inverse, v)
     c, s = combine(w, n, -e, t), combine(q, t, -e, n)
     x, y = scale3(b, u), scale3(b, v)
@@ -97,7 +97,7 @@ def add_cone(m, d, k, side):
 
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
-    add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(d, k))
+    add_stiffness(d, d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side), cone_stiffness(m, d, k))
 
 
 @kernel
@@ -113,11 +113,11 @@ def turning_stiffness(m, d, k):
     o = 9 * turn(d, k)
     r0, r1, r2 = load3(d.con_basis, o), load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     n = load3(d.con_basis, 9 * k)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         c, w = turning_weights(d, k)
         p, s, q = axpy3(c[0], r0, combine(c[1], r1, c[2], r2)), n, zero(d)
     else:
-        (_, e, q, b), inverse = cone_weights(d, k)
+        (_, e, q, b), inverse = cone_weights(m, d, k)
         y0, y1, y2 = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
         t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
         t = combine(t1, load3(d.con_basis, 9 * k + 3), t2, load3(d.con_basis, 9 * k + 6))
@@ -153,7 +153,7 @@ def add_turns(m, d, k, side):
     Reads:  con_* of slot k.   Writes: hessian.body_K of body `side` of the contact [kg, kg m, kg m^2].
     """
     b, r = d.con_body[2 * k + side], load3(d.con_arm, 6 * k + 3 * side)
-    if m.opt_cone == PYRAMIDAL:
+    if has_pyramids(m):
         n = load3(d.con_basis, 9 * k)
         add_stiffness(d, b, r, outer(turning_weight(d, k), n, zeros(d, 6)))
     A, p, s = turning_stiffness(m, d, k)

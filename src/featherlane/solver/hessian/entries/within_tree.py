@@ -84,9 +84,9 @@ def add_normal_pair(m, d, k):
 
 
 @kernel
-def weighted_cone(d, k, x, y):
+def weighted_cone(m, d, k, x, y):
     """Returns W (x, y) for an elliptic contact: x along n and the tangents, y along the turns."""
-    (w, e, q, b), inverse = cone_weights(d, k)
+    (w, e, q, b), inverse = cone_weights(m, d, k)
     t1, t2 = d.primal.con_y[3 * k + 1] * inverse, d.primal.con_y[3 * k + 2] * inverse
     u = scale3(inverse, load3(d.primal.con_y, 3 * turn(d, k)))
     along = fma(t1, x[1], t2 * x[2])
@@ -121,10 +121,10 @@ def add_wide_pair(m, d, k):
         x, y = load3(d.hessian.pair_J, 3 * a), zeros(d, 3)
         if d.con_dim[k] > 3:
             y = load3(d.hessian.pair_J, 3 * (m.nv + a))
-        if m.opt_cone == PYRAMIDAL:
+        if has_pyramids(m):
             f, g = weighted_pyramid(d, k, x, y)
         else:
-            f, g = weighted_cone(d, k, x, y)
+            f, g = weighted_cone(m, d, k, x, y)
         for b in range(a, count):
             e, place = next_place(m, d, blocks, e, d.hessian.pair_dof[b])
             u = h + place
