@@ -17,7 +17,7 @@ def moving(batch, names, ids):
 
 @pytest.fixture(params=["float64", "float32"])
 def batch(request, rng):
-    batch = fl.Batch(fl.load("quadruped"), N, nthread=1, dtype=request.param)
+    batch = fl.Batch(fl.bundled("quadruped"), N, nthread=1, dtype=request.param)
     batch.qpos[:, 7:] += rng.normal(0, 0.2, (N, batch.model.nq - 7))
     batch.qvel[:] = rng.normal(0, 1.0, (N, batch.model.nv))
     for name in FIELDS:
