@@ -19,7 +19,7 @@ import numpy as np
 from report import arguments, markdown, origin, publish
 
 import featherlane as fl
-from featherlane.measure.race import alternate, ratio
+from featherlane.measure.speed_comparison import alternate, ratio
 
 MODELS = {
     "cartpole": 3,

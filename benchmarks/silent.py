@@ -408,12 +408,12 @@ def table(counts: dict[tuple[str, str, str, str], Count]) -> str:
     """The counts, a line for each solver, cone, precision and way."""
     rows = []
     for (solver, cone, dtype, way), n in counts.items():
-        share, patient = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
+        share, examined = (f"{1e6 * told / n.steps:,.0f}" if n.steps else "" for told in (n.told, n.told - n.short))
         numbers = (n.above, n.near, n.rounding, n.right, n.silent, n.cold, n.unlike)
         above, near, rounding, right, silent, cold, unlike = (f"{x:,}" for x in numbers)
         worst, solver = f"{n.worst:.0e}" if n.silent else "", f"{solver}, {cone}"
         rows.append(
-            [solver, dtype, way, f"{n.steps:,}", share, patient, above, near, rounding, right, silent, worst, cold]
+            [solver, dtype, way, f"{n.steps:,}", share, examined, above, near, rounding, right, silent, worst, cold]
             + [unlike]
         )
     columns = ("solver", "precision", "states", "steps", "`not_converged` per million")

@@ -33,7 +33,7 @@ def things():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_name_of_ours_exists(page, things):
+def test_every_featherlane_name_exists(page, things):
     named = ours(page.read_text())
     assert len(named) > 3
     for thing, name in named:

@@ -57,7 +57,7 @@ def both(model, rng):
     return data, reference
 
 
-def test_stage_by_stage_gives_mujocos_fields(model, both):
+def test_fields_computed_stage_by_stage_equal_mujoco(model, both):
     data, reference = both
     stages = {
         fl.stages.kinematics: "xpos xquat xmat xipos xanchor xaxis geom_xpos geom_xmat site_xpos site_xmat",
@@ -78,7 +78,7 @@ def test_stage_by_stage_gives_mujocos_fields(model, both):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_one_by_one_and_at_once_give_the_same_bits(model, both):
+def test_single_stages_and_a_step_are_bitwise_equal(model, both):
     data, _ = both
     whole = fl.Data(model)
     for name in ("qpos", "qvel", "ctrl", "xfrc_applied", "qfrc_applied"):
@@ -113,7 +113,7 @@ def test_a_step_is_forward_and_an_integrator(both, integrator, function):
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicit", "implicitfast"])
-def test_a_fourth_order_step_is_taken_whatever_integrator_the_model_names(both, integrator):
+def test_runge_kutta_runs_for_any_integrator_of_the_model(both, integrator):
     data, model = both[0], fl.load(XML)
     ends = []
     for named in (integrator, "rk4"):
@@ -177,7 +177,7 @@ def test_newton_euler(model, both, flg_acc):
     np.testing.assert_allclose(fl.stages.rne(model, data, flg_acc), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_inverse_after_forward_gives_the_forces(model, both):
+def test_inverse_after_forward_recovers_the_forces(model, both):
     data, _ = both
     fl.forward(model, data)
     data.qacc = data.qacc_smooth
@@ -267,7 +267,7 @@ def test_an_unknown_kind_of_object_is_reported(model, both):
 # ---- the package -----------------------------------------------------------------------------------------------------
 
 
-def test_the_public_list_is_complete_and_has_no_double():
+def test_the_public_list_is_complete_and_has_no_duplicate():
     assert len(set(fl.__all__)) == len(fl.__all__)
     public = {name for name, value in vars(fl).items() if not name.startswith("_") and not inspect.ismodule(value)}
     modules = {name for name in fl.__all__ if inspect.ismodule(getattr(fl, name))}
@@ -292,7 +292,7 @@ def made_of_stages():
     return {name: f for name, f in functions.items() if f.__module__ == made.__name__}
 
 
-def test_the_stub_declares_what_is_made_of_stages():
+def test_the_stub_declares_the_public_stage_functions():
     """Names, signatures and docstrings are the same: type checkers and editors see the functions that run."""
     stub = ast.parse(Path(made.__file__).with_suffix(".pyi").read_text()).body
     declared = {node.name: node for node in stub if isinstance(node, ast.FunctionDef)}
@@ -307,7 +307,7 @@ def test_the_stub_declares_what_is_made_of_stages():
         assert inspect.cleandoc(ast.get_docstring(node)) == inspect.cleandoc(function.__doc__)
 
 
-def test_what_is_made_of_a_stage_says_what_the_stage_says(subtests):
+def test_public_stage_functions_have_the_docstrings_of_their_stages(subtests):
     """Also the statements common to all of them; outputs have their declared shapes."""
     for name in made_of_stages():
         with subtests.test(name=name):
@@ -329,12 +329,12 @@ def test_functions_are_called_by_the_names_of_packages():
     assert {"collision", "step", "solve_m"} <= set(library.stages())
 
 
-def test_an_unknown_name_is_answered_with_a_near_one():
+def test_an_unknown_name_suggests_a_near_one():
     with pytest.raises(fl.errors.UnknownAttributeError, match="'step'"):
         fl.stepp  # noqa: B018
 
 
-def test_configuration_says_how_kernels_run(capsys):
+def test_configuration_lists_how_kernels_run(capsys):
     fl.show_config()
     printed = capsys.readouterr().out
     for word in ("featherlane", "kernels", "cpu", "widths", "cache", "numpy", "mujoco", "llvmlite"):
@@ -427,7 +427,7 @@ def test_signatures_can_be_read(subtests):
                 assert len(str(parameter)) < 80 and "numpy._typing" not in str(parameter), str(parameter)
 
 
-def test_energy_after_a_step_is_that_of_the_new_state_once_the_frames_are(rng):
+def test_energy_after_a_step_needs_current_frames(rng):
     """As documented: the error of a pendulum's energy is of the order of the step's error, not of the step."""
     model = fl.bundled("pendulum")
     data = fl.Data(model)

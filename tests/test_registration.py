@@ -77,7 +77,7 @@ def test_a_similarity_is_recovered(rng, m, thickness):
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5), st.integers(1, 9), st.integers(0, 5), st.integers(0, 5), st.booleans())
-def test_the_answer_is_the_best_of_all(seed, m, n, rank_a, rank_b, related):
+def test_the_solution_is_the_global_minimum(seed, m, n, rank_a, rank_b, related):
     rng = np.random.default_rng(seed)
     a, w = flat(rng, n, m, min(rank_a, m)) + rng.standard_normal(m), rng.uniform(0.1, 2.0, n)
     b = flat(rng, n, m, min(rank_b, m))
@@ -96,7 +96,7 @@ def test_the_answer_is_the_best_of_all(seed, m, n, rank_a, rank_b, related):
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 5])
-def test_no_step_from_the_answer_improves_it(rng, m):
+def test_no_perturbation_improves_the_solution(rng, m):
     a, b, w = rng.standard_normal((12, m)), rng.standard_normal((12, m)), rng.random(12)
     result = fl.registration.register_points(a, b, weights=w)
     for size in np.repeat([1e-4, 1e-2, 1.0], 100):
@@ -106,7 +106,7 @@ def test_no_step_from_the_answer_improves_it(rng, m):
         assert residual(a, b, w, turn @ result.rotation, t, c) >= result.residual * (1 - 1e-12)
 
 
-def test_mirror_images_are_met_by_rotations(rng):
+def test_mirror_images_are_matched_by_rotations(rng):
     for m in (2, 3, 4, 5):
         a = rng.standard_normal((10, m)) * np.arange(1, m + 1)
         mirror = rotation(rng, m) * np.where(np.arange(m) == m - 1, -1.0, 1.0)
@@ -214,7 +214,7 @@ def test_rank_and_status_of_every_kind_of_set_far_away_and_in_any_unit(rng, name
 
 
 @pytest.mark.parametrize("thickness", [1e-3, 1e-6, 1e-9, 1e-12])
-def test_a_thin_set_turns_as_exactly_as_it_is_known(rng, thickness):
+def test_rotation_accuracy_of_a_thin_set_matches_its_extent(rng, thickness):
     for _ in range(10):
         R, axes = rotation(rng, 3), rotation(rng, 3)
         a = rng.standard_normal((20, 3)) * (1.0, thickness, 0.0) @ axes
@@ -247,7 +247,7 @@ def correlated(rng, n, extents_a, extents_b, common, far=100.0):
         ((1, 1e-3, 1e-6), (1, 1e-3, 1e-6), (1e-3, 0.1, 1), 3),
     ],
 )
-def test_the_rank_counts_what_correlates_above_rounding(rng, extents_a, extents_b, common, rank):
+def test_the_rank_counts_singular_values_above_rounding(rng, extents_a, extents_b, common, rank):
     for _ in range(20):
         a, b = correlated(rng, 30, extents_a, extents_b, common)
         result = fl.registration.register_points(a, b)
@@ -267,7 +267,7 @@ def test_many_points_at_one_place_and_on_one_line(rng):
         assert fl.registration.register_points(line, line @ rotation(rng, 6).T).rank == 1
 
 
-def test_the_rounding_of_single_precision_is_no_extent(rng):
+def test_float32_rounding_does_not_count_as_extent(rng):
     line = (flat(rng, 20, 3, 1) + 100.0).astype(np.float32)
     turned = (line.astype(float) @ rotation(rng, 3).T).astype(np.float32)
     assert fl.registration.register_points(line, turned).status == Status.ROTATION_NOT_UNIQUE
@@ -322,7 +322,7 @@ def test_one_dimension_has_no_mirror_image():
     assert fl.registration.register_points(0 * a, a, scale=False).status == Status.UNIQUE
 
 
-def test_an_answer_that_no_number_holds_is_not_finite(rng):
+def test_an_overflowing_solution_has_status_not_finite(rng):
     a = rng.standard_normal((5, 3))
     result = fl.registration.register_points(1e-200 * a, 1e200 * a)
     assert result.status is Status.NOT_FINITE and np.isnan(result.scale) and np.isnan(result.rotation).all()
@@ -333,7 +333,7 @@ def test_an_answer_that_no_number_holds_is_not_finite(rng):
 
 
 # ---- batches of sets -------------------------------------------------------------------------------------------------
-def test_a_set_has_the_same_bits_in_any_batch(rng):
+def test_a_set_is_bitwise_equal_in_any_batch(rng):
     kinds = of_every_kind(rng).values()
     a, b, w = np.stack([kind[0] for kind in kinds]), np.stack([kind[1] for kind in kinds]), rng.random((len(kinds), 8))
     batch = fl.registration.register_points(a, b, weights=w)
@@ -353,7 +353,7 @@ def test_a_set_has_the_same_bits_in_any_batch(rng):
         assert np.isnan(getattr(broken, name)[told]).all() and np.isfinite(getattr(broken, name)[~told]).all()
 
 
-def test_ragged_sets_equal_each_set_alone(rng):
+def test_ragged_sets_equal_single_sets(rng):
     a, b, w = rng.standard_normal((12, 9, 3)), rng.standard_normal((12, 9, 3)), rng.random((12, 9))
     for i in range(12):
         a[i, i:], b[i, i:], w[i, i:] = np.nan, np.inf, 0.0
@@ -376,7 +376,7 @@ def test_leading_axes_broadcast(rng):
     assert empty.rotation.shape == (0, 3, 3) and empty.status.shape == (0,)
 
 
-def test_what_is_given_stays_as_it_is(rng):
+def test_arguments_are_not_modified(rng):
     a, b, w = rng.standard_normal((6, 3)), rng.standard_normal((6, 3)), rng.random(6)
     a[0], w[0] = np.nan, 0.0
     copies = a.copy(), b.copy(), w.copy()
@@ -404,6 +404,6 @@ def test_what_is_given_stays_as_it_is(rng):
         (np.zeros((2, 3)), [[1, 2, 3], [4, 5]], None, "^b:"),
     ],
 )
-def test_what_does_not_fit_is_refused(a, b, weights, message):
+def test_invalid_arguments_are_refused(a, b, weights, message):
     with pytest.raises(ValueError, match=message):
         fl.registration.register_points(a, b, weights=weights)

@@ -185,7 +185,7 @@ def test_only_errors_of_the_package_are_raised():
 
 
 @pytest.mark.parametrize("name", NO_MODEL)
-def test_what_is_no_model_is_reported(name):
+def test_an_invalid_model_is_reported(name):
     model = fl.bundled("arm")
     for value in (None, 0.0, "arm", model.mj_model):
         with pytest.raises(TypeError, match=r"model: got .*, allowed is a Model"):
@@ -307,7 +307,7 @@ def test_a_long_value_is_cut_in_every_message():
 
 
 @pytest.mark.parametrize(("given", "typed"), [(0, "0, 0, 0"), (-9.81, "0, 0, -5"), ([0.0], "0, 0, -5")])
-def test_a_vector_given_as_a_number_is_refused_with_what_to_type(given, typed):
+def test_a_scalar_for_a_vector_is_refused_with_the_correct_form(given, typed):
     model = fl.bundled("arm")
     model.opt.gravity = 0, 0, -5
     with pytest.raises(fl.ModelError, match=rf"allowed are 3 numbers, for example gravity = {typed}$"):

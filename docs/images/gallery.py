@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 import featherlane as fl
-from featherlane.painter import PICTURES, Painter, prepare
+from featherlane.renderer import PICTURES, Painter, prepare_rendering
 
 SIZE, COLOURS = (480, 360), 128  # pixels; colours keep a file below 150 kB
 FOLDER = Path(__file__).parent
@@ -83,6 +83,6 @@ def draw(name: str, scene: Picture) -> None:
 
 
 if __name__ == "__main__":
-    prepare(PICTURES)
+    prepare_rendering(PICTURES)
     for name in sys.argv[1:] or SCENES:
         draw(name, SCENES[name])

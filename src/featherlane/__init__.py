@@ -25,7 +25,7 @@ from featherlane.errors import (
 from featherlane.errors import UnknownAttributeError as _UnknownAttributeError
 from featherlane.errors import near as _near
 from featherlane.lanes import kernel
-from featherlane.lanes.choice import fill as _fill_tables
+from featherlane.lanes.choice import mark_complete as _fill_tables
 from featherlane.model import Link, Model, bundled, bundled_names, load, set_const, set_length_range
 from featherlane.model.enums import State
 from featherlane.model.variants import variants

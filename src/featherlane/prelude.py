@@ -56,7 +56,7 @@ from featherlane.model.joint import (
     has_quaternion,
     is_angle,
     is_ball,
-    is_free,
+    is_free_joint,
     is_scalar,
     is_translation,
     joint_coordinates,

@@ -43,7 +43,7 @@ def left(workspace, last) -> set[int]:
 
 
 @pytest.mark.parametrize("scene", ["hand", BOXED, CROWD], ids=["hand", "boxed", "crowd"])
-def test_a_tile_lists_what_its_worlds_list(scene, rng):
+def test_pairs_of_a_tile_are_the_union_of_its_worlds(scene, rng):
     model = fl.load(resolve_name(scene))
     qpos = model.qpos0 + 0.1 * rng.standard_normal((W, model.nq))
     together, alone = at(model, qpos), [at(model, q[None]) for q in qpos]
@@ -56,7 +56,7 @@ def test_a_tile_lists_what_its_worlds_list(scene, rng):
     assert sets[SPHERES] != sets[BOXES] or model.ncrowd
 
 
-def test_what_touches_passes_all_tests(rng):
+def test_touching_pairs_pass_all_bounding_tests(rng):
     model = fl.load(BOXED)
     for _ in range(20):
         workspace = at(model, (model.qpos0 + 0.1 * rng.standard_normal(model.nq))[None])
@@ -64,7 +64,7 @@ def test_what_touches_passes_all_tests(rng):
         assert touching <= left(workspace, BOXES)
 
 
-def test_a_world_that_takes_its_contacts_from_the_caller_looks_at_no_pair(rng):
+def test_no_pair_is_tested_with_user_contacts_only(rng):
     model = fl.load(BOXED)
     workspace = at(model, model.qpos0[None])
     assert left(workspace, SPHERES)

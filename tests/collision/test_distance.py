@@ -45,7 +45,7 @@ def all_pairs(model) -> tuple[np.ndarray, np.ndarray]:
     return g[h >= len(STILL)], h[h >= len(STILL)]
 
 
-def test_distances_and_nearest_points_are_mujocos(model, rng):
+def test_distances_and_nearest_points_equal_mujoco(model, rng):
     mj, data, signs = model.to_mujoco(), fl.Data(model), set()
     theirs, (g, h) = mujoco.MjData(mj), all_pairs(model)
     for qpos in poses(rng, 12):
@@ -62,7 +62,7 @@ def test_distances_and_nearest_points_are_mujocos(model, rng):
     assert signs == {-1, 1}
 
 
-def test_a_pair_turned_round_has_its_points_turned_round(model, rng):
+def test_swapped_geoms_swap_the_nearest_points(model, rng):
     data, (g, h) = fl.Data(model), all_pairs(model)
     data.qpos[:] = poses(rng, 1)[0]
     fl.stages.kinematics(model, data)
@@ -82,7 +82,7 @@ def test_one_pair_by_name_is_a_number(model):
     assert fl.query.geom_distance(model, data, [["sphere"]], ["box", "cube"]).fromto.shape == (1, 2, 6)
 
 
-def test_beyond_the_limit_the_distance_is_the_limit(model):
+def test_distance_is_clamped_to_the_limit(model):
     data = fl.Data(model)
     data.qpos[:3] = 3, 4, 0
     fl.stages.kinematics(model, data)
@@ -93,7 +93,7 @@ def test_beyond_the_limit_the_distance_is_the_limit(model):
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 0), ("float32", SINGLE)])
-def test_worlds_of_a_batch_have_the_distances_that_each_has_alone(model, rng, dtype, tolerance):
+def test_distances_in_a_batch_equal_those_of_single_worlds(model, rng, dtype, tolerance):
     n, data, (g, h) = 21, fl.Data(model), all_pairs(model)
     batch, ids = fl.Batch(model, n, dtype=dtype), [3, 20, 7]
     batch.qpos[:] = poses(rng, n)
@@ -110,7 +110,7 @@ def test_worlds_of_a_batch_have_the_distances_that_each_has_alone(model, rng, dt
             np.testing.assert_array_equal(everyone.fromto[w], alone.fromto)
 
 
-def test_worlds_may_ask_for_different_pairs(model, rng):
+def test_each_world_can_query_different_pairs(model, rng):
     batch = fl.Batch(model, 3)
     batch.qpos[:] = poses(rng, 3)
     g, h = all_pairs(model)
@@ -135,7 +135,7 @@ def test_worlds_may_ask_for_different_pairs(model, rng):
         ((2, 3, -1.0), fl.ModelError, "distmax"),
     ],
 )
-def test_what_has_no_distance_is_refused(model, given, error, words):
+def test_geoms_without_a_distance_are_refused(model, given, error, words):
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
     with pytest.raises(error, match=words):

@@ -119,7 +119,7 @@ def world(model):
         ("box", (2, 0.5, 0), (-1, 0, 0), -1, (0, 0, 0)),
     ],
 )
-def test_ray_by_hand(shape, point, direction, distance, normal):
+def test_ray_distances_equal_hand_computed_values(shape, point, direction, distance, normal):
     model = scene(SHAPES[shape], free=False)
     hit = fl.query.ray(model, world(model), point, direction)
     np.testing.assert_allclose(hit.distance, distance, rtol=0, atol=1e-14)
@@ -127,7 +127,7 @@ def test_ray_by_hand(shape, point, direction, distance, normal):
     assert hit.geom == (-1 if distance < 0 else 0)
 
 
-def test_mesh_is_met_at_its_own_triangles_from_both_sides():
+def test_rays_hit_mesh_triangles_from_both_sides():
     model = scene('type="mesh" mesh="wedge"', free=False)
     data = world(model)
     # the mesh frame is its inertia's: the corners are where the geom places them
@@ -140,7 +140,7 @@ def test_mesh_is_met_at_its_own_triangles_from_both_sides():
         assert np.dot(hit.normal, foot - centre) > 0
 
 
-def test_no_ray_slips_between_the_triangles_of_a_mesh(rng):
+def test_no_ray_passes_between_adjacent_triangles(rng):
     model = scene(SHAPES["mesh"], free=False)
     data = world(model)
     corner = model.triangle_vert[: model.triangle_adr[1] and None] @ data.geom_xmat[0].reshape(3, 3).T
@@ -170,7 +170,7 @@ def test_height_field_has_a_surface_walls_and_a_base():
     np.testing.assert_allclose(hits.normal, expected, rtol=0, atol=1e-14)
 
 
-def test_height_field_edits_are_seen_at_once():
+def test_height_field_edits_take_effect_immediately():
     model = scene('type="hfield" hfield="flat"', free=False)
     data = world(model)
     assert fl.query.ray(model, data, (0.1, 0.2, 5), (0, 0, -1)).distance == 4
@@ -189,7 +189,7 @@ def rays(rng, n, data):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_one_shape_is_mujocos(shape, rng):
+def test_rays_on_one_shape_equal_mujoco(shape, rng):
     model = scene(SHAPES[shape])
     data = fl.Data(model)
     for _ in range(20):
@@ -200,7 +200,7 @@ def test_one_shape_is_mujocos(shape, rng):
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(2000, marks=pytest.mark.slow)])
-def test_all_shapes_together_are_mujocos(count, rng):
+def test_rays_on_all_shapes_equal_mujoco(count, rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     for _ in range(count):
@@ -210,7 +210,7 @@ def test_all_shapes_together_are_mujocos(count, rng):
         same(fl.query.ray(model, data, point, direction), oracle(model, data, point, direction))
 
 
-def test_axis_parallel_rays_are_mujocos(rng):
+def test_axis_parallel_rays_equal_mujoco(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     fl.stages.kinematics(model, data)
@@ -222,7 +222,7 @@ def test_axis_parallel_rays_are_mujocos(rng):
         same(fl.query.ray(model, data, point, direction), oracle(model, data, point, direction))
 
 
-def test_rays_from_one_point_are_mj_multirays(rng):
+def test_rays_from_one_point_equal_mj_multi_ray(rng):
     model = scene(*SHAPES.values())
     data, mj = fl.Data(model), model.to_mujoco()
     theirs = mujoco.MjData(mj)
@@ -239,7 +239,7 @@ def test_rays_from_one_point_are_mj_multirays(rng):
     same(fl.query.ray(model, data, (4.0, 0.5, 1.0), direction), (distance, geom, normal.reshape(n, 3)))
 
 
-def test_many_rays_have_the_bits_of_each_alone(rng):
+def test_many_rays_are_bitwise_equal_to_single_rays(rng):
     model = scene(*SHAPES.values())
     data = fl.Data(model)
     for size in (0.3, 0.9):
@@ -278,7 +278,7 @@ ROW = (
         ({"cutoff": 1.0}, 0),
     ],
 )
-def test_groups_bodies_and_cutoff_choose_what_is_seen(options, geom):
+def test_groups_bodies_and_cutoff_filter_hits(options, geom):
     model = scene(*ROW)
     data = world(model)
     assert fl.query.ray(model, data, (0, 0, 0), (3, 0, 0), **options).geom == geom
@@ -296,7 +296,7 @@ def test_static_geoms_are_left_out_on_request():
     assert fl.query.ray(model, data, (0, 0, 0), (1, 0, 0), flg_static=False).geom == 1
 
 
-def test_each_ray_may_pass_through_a_body_of_its_own():
+def test_each_ray_can_exclude_a_different_body():
     model = scene(*ROW)
     hits = fl.query.ray(model, world(model), (0, 0, 0), [(1, 0, 0)] * 3, bodyexclude=[-1, 1, 2])
     assert hits.geom.tolist() == [0, 1, 0]
@@ -335,7 +335,7 @@ def test_shapes_of_results():
         ({"bodyexclude": np.ma.array([1], mask=[1])}, "bodyexclude:"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_invalid_input_is_named(arguments, message):
     model = scene(*ROW)
     given = {"point": (0, 0, 0), "direction": (1, 0, 0)} | arguments
     with pytest.raises(fl.ModelError, match=message):
@@ -372,7 +372,7 @@ def test_rays_refuse_signed_distance_fields_by_name():
 
 # ---- batches --------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("nthread", [1, 2])
-def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
+def test_rays_in_a_batch_are_bitwise_equal_to_single_worlds(nthread, rng):
     model = scene(*SHAPES.values())
     batch, data = fl.Batch(model, 11, nthread), fl.Data(model)
     randomize(batch, rng)
@@ -390,7 +390,7 @@ def test_batch_gives_the_bits_of_each_world_alone(nthread, rng):
             np.testing.assert_array_equal(rows[w], getattr(alone, name))
 
 
-def test_batch_broadcasts_and_leaves_its_worlds_alone(rng):
+def test_batch_rays_broadcast_and_do_not_change_the_worlds(rng):
     model = scene(*SHAPES.values())
     batch = fl.Batch(model, 5)
     randomize(batch, rng)

@@ -61,7 +61,7 @@ def close(ours, theirs):
     assert np.allclose(ours, theirs, rtol=ROUNDING, atol=ROUNDING)
 
 
-def test_the_page_turns_states_as_it_says(page, state):
+def test_documented_state_conversions_are_correct(page, state):
     """The velocity of a point of the trunk, in its frame, by both conventions; and the fields left unchanged."""
     model, data, qacc = state
     q, v, a, T = page["to_pinocchio"](model, data.qpos, data.qvel, qacc)
@@ -75,7 +75,7 @@ def test_the_page_turns_states_as_it_says(page, state):
     assert np.allclose((after - v) / h, a, atol=1e-5)
 
 
-def test_pinocchio_gives_the_same_numbers(pin, page, state, tmp_path):
+def test_documented_results_equal_pinocchio(pin, page, state, tmp_path):
     model, data, qacc = state
     path = tmp_path / "robot.xml"
     path.write_text(ROBOT)

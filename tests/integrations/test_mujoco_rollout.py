@@ -128,7 +128,7 @@ def test_data_is_not_written(rng):
         ((np.zeros((2, 5)),), {"chunk_size": 0}, "chunk_size must be a positive integer"),
     ],
 )
-def test_wrong_arguments_have_mujocos_errors(arguments, how, message):
+def test_wrong_arguments_raise_the_errors_of_mujoco(arguments, how, message):
     model = mujoco.MjModel.from_xml_string(TWO_LINKS)
     for function in (theirs.rollout, ours.rollout):
         with pytest.raises(ValueError, match=re.escape(message)):

@@ -110,7 +110,7 @@ def unpacked(version, target):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_model_is_the_same_whatever_version_reads_it_but_for_what_is_listed(version, newest, tmp_path):
+def test_a_model_is_equal_in_all_mujoco_versions_except_for_listed_fields(version, newest, tmp_path):
     folder, target = unpacked(version, tmp_path / "site"), tmp_path / "models.npz"
     code = READ.format(tests=os.path.dirname(__file__), version=version, folder=folder, target=str(target))
     path = [folder, *(place for place in sys.path if place)]

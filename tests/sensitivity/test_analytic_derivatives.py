@@ -40,7 +40,7 @@ def test_a_long_chain_keeps_eight_digits(integrator, rng):
     assert apart < SMOOTH and found < SMOOTH
 
 
-def test_what_bends_goes_short_ways():
+def test_branching_trees_use_short_paths():
     model = chain("implicit")
     assert analytic(model)
     for name in BENDING:
@@ -68,7 +68,7 @@ def test_a_world_is_independent_of_its_batch(integrator, name, value, rng):
         assert (together.A[w] == alone.A).all() and (together.B[w] == alone.B).all()
 
 
-def test_numbers_edited_between_calls_are_seen(rng):
+def test_edits_between_calls_take_effect(rng):
     model, other = chain("implicit"), chain("implicit")
     other.dof_dampingpoly[:, 0] = 0.2
     data, fresh = fl.Data(model), fl.Data(other)

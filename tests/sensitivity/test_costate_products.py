@@ -63,7 +63,7 @@ def test_products_are_those_with_the_derivatives(name, integrator, rotation, rng
         close(fl.rollout_gradient(*given), by_derivatives(monkeypatch, *given))
 
 
-def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypatch):
+def test_a_step_without_formulas_uses_derivative_matrices(rng, monkeypatch):
     """A ball rests, two fall: a contact is within 2e-7 m of its end at some steps, and only those are corrected."""
     ball = "<body pos='{} 0 0.1'><freejoint/><geom size='0.1'/></body>"
     model = fl.load(f"""<mujoco><option timestep="0.002" gravity="0 0 0"/><worldbody><geom type="plane" size="5 5 1"/>
@@ -92,7 +92,7 @@ def test_a_step_that_formulas_do_not_serve_goes_by_its_derivatives(rng, monkeypa
             assert one.tobytes() == other.tobytes()
 
 
-def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
+def test_worlds_that_exceed_a_tile_are_computed_alone(monkeypatch):
     model = fl.bundled("pyramid")
     batch = fl.Batch(model, 3, nthread=1)
     batch.qpos[1, 2] += 0.5
@@ -103,7 +103,7 @@ def test_worlds_that_find_no_room_together_go_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("change", [{"contact_model": "lcp"}, {"integrator": "rk4"}, {"noslip_iterations": 2}])
-def test_what_products_do_not_serve(change):
+def test_cases_without_products(change):
     model = carts()[0]
     assert by_products(model, {})
     for name, value in change.items():

@@ -108,7 +108,7 @@ def test_bundled_models(name, cone):
     assert seen or name in ("pile", "stacks", "arm")
 
 
-def test_worlds_that_formulas_do_not_serve_go_by_differences(rng):
+def test_worlds_without_formulas_use_finite_differences(rng):
     """One world is pushed, one in a fluid, one has a ball with a spring: the others' results stay bitwise identical."""
     model = fl.bundled("humanoid")
     batch = fl.Batch(model, 6, nthread=1)
@@ -129,7 +129,7 @@ BALLS = """<mujoco><default><geom size="0.1" condim="4" friction="0.7 0.01 0.01"
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 @pytest.mark.parametrize("gap", [-1e-7, 1e-7])
-def test_a_contact_that_comes_or_goes_is_its_own_worlds(gap, cone):
+def test_a_contact_change_affects_only_its_world(gap, cone):
     """In a displaced pose the other worlds use formulas and keep their bits; a world with a new contact is close."""
     balls = "".join(f'<body pos="{x} 0 0.099"><freejoint/><geom/></body>' for x in (0.0, 0.195, 1.0))
     model = exact(fl.load(BALLS.format(balls=balls)))
@@ -198,7 +198,7 @@ FACES = """<mujoco><asset><mesh name="hull" vertex="{prism}"/></asset>
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_points_may_be_counted_anew(cone):
+def test_contact_points_can_be_renumbered(cone):
     """The order of the corners of two boxes' common face changes when one of them rotates."""
     model, data = standing([(0.1, BOX), (0.299, BOX + ' euler="0 0 20"')], cone=cone)
     _, own = after(model, data, 0, 0.0)
@@ -208,7 +208,7 @@ def test_points_may_be_counted_anew(cone):
     compare(model, data, CONTACT)
 
 
-def test_other_points_of_a_face_are_near_and_make_no_slope():
+def test_a_switch_to_another_point_of_a_face_is_not_a_derivative():
     """As soon as a prism on a plane tilts, four other ones of its seven corners become contacts."""
     model, data = standing([(0.099, HULL)])
     data.qpos[3:] = 1.0, 0.0, 0.0, 0.0  # upright

@@ -8,7 +8,7 @@ import pytest
 import featherlane as fl
 from featherlane.model.enums import Disable
 from featherlane.sensitivity.derivative import implicit_passes
-from featherlane.sensitivity.derivative.moved import OwnWorlds
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds
 from featherlane.sensitivity.derivative.parameters import Parameters
 from scenes.states import kicked
 from sensitivity.test_transition import carts, exact, relative
@@ -53,7 +53,7 @@ def test_a_linear_system_has_its_matrices(damp):
 
 
 @pytest.mark.parametrize("u, moves", [(1.0, True), (-1.0, True), (1.5, False)])
-def test_a_control_moves_within_its_range(u, moves):
+def test_control_differences_stay_in_the_range(u, moves):
     model, _, B = carts()
     data = fl.Data(model)
     data.ctrl = [u, 7.0]
@@ -102,7 +102,7 @@ def test_other_models_have_the_derivatives_of_their_steps(name, steps):
     close(fl.linearize(model, data), data, model, CONTACT)
 
 
-def test_what_the_theorem_does_not_serve_goes_by_steps():
+def test_steps_outside_implicit_differentiation_use_finite_differences():
     model = carts()[0]
     model.opt.noslip_iterations = 3
     data = fl.Data(model)
@@ -111,7 +111,7 @@ def test_what_the_theorem_does_not_serve_goes_by_steps():
     assert np.isnan(found.switching)
 
 
-def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
+def test_force_derivatives_of_accelerations_are_the_inverse_mass_matrix(rng):
     """Tested without contacts; the step follows from the acceleration's derivatives by Euler's rule."""
     model = exact(fl.load(JOINTS))
     model.opt.disableflags = "eulerdamp"
@@ -133,7 +133,7 @@ def test_forces_move_accelerations_by_the_inverse_of_the_mass_matrix(rng):
     assert relative(h * found.DaDu, step.B[velocity]) < 1e-12
 
 
-def test_forces_that_contacts_take_up_move_nothing_much():
+def test_forces_balanced_by_contacts_have_small_derivatives():
     """A box at rest that is pushed down accelerates less because of its contacts' stiffness."""
     model = fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0995"><freejoint/>
         <geom type="box" size="0.1 0.1 0.1"/></body></worldbody></mujoco>""")
@@ -145,7 +145,7 @@ def test_forces_that_contacts_take_up_move_nothing_much():
 
 
 # ---- switches --------------------------------------------------------------------------------------------------------
-def test_switching_is_the_gap_of_a_contact_that_waits():
+def test_switching_of_an_open_contact_is_its_gap():
     model = fl.load("""<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/>
         <body pos="0 0 0.1"><joint type="slide" axis="0 0 1"/><geom size="0.1" gap="0.01"/></body>
         </worldbody></mujoco>""")
@@ -157,7 +157,7 @@ def test_switching_is_the_gap_of_a_contact_that_waits():
     assert found[1:] == pytest.approx([0.006, 0.0001], rel=1e-6)
 
 
-def test_switching_vanishes_where_a_contact_parts():
+def test_switching_is_zero_at_separation():
     """A ball is lifted from the floor: the force at separation is its weight."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
@@ -174,7 +174,7 @@ def test_switching_vanishes_where_a_contact_parts():
 
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
-def test_switching_falls_where_a_foot_begins_to_slip(cone):
+def test_switching_decreases_at_the_onset_of_slip(cone):
     """A box is pushed along: at the change from sticking to slipping the distance passes through 0."""
     model = exact(
         fl.load("""<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.0999">
@@ -192,7 +192,7 @@ def test_switching_falls_where_a_foot_begins_to_slip(cone):
 
 # ---- batches ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["humanoid", "quadruped_elliptic", "box_stack"])
-def test_a_worlds_derivatives_are_its_own(name, rng):
+def test_derivatives_do_not_depend_on_other_worlds(name, rng):
     """Results are bitwise identical alone, in a batch, in another order and with any number of threads."""
     model = fl.bundled(name)
     batch = fl.Batch(model, 11, nthread=1)
@@ -226,7 +226,7 @@ def test_a_pile_does_not_fit_its_tile():
         assert alone.A.tobytes() == found.A[w].tobytes() and alone.switching == found.switching[w]
 
 
-def test_worlds_may_differ_in_their_model(rng):
+def test_models_can_differ_by_world(rng):
     model = fl.bundled("humanoid")
     batch = fl.Batch(model, 9, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.8, 1.2, 9)[:, None]
@@ -238,7 +238,7 @@ def test_worlds_may_differ_in_their_model(rng):
 
 
 @pytest.mark.parametrize("by_formulas", [True, False])
-def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monkeypatch):
+def test_expanded_values_reach_each_world_in_every_tile(by_formulas, rng, monkeypatch):
     """Of the step, of joints, contacts and motors: more worlds than fit into a tile."""
     for module in (fl.sensitivity.derivative.one_world, fl.sensitivity.derivative.implicit_passes):
         monkeypatch.setattr(module, "serves", lambda *_: by_formulas)
@@ -259,7 +259,7 @@ def test_each_world_has_numbers_of_its_own_in_every_tile(by_formulas, rng, monke
             assert getattr(alone, name).tobytes() == getattr(found, name)[w].tobytes(), name
 
 
-def test_a_bad_world_spoils_no_other():
+def test_a_non_finite_world_affects_no_other():
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.step(30)
@@ -271,7 +271,7 @@ def test_a_bad_world_spoils_no_other():
     assert not np.isfinite(after.A[2]).all()
 
 
-def test_nothing_of_the_worlds_changes(rng):
+def test_derivatives_do_not_change_the_worlds(rng):
     model = fl.bundled("quadruped")
     data, batch = fl.Data(model), fl.Batch(model, 3, nthread=1)
     fl.step(model, data, 50)
@@ -297,7 +297,7 @@ def test_models_without_dofs_or_controls():
     assert found.A.shape == (2, 2, 2) and found.B.shape == (2, 2, 0)
 
 
-def test_what_does_not_fit_is_named():
+def test_invalid_arguments_are_named():
     model, _, _ = carts()
     data = fl.Data(model)
     with pytest.raises(fl.ModelError):
@@ -332,7 +332,7 @@ def steps_by(model, data, name, entry, eps):
 
 
 @pytest.mark.parametrize("name", ["quadruped", "arm"])
-def test_parameters_move_the_next_state(name):
+def test_parameter_derivatives_of_the_next_state(name):
     """Covers masses with all derived parameters, friction, gains and gravity."""
     model = exact(fl.bundled(name))
     data = fl.Data(model)
@@ -356,7 +356,7 @@ def test_parameters_move_the_next_state(name):
     [{"integrator": "Euler", "contact_model": "lcp"}, {"integrator": "RK4"}, {"noslip_iterations": 3}],
     ids=("lcp", "rk4", "noslip"),
 )
-def test_parameters_move_steps_that_no_theorem_serves(option):
+def test_parameter_derivatives_by_finite_differences_without_implicit_differentiation(option):
     """Uses differences of steps; several worlds get the same results as separately, in a batch or as a `Data`."""
     model = exact(fl.bundled("quadruped"))
     for name, value in option.items():
@@ -383,7 +383,7 @@ def test_parameters_move_steps_that_no_theorem_serves(option):
             assert np.abs(column - expected).max() < 1e-4 * (np.abs(expected).max() + 1e-3)
 
 
-def test_parameters_by_steps_are_those_by_the_theorem():
+def test_parameter_derivatives_by_differences_and_implicit_differentiation_agree():
     """Covers motion with and without dry friction, positions by dof, and more worlds than fit into one pass."""
     model = exact(fl.bundled("humanoid"))
     model.dof_frictionloss[6:] = 0.05
@@ -399,7 +399,7 @@ def test_parameters_by_steps_are_those_by_the_theorem():
             assert np.abs(part - theirs[name]).max() < 1e-6 * np.abs(theirs[name]).max()
 
 
-def test_parameters_of_a_batch_are_those_of_its_worlds():
+def test_parameter_derivatives_of_a_batch_equal_single_worlds():
     model = fl.bundled("quadruped")
     batch = fl.Batch(model, 5, nthread=1)
     batch.expand("body_mass")[:] *= np.linspace(0.9, 1.1, 5)[:, None]
@@ -430,7 +430,7 @@ def test_entries_of_parameters_are_columns_of_their_fields():
         assert some[name].shape == expected.shape and some[name].tobytes() == expected.tobytes()
 
 
-def test_names_of_parameters_that_are_none_are_near_others():
+def test_unknown_parameter_names_suggest_near_ones():
     model = fl.bundled("quadruped")
     with pytest.raises(fl.UnknownNameError):
         fl.linearize(model, fl.Data(model), parameters=["body_mass[tronk]"])
@@ -446,13 +446,13 @@ def test_names_of_parameters_that_are_none_are_near_others():
         *(["opt.gravity[0]"] * 2, np.array(""), np.array(["body_masses"]), np.array(0.0)),
     ],
 )
-def test_parameters_that_are_none_are_named(given):
+def test_invalid_parameters_are_named(given):
     model, _, _ = carts()
     with pytest.raises(fl.ModelError, match="parameters"):
         fl.linearize(model, fl.Data(model), parameters=given)
 
 
-def test_a_batch_in_several_passes_has_all_accelerations(monkeypatch, rng):
+def test_a_batch_in_several_passes_computes_all_accelerations(monkeypatch, rng):
     """A pass holds a limited number of worlds; each pass once discarded the accelerations of the one before."""
     monkeypatch.setattr(implicit_passes, "REALS", 1)
     monkeypatch.setattr(implicit_passes, "LEAST", 2)

@@ -68,7 +68,7 @@ def measured(text: str, folder: Path) -> dict[str, float]:
 
 
 @pytest.mark.ci
-def test_with_all_terms_they_are_those_of_a_step(errors):
+def test_with_all_terms_they_equal_those_of_a_step(errors):
     assert errors[""]["nothing"] < CONTACT
     assert errors[TIED]["nothing"] < CONTACT
 

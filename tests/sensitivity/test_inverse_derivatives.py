@@ -74,7 +74,7 @@ def test_contacts(name, cone):
     assert relative(-forward.DaDtau @ found.DfDv.T, forward.DaDv) < 1e-7
 
 
-def test_what_formulas_do_not_serve_goes_by_differences(rng):
+def test_forces_without_formulas_use_finite_differences(rng):
     model = fl.bundled("quadruped")
     data = fl.Data(model)
     data.qpos, data.qvel = kicked(model, rng)
@@ -89,7 +89,7 @@ def test_what_formulas_do_not_serve_goes_by_differences(rng):
 
 
 @pytest.mark.parametrize("text", ["quadruped", REST])
-def test_a_batch_has_the_bits_of_its_worlds(text, rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(text, rng):
     model = fl.load(resolve_name(text))
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("dof_damping")[:] *= rng.uniform(0.8, 1.2, (19, 1))

@@ -64,7 +64,7 @@ def test_by_acceleration_it_is_the_inertia_of_the_bodies(rng):
     assert relative(fl.rnea_derivatives(model, data).DtauDa, M) < ROUNDING
 
 
-def test_they_are_pinocchios(rng):
+def test_they_equal_pinocchio(rng):
     """Compares derivatives for the arm, and its acceleration's by position and velocity, under gravity only."""
     pin = pytest.importorskip("pinocchio")
     model = fl.bundled("arm")
@@ -84,7 +84,7 @@ def test_they_are_pinocchios(rng):
     assert relative(moved.DaDv, known.ddq_dv) < 100 * ROUNDING
 
 
-def test_a_batch_has_the_bits_of_its_worlds(rng):
+def test_a_batch_is_bitwise_equal_to_its_worlds(rng):
     model = fl.bundled("humanoid")
     batch = fl.Batch(model, 19, nthread=1)
     batch.expand("body_mass")[:] *= rng.uniform(0.8, 1.2, (19, 1))

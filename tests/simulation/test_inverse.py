@@ -135,7 +135,7 @@ def test_without_constraints_it_is_the_smooth_inverse(rng):
 # ---- MuJoCo --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("integrator, flags", [("euler", 0), *((name, DISCRETE) for name in INTEGRATORS)])
 @pytest.mark.parametrize("cone, solver", [("pyramidal", "newton"), ("elliptic", "newton"), ("elliptic", "pgs")])
-def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, rng):
+def test_forces_of_any_acceleration_equal_mujoco(cone, solver, integrator, flags, rng):
     """Constraint forces follow from the acceleration, for every solver."""
     model = fl.load(TOUCHING.format(cone=cone))
     batch = moving(model, rng, n=3, nstep=20)
@@ -153,7 +153,7 @@ def test_any_acceleration_gives_mujocos_forces(cone, solver, integrator, flags, 
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_every_joint_and_actuator_gives_mujocos_forces(integrator, rng):
+def test_forces_of_every_joint_and_actuator_equal_mujoco(integrator, rng):
     model = fl.load(XML)
     model.opt.integrator, model.opt.enableflags = integrator, DISCRETE
     mj, data = model.to_mujoco(), fl.Data(model)
@@ -169,7 +169,7 @@ def test_every_joint_and_actuator_gives_mujocos_forces(integrator, rng):
 
 
 # ---- comparison ----------------------------------------------------------------------------------------------------
-def test_the_comparison_tells_how_far_the_solver_is(rng):
+def test_the_comparison_measures_the_solver_error(rng):
     model = fl.bundled("humanoid")
     batch = moving(model, rng, n=1)
     model.opt.iterations = 1
@@ -209,7 +209,7 @@ def test_the_flag_compares_in_each_step_and_changes_no_bit(rng):
 
 
 # ---- batches -------------------------------------------------------------------------------------------------------
-def test_given_accelerations_have_the_bits_of_one_world_alone(rng):
+def test_given_accelerations_are_bitwise_equal_to_a_single_world(rng):
     model = fl.bundled("humanoid")
     batch = moving(model, rng, n=11)
     qacc, before = rng.normal(0, 10, (11, model.nv)), batch.checkpoint()
@@ -236,7 +236,7 @@ def test_a_tile_whose_contacts_do_not_fit_has_the_same_forces(rng, monkeypatch):
     assert tight.inverse(qacc).tobytes() == roomy.tobytes()
 
 
-def test_what_does_not_fit_is_named():
+def test_invalid_arguments_are_named():
     model = fl.bundled("double_pendulum")
     batch = fl.Batch(model, 3, nthread=1)
     with pytest.raises(fl.ModelError, match="qacc"):

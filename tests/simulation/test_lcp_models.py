@@ -82,7 +82,7 @@ def test_a_stack_stands():
 
 
 @pytest.mark.parametrize("name", ["humanoid", "pile"])
-def test_worlds_of_a_batch_move_as_alone(name, rng):
+def test_worlds_of_a_batch_equal_single_simulations(name, rng):
     model = prepared(fl.bundled(name), "dantzig")
     batch = fl.Batch(model, 9, nthread=1)
     batch.qvel[...] = speeds = rng.normal(0, 0.5, batch.qvel.shape)
@@ -95,7 +95,7 @@ def test_worlds_of_a_batch_move_as_alone(name, rng):
         np.testing.assert_array_equal(data.qpos, batch.qpos[k])
 
 
-def test_a_pickle_leaves_the_room_of_the_solver_out():
+def test_a_pickle_omits_solver_buffers():
     model = prepared(fl.bundled("pile"), "dantzig")
     data = fl.Data(model)
     for _ in range(3):

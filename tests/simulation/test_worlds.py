@@ -25,7 +25,7 @@ def parameters(function):
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_signatures_are_those_of_the_protocol(kind):
+def test_signatures_equal_those_of_the_protocol(kind):
     wrong = {
         name: (parameters(vars(fl.Worlds)[name]), parameters(getattr(CLASSES[kind], name)))
         for name in METHODS
@@ -66,7 +66,7 @@ def program(worlds: fl.Worlds) -> dict[str, np.ndarray]:
     return found
 
 
-def test_a_program_finds_the_same_bits_on_each():
+def test_a_program_gives_bitwise_equal_results_on_each_kind_of_batch():
     model = fl.bundled("cartpole")
     first, *others = (program(made(kind, model)) for kind in CLASSES)
     assert first["failures"].tolist() == [3]

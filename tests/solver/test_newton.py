@@ -136,7 +136,7 @@ def test_optimum_does_not_depend_on_the_start(scene):
     assert relative(w.arrays["qacc"], warm) < SAME
 
 
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(scene):
     model, found = scene
     alone, tile = Workspace(model, 1), Workspace(model, 8)
     for lane, state in enumerate(found[4:12]):
@@ -149,7 +149,7 @@ def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene):
             assert alone.arrays[name][:, 0].tobytes() == tile.arrays[name][:, lane].tobytes(), (name, lane)
 
 
-def test_float32_stops_as_soon_as_float64():
+def test_float32_stops_after_as_few_iterations_as_float64():
     model = bundled("humanoid")
     found = states(model, 16, np.random.default_rng(8))
     count = {}
@@ -187,7 +187,7 @@ def test_running_out_of_iterations_is_reported():
     assert np.isfinite(w.arrays["qacc"]).all()
 
 
-def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
+def test_float32_descends_if_rounding_corrupts_the_hessian():
     """The rope's inertia has a condition number of 3e6: in float32 its Hessian with contact has negative pivots."""
     batch = fl.Batch(bundled("rope"), 32, nthread=1, dtype="float32")
     rng, touched = np.random.default_rng(0), 0.0
@@ -200,7 +200,7 @@ def test_float32_goes_downhill_where_rounding_spoils_the_hessian():
     assert np.isfinite(batch.qpos).all()
 
 
-def test_contacts_between_trees_equal_mujocos():
+def test_contacts_between_trees_equal_mujoco():
     mj = mujoco.MjModel.from_xml_string(HEAP)
     mj.opt.tolerance, mj.opt.iterations, mj.opt.ls_iterations = 0, 100, 100
     model, data = load(mj), mujoco.MjData(mj)

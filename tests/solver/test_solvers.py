@@ -122,7 +122,7 @@ def test_a_stack_of_boxes_agrees_with_newton(solver, cone_kind):
 
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
 @pytest.mark.parametrize("iterations", [2, ITERATIONS])
-def test_the_gap_bounds_what_is_left_and_the_residual_is_the_gradient(scene, solver, iterations):
+def test_the_gap_bounds_the_cost_error_and_the_residual_is_the_gradient(scene, solver, iterations):
     model, states = scene
     for state in states[4:6]:
         best = cost_of(solved(model, state, "newton", iterations=ITERATIONS))[0]
@@ -189,7 +189,7 @@ def test_no_random_step_improves_the_cost(scene):
 
 @pytest.mark.parametrize("solver", ["cg", "pgs"])
 @pytest.mark.parametrize("noslip", [0, 3])
-def test_a_world_has_the_same_bits_alone_and_in_a_tile(scene, solver, noslip):
+def test_a_world_is_bitwise_equal_alone_and_in_a_tile(scene, solver, noslip):
     model, states = scene
     settings = {"solver": solver, "noslip_iterations": noslip, "tolerance": 1e-8, "iterations": 60}
     kept = {name: getattr(model.opt, name) for name in settings}
@@ -225,7 +225,7 @@ def test_float32_stops(solver):
 
 # ---- the record, and capacity --------------------------------------------------------------------------------------
 @pytest.mark.parametrize("solver", ["newton", "cg", "pgs"])
-def test_the_record_leads_from_the_start_to_the_end(solver):
+def test_the_history_contains_the_first_and_last_iterates(solver):
     model = fl.bundled("humanoid")
     (state,) = motion(model, 1)
     model.opt.solver = solver
@@ -311,7 +311,7 @@ def dual_entries(w):
     return int((rows * a["dual.dofnum"][:n]).sum())
 
 
-def test_a_world_whose_dual_rows_do_not_fit_does_without_the_last_and_says_so(monkeypatch):
+def test_dual_rows_beyond_the_capacity_are_dropped_and_reported(monkeypatch):
     model = fl.bundled("box_stack")
     monkeypatch.setattr(dual_rows, "DUAL_LIMIT", 100)
     for solver, noslip in (("pgs", 0), ("newton", 3)):
@@ -345,7 +345,7 @@ def same_contacts(ours, theirs):
     return True
 
 
-def test_cg_equals_mujocos(scene):
+def test_cg_equals_mujoco(scene):
     model, states = scene
     for state in states[:3]:
         for iterations in (5, 100):
@@ -356,7 +356,7 @@ def test_cg_equals_mujocos(scene):
 
 
 @pytest.mark.parametrize("solver", ["newton", "cg"])
-def test_noslip_equals_mujocos(scene, solver):
+def test_noslip_equals_mujoco(scene, solver):
     model, states = scene
     for state in states[:4]:
         ours = solved(model, state, solver, iterations=100, noslip_iterations=4, noslip_tolerance=0)
@@ -371,7 +371,7 @@ def test_noslip_equals_mujocos(scene, solver):
 
 
 @pytest.mark.parametrize("iterations", [5, 20, 60])
-def test_pgs_is_no_worse_than_mujocos_after_as_many_iterations(iterations):
+def test_pgs_is_no_worse_than_mujoco_after_equal_iterations(iterations):
     for cone_kind in ("pyramidal", "elliptic"):
         model = fl.bundled("humanoid")
         model.opt.cone = cone_kind
@@ -415,7 +415,7 @@ def test_noslip_lessens_slip(scene, cone):
     assert speed[20] < 0.01 * speed[0]
 
 
-def test_pgs_leaves_the_tip_of_a_cone():
+def test_pgs_moves_away_from_the_tip_of_a_cone():
     """A separating contact that slides fast: only friction can hold it, and the cost decreases only along the rim."""
     model = fl.bundled("quadruped")
     model.opt.cone, model.opt.tolerance = "elliptic", 0
@@ -424,7 +424,7 @@ def test_pgs_leaves_the_tip_of_a_cone():
         assert relative(data.qacc, reference.qacc) < SLOWLY_CONVERGED
 
 
-def test_momentum_ends_where_the_cost_grows():
+def test_momentum_restarts_if_the_cost_increases():
     """Without that, a standing humanoid with elliptic contacts keeps a gap of 0.2 after 100 sweeps."""
     model = fl.bundled("humanoid")
     model.opt.cone, model.opt.solver = "elliptic", "pgs"

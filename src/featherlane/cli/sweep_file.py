@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from featherlane.cli.settings import set_option
-from featherlane.cli.user_file import function_in, reported
+from featherlane.cli.user_file import function_in, with_model_errors
 from featherlane.distributed.sweeps import values as sweep_values
 from featherlane.errors import ModelError
 from featherlane.model.arguments import one_of
@@ -127,7 +127,9 @@ def _source(path: str, given: Any, folder: Path) -> Any:
     if kind in OF_TWO and not (isinstance(value, list) and len(value) == 2):
         raise ModelError(f"{what}: {kind}: got {value!r}, allowed are two numbers")
     arguments = (
-        value if kind in OF_TWO else [reported(_function(what, value, folder), what) if kind == "drawn" else value]
+        value
+        if kind in OF_TWO
+        else [with_model_errors(_function(what, value, folder), what) if kind == "drawn" else value]
     )
     try:
         return SOURCES[kind](*arguments, **{name: given[name] for name in ("apply", "each") if name in given})
@@ -148,7 +150,9 @@ def _rollout(given: dict[str, Any], model, folder: Path) -> dict[str, Any]:
     if control.endswith(".npy"):
         result["control"] = read_array(folder / Path(control).expanduser(), f"rollout: control: {control}")
     elif ".py" in control:
-        result["control"] = reported(_function("rollout: control", control, folder), f"rollout: control: {control}")
+        result["control"] = with_model_errors(
+            _function("rollout: control", control, folder), f"rollout: control: {control}"
+        )
     elif control != "zero":
         result["control"] = control
     return result

@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.distributed.edits import Fields, ModelEdits
-from featherlane.distributed.given import Given
 from featherlane.distributed.recording import Recorded
-from featherlane.distributed.ship import packed
+from featherlane.distributed.serialization import serialize
+from featherlane.distributed.user_contacts import Given
 from featherlane.distributed.worker import Left
 from featherlane.errors import ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count, instance, one_of
+from featherlane.model.arguments import instance, one_of, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed, reals, regular
 from featherlane.model.limits import check_field
 from featherlane.model.model import Model
@@ -225,7 +225,7 @@ class Batch(Given):
             RuntimeError: another thread is in a call of this batch, or a worker was lost too often.
             Exception: the error of an earlier call that did not wait.
         """
-        nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         self._advance(nstep, chosen, lambda part, start, n: [("step", (n, part.ids))])
 
     def forward(self, ids: ArrayLike | None = None) -> None:
@@ -265,7 +265,7 @@ class Batch(Given):
             ModelError, InstallationError: as `featherlane.Batch.rollout`; also if a kernel cannot be serialized.
             RuntimeError: as `step`.
         """
-        nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         for name in names:
             check_bindable(self.model, "record", name)
         if not isinstance(out, Mapping | None) and not (isinstance(out, str) and out == "refs"):
@@ -297,7 +297,7 @@ class Batch(Given):
         """Returns the controls of a rollout: an array for all its worlds, a packed kernel, or None."""
         if isinstance(control, Kernel):
             self._one.runner.control_kernel(control)  # or raises its error
-            return packed("control", control) if self.is_remote else control
+            return serialize("control", control) if self.is_remote else control
         if control is None:
             return None
         return np.asarray(controls_of_rollout(control, shape), self.dtype)
@@ -418,7 +418,7 @@ class Batch(Given):
         """
         if not callable(function):
             raise ModelError(f"function: got {type(function).__name__}, allowed is a function f(batch)")
-        shipped = packed("function", function) if self.is_remote else function
+        shipped = serialize("function", function) if self.is_remote else function
         return [result for _, result in self._run_all(lambda k: [("call", (shipped,))], changes=False, edits=True)]
 
     # ---- results -----------------------------------------------------------------------------------------------------
@@ -447,7 +447,7 @@ class Batch(Given):
         return self._of_world("get_model", world)
 
     def _of_world(self, method: str, world: int) -> Any:
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         [part] = self._spread.parts(np.array([world]))
         own = 0 if part.ids is None else int(part.ids[0])
         [(_, result)] = self._ask_parts(np.array([world]), lambda part: [(method, (own,))], edits=True)

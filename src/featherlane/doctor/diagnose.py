@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from featherlane.doctor.examined_model import ExaminedModel
 from featherlane.doctor.finding import SEVERITIES, Finding, Sign
-from featherlane.doctor.patient import Patient
 from featherlane.doctor.registry import CHECKS, Check
 from featherlane.errors import ModelError, UnsupportedFeatureError, near
-from featherlane.model.assignment import entries
+from featherlane.model.assignment import value_entries
 from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load_unchecked
 from featherlane.model.model import Model
@@ -50,8 +50,8 @@ def diagnose(source: Any, checks: Iterable[str] = ()) -> list[Finding]:
     missing = [_missing(line) for line in missing_functions(model)]
     if missing:
         return missing
-    patient = Patient(model)
-    found = [finding for each in wanted for finding in _examine(patient, each)]
+    examined = ExaminedModel(model)
+    found = [finding for each in wanted for finding in _examine(examined, each)]
     return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -80,7 +80,7 @@ def all_checks() -> dict[str, Check]:
 def _wanted(names: Iterable[str]) -> list[Check]:
     known = all_checks()
     chosen = set()
-    for name in entries("checks", names, NAMES):
+    for name in value_entries("checks", names, NAMES):
         if not isinstance(name, str):
             raise ModelError(f"checks: got {name!r}, allowed are names of checks")
         if name not in known:
@@ -89,17 +89,17 @@ def _wanted(names: Iterable[str]) -> list[Check]:
     return [each for each in known.values() if not chosen or each.name in chosen]
 
 
-def _examine(patient: Patient, each: Check) -> Iterator[Finding]:
+def _examine(examined: ExaminedModel, each: Check) -> Iterator[Finding]:
     """Yields the findings of one check."""
     signs: list[Sign] = []
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow becomes a finding
-            signs.extend(each.look(patient))
+            signs.extend(each.look(examined))
     except (np.linalg.LinAlgError, OverflowError) as error:
         own, advice = CHECKS["numbers-overflow"], "use SI units and values far below 1e300"
         yield Finding(own.name, own.severity, "model", -1, "the model", f"{each.name}: {error}", own.why, advice)
     for sign in signs:
-        element = patient.label(sign.kind, sign.id)
+        element = examined.label(sign.kind, sign.id)
         yield Finding(each.name, each.severity, sign.kind, sign.id, element, sign.seen, each.why, sign.advice)
 
 

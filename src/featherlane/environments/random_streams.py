@@ -12,7 +12,7 @@ from typing import TypeGuard
 import numpy as np
 
 from featherlane.errors import ModelError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 LARGEST_SEED = 2**64 - 1
 
@@ -91,9 +91,9 @@ def seeds(n: int, seed: int | Sequence[int | None] | None) -> list[np.random.See
             raise ModelError(f"seed: got {len(seed)} seeds, allowed is one for each of the {n} worlds")
         each = list(seed)
     else:
-        first = count("seed", seed, 0, LARGEST_SEED)
+        first = whole_argument("seed", seed, 0, LARGEST_SEED)
         each = range(first, first + n)
-    return [np.random.SeedSequence(None if s is None else count("seed", s, 0, LARGEST_SEED)) for s in each]
+    return [np.random.SeedSequence(None if s is None else whole_argument("seed", s, 0, LARGEST_SEED)) for s in each]
 
 
 def _is_list(seed: object) -> TypeGuard[Sequence]:

@@ -34,7 +34,7 @@ class _Tables:
     filled = extended = is_loaded = False
 
 
-def fill() -> None:
+def mark_complete() -> None:
     """Marks the engine's cases as complete: later cases count as user extensions."""
     _Tables.filled = True
 

@@ -8,7 +8,7 @@ from typing import Any
 from featherlane.errors import UnsupportedFeatureError
 from featherlane.lanes.processor import tile_width
 from featherlane.measure.pair_tests import pair_tests
-from featherlane.measure.race import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
+from featherlane.measure.speed_comparison import WARM_ROUNDS, Course, Lineup, race_batches, race_one_world
 from featherlane.measure.stage_times import stage_times
 from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load

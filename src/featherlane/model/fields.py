@@ -14,13 +14,13 @@ from typing import Any
 
 from featherlane.lanes.layout import Declare, Field, Layout, size
 from featherlane.model.actuators import actuator_kinds
-from featherlane.model.ancestors import ancestors
+from featherlane.model.ancestors import ancestor_chains
 from featherlane.model.broad_phase import broad_phase
 from featherlane.model.derived import derived
 from featherlane.model.forward_dynamics import choices
 from featherlane.model.hull import hulls, triangle_trees, triangles
 from featherlane.model.link import link_fields
-from featherlane.model.moments import moments
+from featherlane.model.moments import moment_rows
 from featherlane.model.paths import step_frames
 from featherlane.model.presence import presence
 from featherlane.model.shapes import visible_geoms
@@ -387,7 +387,7 @@ def defaults() -> dict[str, Any]:
 
 DERIVED = (
     defaults,
-    ancestors,
+    ancestor_chains,
     broad_phase,
     hulls,
     triangles,
@@ -396,7 +396,7 @@ DERIVED = (
     link_fields,
     step_frames,
     actuator_kinds,
-    moments,
+    moment_rows,
     presence,
     choices,
     asleep_at_start,

@@ -26,7 +26,7 @@ from featherlane.model.derived import derive
 from featherlane.model.fields import DERIVED
 from featherlane.model.link import Link, listed
 from featherlane.model.model import Model
-from featherlane.model.mujoco_arrays import completed, read_sizes
+from featherlane.model.mujoco_arrays import read_sizes, with_missing_fields
 from featherlane.model.mujoco_versions import check_compiled
 from featherlane.model.option import check_options
 from featherlane.model.packages import SCHEME, Folders, listed_folders, resolve
@@ -136,7 +136,9 @@ def _errors_of(source: Any) -> Iterator[None]:
         raise ModelError(f"{where}: {text}{hint(text, mujoco.__version__)}") from None
 
 
-def read(source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()) -> tuple[Any, str, str]:
+def compile_source(
+    source: Any, assets: Mapping[str, bytes] | None = None, package_dirs: Folders = ()
+) -> tuple[Any, str, str]:
     """Compiles a source with MuJoCo, whatever its features: a new MjModel, its name, its XML text or "".
 
     Args:
@@ -234,7 +236,7 @@ def load_unchecked(
 ) -> Model:
     """Loads a model as `load` does, without checking its values; used to diagnose invalid models."""
     links = listed(links)
-    mj_model, name, text = read(source, assets, package_dirs)
+    mj_model, name, text = compile_source(source, assets, package_dirs)
     with heard():
         model = from_mujoco(mj_model, name, links)
     if text and _is_urdf(text):
@@ -252,7 +254,7 @@ def from_mujoco(mj_model, source: str, links: Sequence[Link] = ()) -> Model:
     """Returns a `Model` that owns `mj_model`, with links; checks features and computes the fields of DERIVED."""
     from featherlane.model.features import unsupported  # imports mujoco, which takes longer than the whole package
 
-    mj = completed(mj_model)
+    mj = with_missing_fields(mj_model)
     check_compiled(mj)
     pairs = candidates(mj)
     problems = unsupported(mj, pairs)

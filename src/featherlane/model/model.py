@@ -23,8 +23,8 @@ from featherlane.model.assignment import assign, is_mixed
 from featherlane.model.fields import DEPENDENT_INTS, MODEL, is_editable
 from featherlane.model.fixed import fixed, read_only
 from featherlane.model.limits import ROWS, check_field
-from featherlane.model.mujoco_arrays import is_mujocos, read, write
-from featherlane.model.names import NamedAccess, NamedView, named, object_names
+from featherlane.model.mujoco_arrays import is_mujocos, read_field, write_field
+from featherlane.model.names import NamedAccess, NamedView, find_object, object_names
 from featherlane.model.option import Option
 from featherlane.model.write_detection import TrackedArray
 
@@ -155,7 +155,7 @@ class Model(NamedAccess):
         self.__setstate__(state)
         for field in MODEL.fields:
             if field.kind != "size":
-                value = derived[field.name] if field.name in derived else read(mj_model, field.name)
+                value = derived[field.name] if field.name in derived else read_field(mj_model, field.name)
                 self._memory[field.name][...] = np.ravel(value)
 
     def __setstate__(self, state: dict[str, Any]):
@@ -327,19 +327,19 @@ class Model(NamedAccess):
 
     def keyframe(self, key: str | int) -> NamedView:
         """Returns the keyframe with this name or id."""
-        return named(self, "keyframe", key)
+        return find_object(self, "keyframe", key)
 
     def pair(self, key: str | int) -> NamedView:
         """Returns the explicit geom pair with this name or id."""
-        return named(self, "pair", key)
+        return find_object(self, "pair", key)
 
     def write_to(self, mj_model: Any) -> None:
         """Writes every editable field that MuJoCo has into an MjModel of the same sizes."""
         for field in filter(is_mujocos, MODEL.fields):
             if is_editable(field):
-                write(mj_model, field.name, self.__dict__[field.name])
+                write_field(mj_model, field.name, self.__dict__[field.name])
             elif field.name.startswith("opt_"):
-                write(mj_model, field.name, self._sizes[field.name])
+                write_field(mj_model, field.name, self._sizes[field.name])
 
     def take_constants(self, values: Mapping[str, Any]) -> None:
         """Sets fields without a check, because they are derived or already checked: reals, ints and sizes."""
@@ -370,7 +370,7 @@ class Model(NamedAccess):
         """Returns a new `mujoco.MjModel` with all current edits."""
         mj_model = copy.copy(self.mj_model)
         self.write_to(mj_model)
-        if not all(np.array_equal(read(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
+        if not all(np.array_equal(read_field(mj_model, name), getattr(self, name)) for name in DEPENDENT_INTS):
             import mujoco
 
             mujoco.mj_setConst(mj_model, mujoco.MjData(mj_model))  # only mj_setConst can set them

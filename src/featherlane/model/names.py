@@ -185,7 +185,7 @@ class NamedView:
         return f"<{self._kind} {self.name!r}, id {self.id}>"
 
 
-def named(owner, kind: str, key: str | int) -> NamedView:
+def find_object(owner, kind: str, key: str | int) -> NamedView:
     """Returns the object of a kind with this name or id; raises as `index_of` does."""
     model = model_of(owner)
     index = index_of(model, kind, key)
@@ -221,36 +221,36 @@ class NamedAccess:
 
     def body(self, key: str | int) -> NamedView:
         """Returns the body with this name or id."""
-        return named(self, "body", key)
+        return find_object(self, "body", key)
 
     def joint(self, key: str | int) -> NamedView:
         """Returns the joint with this name or id."""
-        return named(self, "joint", key)
+        return find_object(self, "joint", key)
 
     def geom(self, key: str | int) -> NamedView:
         """Returns the geom with this name or id."""
-        return named(self, "geom", key)
+        return find_object(self, "geom", key)
 
     def site(self, key: str | int) -> NamedView:
         """Returns the site with this name or id."""
-        return named(self, "site", key)
+        return find_object(self, "site", key)
 
     def actuator(self, key: str | int) -> NamedView:
         """Returns the actuator with this name or id."""
-        return named(self, "actuator", key)
+        return find_object(self, "actuator", key)
 
     def tendon(self, key: str | int) -> NamedView:
         """Returns the tendon with this name or id."""
-        return named(self, "tendon", key)
+        return find_object(self, "tendon", key)
 
     def link(self, key: str | int) -> NamedView:
         """Returns the link with this name or id."""
-        return named(self, "link", key)
+        return find_object(self, "link", key)
 
     def sensor(self, key: str | int) -> NamedView:
         """Returns the sensor with this name or id."""
-        return named(self, "sensor", key)
+        return find_object(self, "sensor", key)
 
     def camera(self, key: str | int) -> NamedView:
         """Returns the camera with this name or id."""
-        return named(self, "camera", key)
+        return find_object(self, "camera", key)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from featherlane.errors import ModelError, UnknownAttributeError, UnsupportedFeatureError, near
-from featherlane.model.arguments import count, is_real, one_of
+from featherlane.model.arguments import is_real, one_of, whole_argument
 from featherlane.model.assignment import converted
 from featherlane.model.enums import (
     EQ_TENDON,
@@ -169,7 +169,7 @@ def tendon_equalities(eq_type: np.ndarray) -> int:
 
 def _count(name: str, value: Any) -> int:
     whole = whole_number(value)  # accepts MuJoCo's enums
-    return count(f"option {name}", value if whole is None else whole, 0)
+    return whole_argument(f"option {name}", value if whole is None else whole, 0)
 
 
 def _real(name: str, value: Any, limit: Limit) -> float:

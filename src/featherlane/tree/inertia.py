@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ArgumentError, ArgumentTypeError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 
 
 def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[np.ndarray], ArrayLike], n: int) -> np.ndarray:
@@ -33,7 +33,7 @@ def inertia_from_inverse_dynamics(inverse_dynamics: Callable[[np.ndarray], Array
     """
     if not callable(inverse_dynamics):
         raise ArgumentTypeError(f"inverse_dynamics is a {type(inverse_dynamics).__name__}, allowed is a function")
-    count("n", n, 0, error=ArgumentError)
+    whole_argument("n", n, 0, error=ArgumentError)
     bias = _forces(inverse_dynamics, np.zeros(n))
     H = np.empty((*bias.shape, n), dtype=bias.dtype)
     for j in range(n):

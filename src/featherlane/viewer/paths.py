@@ -12,7 +12,7 @@ import numpy as np
 
 from featherlane.model.enums import WRAP_CYLINDER, WRAP_SITE, WRAP_SPHERE
 from featherlane.model.model import Model
-from featherlane.simulation.query.arc import Arcs
+from featherlane.simulation.query.tendon_wrap import Arcs
 
 PIECES = 8  # segments per arc
 

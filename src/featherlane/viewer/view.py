@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from featherlane.errors import FeatherlaneError, ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import count
+from featherlane.model.arguments import whole_argument
 from featherlane.model.bundle import resolve_name
 from featherlane.model.load import load
 from featherlane.model.model import Model
@@ -19,7 +19,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.mixed import MixedBatch
 from featherlane.simulation.world.data import Data
-from featherlane.viewer.prose import Prose
+from featherlane.viewer.markup import Prose
 from featherlane.viewer.worker import Worker
 
 PORT = 8080
@@ -93,9 +93,9 @@ class View:
 
     # ---- in the page's thread ----------------------------------------------------------------------------------------
     def _start(self, port: int) -> None:
-        from featherlane.viewer.lock import start
+        from featherlane.viewer.lock import start_server
 
-        self.server = start(self.host, port, self.lock)
+        self.server = start_server(self.host, port, self.lock)
         self.port, self.worker.turn = int(self.server.get_port()), self._turn
 
     def _turn(self) -> float:
@@ -103,12 +103,12 @@ class View:
         return IDLE if self.page is None else self.page.turn(self._visitors)
 
     def _stop(self) -> None:
-        from featherlane.viewer.lock import stop
+        from featherlane.viewer.lock import stop_server
 
         if self.page is not None:
             self.page.close()
         if self.server is not None:
-            stop(self.server)
+            stop_server(self.server)
 
     # ---- address -----------------------------------------------------------------------------------------------------
     def open_browser(self) -> bool:
@@ -182,7 +182,7 @@ def view(
             in use, or the address does not belong to this machine.
     """
     _check(worlds, token)
-    return open_page(source_of(what, frames, nworld), port, host, token, worlds, paused, browser)
+    return open_page(shown_source(what, frames, nworld), port, host, token, worlds, paused, browser)
 
 
 def open_page(
@@ -260,10 +260,10 @@ def _check(worlds, token) -> None:
             "token: got an invalid text, allowed are at least 8 letters, digits, '-' and '_', or False for no token"
         )
     if worlds is not None:
-        count("worlds", worlds, 1)
+        whole_argument("worlds", worlds, 1)
 
 
-def source_of(what, frames, nworld: int):
+def shown_source(what, frames, nworld: int):
     """Returns the source to show: a session, a watch or a playback."""
     from featherlane.viewer.playback import Playback
     from featherlane.viewer.session import Session

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from featherlane.solver.rows.cone import cone, cone_slope, cone_switches, cone_weights, is_held
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches, cone_weights, is_held
 from oracles.uncompiled import call, record
 
 MODEL = record(1, opt_contact_model=0)
@@ -42,7 +42,7 @@ def rows_of(dim):
 def forces(d, dim, y=None):
     """Returns (dim, worlds) forces, and costs."""
     y = d.primal.con_y if y is None else record(WORLDS, y=y).y
-    f, s, c = call(cone, MODEL, d, 1, y)
+    f, s, c = call(cone_force, MODEL, d, 1, y)
     return np.array([f, *(s * y.array[i] for i in rows_of(dim)[1:])]), c
 
 
@@ -72,7 +72,7 @@ def test_forces_are_the_best_of_their_cone(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_derivatives_along_a_line_are_those_of_the_cost(dim, rng):
+def test_derivatives_along_a_line_equal_those_of_the_cost(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
@@ -104,7 +104,7 @@ def test_weights_are_the_derivative_of_the_force(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_switches_tell_where_a_step_was_not_exact(dim, rng):
+def test_switches_mark_inexact_steps(dim, rng):
     d = contact(dim, rng)
     z = rng.normal(size=(12, WORLDS))
     z[9 + dim - 3 :], z[:, -1] = 0.0, 0.0
@@ -127,7 +127,7 @@ def test_switches_tell_where_a_step_was_not_exact(dim, rng):
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_contacts_that_part_are_not_held(dim, rng):
+def test_separating_contacts_are_not_sticking(dim, rng):
     d = contact(dim, rng)
     f, _ = forces(d, dim)
     np.testing.assert_array_equal(call(is_held, MODEL, d, 1), f[0] > 0)

@@ -16,9 +16,9 @@ from featherlane.model.arguments import one_of
 from featherlane.model.assignment import flag
 from featherlane.model.enums import CONVEX, COULOMB, DISCRETE, EULER, IMPLICIT, IMPLICITFAST, RK4, Disable
 from featherlane.model.model import Model
+from featherlane.sensitivity.derivative.displaced_worlds import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.implicit import ImplicitWorlds
 from featherlane.sensitivity.derivative.lcp_worlds import LcpWorlds, lcp_serves
-from featherlane.sensitivity.derivative.moved import OwnWorlds, as_given, borrowed, in_use_of
 from featherlane.sensitivity.derivative.one_world import rates_of_one_world
 from featherlane.sensitivity.derivative.parameters import Parameters
 from featherlane.sensitivity.derivative.rk4 import rk4_rates
@@ -26,7 +26,7 @@ from featherlane.sensitivity.derivative.sensor_rates import sensor_rates
 from featherlane.sensitivity.derivative.transition import (
     METHODS,
     Linearization,
-    check,
+    check_differentiable,
     no_differences,
     threads,
     transition_fd,
@@ -124,7 +124,7 @@ def linearize(
             rates, near = one
             nx = rates.shape[1]
             return Linearization(rates[:nx].T, rates[nx:].T, None, None, {}, near)
-    sizes = check(model, data)
+    sizes = check_differentiable(model, data)
     nx = 2 * sizes["nv"] + sizes["na"]
     chosen = None if none else Parameters(model, parameters)
     if chosen is not None and not chosen.n:
@@ -205,7 +205,7 @@ def acceleration_derivatives(
         raise UnsupportedFeatureError(
             ["contact_model 'coulomb'"], what="there are no derivatives of the acceleration with it"
         )
-    sizes, kind = check(model, data), ImplicitWorlds
+    sizes, kind = check_differentiable(model, data), ImplicitWorlds
     if model.opt_contact_model != CONVEX:
         kind = LcpWorlds
         if model.nv and not lcp_serves(model, in_use_of(data)):

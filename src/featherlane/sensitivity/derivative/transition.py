@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherlane.errors import ModelError, UnsupportedFeatureError
-from featherlane.model.arguments import LARGEST, bounded, count
+from featherlane.model.arguments import LARGEST, bounded, whole_argument
 from featherlane.model.assignment import flag, reals
 from featherlane.model.enums import Disable, Enable
 from featherlane.model.model import Model, check_model
-from featherlane.sensitivity.derivative.moved import MovedWorlds, as_given, borrowed
+from featherlane.sensitivity.derivative.displaced_worlds import MovedWorlds, as_given, borrowed
 from featherlane.sensitivity.derivative.points import inverse_points, step_points
 from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.query.position import differentiate_pos
@@ -109,7 +109,7 @@ def transition_fd(
     Source: MuJoCo mjd_transitionFD (which refuses RK4, returns zero for the derivative of a kinetic energy sensor by
         velocity, and omits dry friction only if the flag is set).
     """
-    sizes, eps = check(model, data, eps), float(eps)
+    sizes, eps = check_differentiable(model, data, eps), float(eps)
     centered, sensors, frictionloss = (
         flag("centered", centered), flag("sensors", sensors), flag("frictionloss", frictionloss),
     )  # fmt: skip
@@ -159,7 +159,7 @@ def inverse_fd(
 
     Source: MuJoCo mjd_inverseFD (which is not centered).
     """
-    check(model, data, eps)
+    check_differentiable(model, data, eps)
     check_inverse(model)
     eps, centered, actuation = float(eps), flag("centered", centered), flag("actuation", actuation)
     nv, outputs = model.nv, ("qfrc_inverse", "qfrc_actuator") if actuation else ("qfrc_inverse",)
@@ -178,7 +178,7 @@ def no_differences(eps: float | None, centered: bool | None) -> None:
             raise ModelError(f"{name}: got a value with another method, allowed only with method='finite_difference'")
 
 
-def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
+def check_differentiable(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]:
     """Checks the conditions that all derivatives have in common, and returns the model's sizes."""
     check_model(model)
     bounded("eps", eps, 0.0, LARGEST, above=True)
@@ -194,7 +194,7 @@ def check(model: Model, data: Data | Batch, eps: float = 1e-6) -> dict[str, int]
 
 def threads(nthread) -> int:
     """Checks a number of threads and returns it."""
-    return count("nthread", nthread, 0)
+    return whole_argument("nthread", nthread, 0)
 
 
 def differentiate(worlds: MovedWorlds, subtract, nstep: int = 1, qacc=None, da=None) -> np.ndarray:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
@@ -43,14 +43,13 @@ from featherlane.simulation.batch.reduction import Reduction, check_rollout, ove
 from featherlane.simulation.batch.runner import Runner
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
 from featherlane.simulation.steps import check_inverse
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.tile.fields import DATA
-from featherlane.simulation.tile.turn import hold
 from featherlane.simulation.world.contacts import Contacts, takes_contacts
 from featherlane.simulation.world.data import Data
-from featherlane.simulation.world.given import contact_capacity
 from featherlane.simulation.world.recordings import (
     BINDABLE,
     Control,
@@ -60,6 +59,7 @@ from featherlane.simulation.world.recordings import (
     recordings,
 )
 from featherlane.simulation.world.state import read_state, write_state
+from featherlane.simulation.world.user_contacts import contact_capacity
 
 MOST_THREADS = 1024  # each has a separate workspace
 
@@ -116,9 +116,12 @@ class Batch(NamedAccess):
         record_failures: int = 0,
     ):
         instance("Batch", model, Model, "a Model (created by featherlane.load)", ArgumentTypeError)
-        real, nworld = precision(dtype), count("nworld", nworld, 1)
-        ngiven, nthread = contact_capacity(given_contacts), count("nthread", nthread, 0, MOST_THREADS) or cores()
-        kept = count("record_failures", record_failures, 0)
+        real, nworld = precision(dtype), whole_argument("nworld", nworld, 1)
+        ngiven, nthread = (
+            contact_capacity(given_contacts),
+            whole_argument("nthread", nthread, 0, MOST_THREADS) or cores(),
+        )
+        kept = whole_argument("record_failures", record_failures, 0)
         arrays = WorldArrays(model, nworld, real, ngiven)
         self._start(arrays, Runner(arrays, nthread, Recorder(nworld, kept, type(self)) if kept else None))
 
@@ -183,7 +186,7 @@ class Batch(NamedAccess):
             ModelError: nstep below 1, ids out of range or repeated.
             RuntimeError: another thread is in a call of this batch.
         """
-        self.runner.run(count("nstep", nstep, 1), self._ids(ids))
+        self.runner.run(whole_argument("nstep", nstep, 1), self._ids(ids))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
@@ -253,7 +256,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mjcb_control (a kernel; under RK4 it is called in each of the four stages, as in MuJoCo).
         """
-        nstep, chosen = count("nstep", nstep, 1), self._ids(ids)
+        nstep, chosen = whole_argument("nstep", nstep, 1), self._ids(ids)
         names, how = field_names("record", record), check_rollout(reduce, out, len(chosen))
         for name in names:
             check_bindable(self.model, "record", name)
@@ -534,9 +537,9 @@ class Batch(NamedAccess):
         """Returns each world's cached data of candidate pairs, (nworld, n); it saves time, and changes no result."""
         return self.runner.pair_memory()
 
-    def query(self, question: Question, chosen: np.ndarray) -> Any:
-        """Returns the answer to a question about the present states of worlds; see `Runner.query`."""
-        return self.runner.query(question, chosen)
+    def query(self, query: Query, chosen: np.ndarray) -> Any:
+        """Returns the result of a query of the present states of worlds; see `Runner.query`."""
+        return self.runner.query(query, chosen)
 
     # ---- worlds ------------------------------------------------------------------------------------------------------
     def _ids(self, ids) -> np.ndarray:
@@ -545,7 +548,7 @@ class Batch(NamedAccess):
 
     def _world(self, world) -> int:
         """Returns one world's number, checked."""
-        return count("world", world, 0, self.nworld - 1)
+        return whole_argument("world", world, 0, self.nworld - 1)
 
     def get_model(self, world: int) -> Model:
         """Returns one world's model: a copy with its expanded fields."""

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import instance, whole_argument
 from featherlane.model.assignment import assign, described, flag, regular
 from featherlane.model.model import Model
 from featherlane.simulation.batch.arrays import REPORTS, STATE, chosen_worlds, keyframe_numbers
@@ -30,7 +30,7 @@ from featherlane.simulation.batch.batch import Batch
 from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.padded import PaddedArrays, PaddedRows
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
-from featherlane.simulation.batch.runner import Share, run
+from featherlane.simulation.batch.runner import Share, run_shares
 from featherlane.simulation.tile.fields import DATA, STATUS
 from featherlane.simulation.world.data import Data
 from featherlane.simulation.world.recordings import (
@@ -202,7 +202,7 @@ class MixedBatch:
             ModelError: as `Batch.step` does.
             RuntimeError: another thread is in a call of this batch, or of one of its groups.
         """
-        self._run(count("nstep", nstep, 1), self._shares(self._ids(ids)))
+        self._run(whole_argument("nstep", nstep, 1), self._shares(self._ids(ids)))
 
     def forward(self, ids: ArrayLike | None = None) -> None:
         """Computes all derived fields of the present state, without a step."""
@@ -249,7 +249,7 @@ class MixedBatch:
         Raises:
             ModelError, InstallationError: as `Batch.rollout` does.
         """
-        nstep, chosen, names = count("nstep", nstep, 1), self._ids(ids), field_names("record", record)
+        nstep, chosen, names = whole_argument("nstep", nstep, 1), self._ids(ids), field_names("record", record)
         if (np.diff(chosen) < 0).any():
             raise ModelError("ids: got numbers that do not ascend, allowed are ascending world numbers")
         for name in names:
@@ -300,7 +300,7 @@ class MixedBatch:
         """Runs a call of all groups that have worlds in it."""
         if not shares:
             return
-        run(nstep, shares)
+        run_shares(nstep, shares)
         if nstep:
             for k, group in enumerate(self.groups):
                 group.runner.warn_of_bad(int(self.starts[k]))
@@ -316,7 +316,7 @@ class MixedBatch:
 
     def _place(self, world) -> tuple[Batch, int]:
         """Returns the group of a world, and its number in the group."""
-        count("world", world, 0, self.nworld - 1)
+        whole_argument("world", world, 0, self.nworld - 1)
         k = int(self.group[world])
         return self.groups[k], int(world - self.starts[k])
 

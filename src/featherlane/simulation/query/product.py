@@ -12,7 +12,7 @@ from featherlane.errors import ModelError
 from featherlane.lanes import Stage
 from featherlane.model.assignment import reals
 from featherlane.model.model import Model
-from featherlane.simulation.tile.turn import hold
+from featherlane.simulation.tile.call_lock import hold
 from featherlane.simulation.world.data import Data, ready
 
 

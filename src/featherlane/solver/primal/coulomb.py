@@ -28,12 +28,25 @@ from featherlane.solver.primal.direction import search_direction
 from featherlane.solver.primal.history import record
 from featherlane.solver.primal.line_search import FAR, line_terms, step_length
 from featherlane.solver.primal.newton import PATIENCE
-from featherlane.solver.primal.problem import TINY, advance_rows, evaluate, place_rows, store_forces, trace_of_inertia
+from featherlane.solver.primal.problem import (
+    TINY,
+    advance_rows,
+    evaluate,
+    place_rows,
+    store_primal_forces,
+    trace_of_inertia,
+)
 from featherlane.solver.primal.rounding import LARGE, LARGE32, SMALL, SMALL32, is_rounding_of_terms, size_of_forces
 from featherlane.solver.primal.start import warm_start
 from featherlane.solver.rows.contacts import push_bodies, turn_bodies
 from featherlane.solver.rows.coulomb import slip_rate
-from featherlane.solver.rows.rows import body_forces_to_dofs, body_motion, clear_body_forces, contact_rows, turn
+from featherlane.solver.rows.rows import (
+    body_forces_to_dofs,
+    body_motion,
+    clear_body_forces,
+    contact_row_products,
+    turn_index,
+)
 
 VECTORS = 6  # largest number of Krylov vectors, as declared
 INEXACT = 0.03  # the Krylov method stops at this part of the right-hand side
@@ -60,12 +73,12 @@ def apply_bounds(m, d, x, out):
         out[i] = zero(d)
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 1:
-            contact_rows(d, k, d.con_motion, d.primal.con_z)
+            contact_row_products(d, k, d.con_motion, d.primal.con_z)
             _, rate = slip_rate(d, k)
             s = rate * d.primal.con_z[3 * k]
             push_bodies(d, k, (zero(d), s * d.primal.con_y[3 * k + 1], s * d.primal.con_y[3 * k + 2]))
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn(d, k))))
+                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
     body_forces_to_dofs(m, d, out)
     substitute(m, d, out)
 
@@ -149,7 +162,7 @@ def try_step(m, d, live):
         d.primal.con_y[k], d.primal.con_z[k] = exchange(live, d.primal.con_y[k], d.primal.con_z[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 d.primal.con_y[i], d.primal.con_z[i] = exchange(live, d.primal.con_y[i], d.primal.con_z[i])
 
@@ -168,7 +181,7 @@ def take_back(m, d, back):
         d.primal.con_y[k] = choose(back, d.primal.con_y[k], d.primal.con_z[k])
     for k in range(d.ncon_slot[0]):
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 d.primal.con_y[i] = choose(back, d.primal.con_y[i], d.primal.con_z[i])
 
@@ -241,4 +254,4 @@ def coulomb_newton(m, d):
     d.solver_residual[0] = scale * residual
     d.solver_gap[0] = zero(d)
     warn(d, NOT_CONVERGED, failed & active)
-    store_forces(m, d)
+    store_primal_forces(m, d)

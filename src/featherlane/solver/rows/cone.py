@@ -19,7 +19,7 @@ Note:   a world without the contact has y = 0 and D = Dt = E = 0: it separates, 
 
 from featherlane.prelude import *
 from featherlane.solver.rows.coulomb import coulomb, coulomb_slope, coulomb_weights
-from featherlane.solver.rows.rows import others, turn
+from featherlane.solver.rows.rows import others, turn_index
 
 # a step that turns the slip direction by less than this, squared, is exact to float32 resolution
 STRAIGHT = 1e-6
@@ -48,7 +48,7 @@ def convex_cone(d, k, con_y):
 
 
 @kernel
-def cone(m, d, k, con_y):
+def cone_force(m, d, k, con_y):
     """Returns (force along n, factor of y_i for the other forces, cost), by the contact model's law."""
     if m.opt_contact_model == COULOMB:
         out = coulomb(d, k, con_y)
@@ -71,7 +71,7 @@ def convex_slope(d, k, a, g, h):
     )
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             w = d.primal.con_z[r + i]
             u = fma(a, w, d.primal.con_y[r + i])
@@ -105,7 +105,7 @@ def cone_switches(d, k, a):
     u1, u2 = fma(a, v1, y1), fma(a, v2, y2)
     yy, yv, vv, uu = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2), fma(u1, u1, u2 * u2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             x, w = d.primal.con_y[r + i], d.primal.con_z[r + i]
             u = fma(a, w, x)

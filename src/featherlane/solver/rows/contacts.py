@@ -5,17 +5,17 @@ cases would take registers from the first one, 3 % of a humanoid's step.
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.cone import cone, cone_slope, cone_switches
+from featherlane.solver.rows.cone import cone_force, cone_slope, cone_switches
 from featherlane.solver.rows.pyramid import (
     edge_switches,
-    push,
+    one_sided_row,
     push_slope,
     pyramid,
     turning_pyramid,
     turning_slope,
     turning_switches,
 )
-from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn
+from featherlane.solver.rows.rows import add_contact_force, add_contact_moment, turn_index
 
 
 # ---- force and cost ------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ def pyramid_push(d, k, con_y):
     if d.con_dim[k] > 1:
         f, c = pyramid(d.con_D[k], load3(con_y, 3 * k))
     else:
-        g, c = push(d.con_D[k], con_y[3 * k])
+        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
         f = (g, zero(d), zero(d))
     return f, c
 
@@ -34,10 +34,10 @@ def pyramid_push(d, k, con_y):
 def cone_push(m, d, k, con_y):
     """Returns the forces and cost of an elliptic cone, and the factor of the turns' y_i for their moments."""
     if d.con_dim[k] > 1:
-        g, s, c = cone(m, d, k, con_y)
+        g, s, c = cone_force(m, d, k, con_y)
         f = (g, s * con_y[3 * k + 1], s * con_y[3 * k + 2])
     else:
-        g, c = push(d.con_D[k], con_y[3 * k])
+        g, c = one_sided_row(d.con_D[k], con_y[3 * k])
         s = zero(d)
         f = (g, s, s)
     return f, s, c
@@ -74,7 +74,7 @@ def push_bodies(d, k, f):
 @kernel
 def turn_bodies(d, k, t):
     """Applies moments along the turns of the basis to the bodies of contact k."""
-    o = 9 * turn(d, k)
+    o = 9 * turn_index(d, k)
     u, v = load3(d.con_basis, o + 3), load3(d.con_basis, o + 6)
     add_contact_moment(d, k, axpy3(t[0], load3(d.con_basis, o), axpy3(t[1], u, scale3(t[2], v))))
 
@@ -99,7 +99,7 @@ def push_contacts(m, d, cost):
             cost = cost + c
             push_bodies(d, k, f)
             if d.con_dim[k] > 3:
-                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn(d, k))))
+                turn_bodies(d, k, scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k))))
     return cost
 
 
@@ -115,7 +115,7 @@ def contact_push(m, d, k):
     else:
         f, s, _ = cone_push(m, d, k, d.primal.con_y)
         if d.con_dim[k] > 3:
-            t = scale3(s, load3(d.primal.con_y, 3 * turn(d, k)))
+            t = scale3(s, load3(d.primal.con_y, 3 * turn_index(d, k)))
     return f, t
 
 
@@ -183,7 +183,7 @@ def contact_rounding(m, d, reach, s):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
                 moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))
         if d.con_dim[k] > 3:
-            r = 3 * turn(d, k)
+            r = 3 * turn_index(d, k)
             for i in range(r, r + 3):
                 across, tangents = across + fabs(d.primal.con_z[i]), tangents + fabs(d.primal.con_y[i])
                 moved = moved + fabs(fma(reach, d.primal.con_z[i], d.primal.con_y[i]))

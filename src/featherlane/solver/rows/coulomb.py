@@ -16,7 +16,7 @@ Source: Acary and Brogliato, Numerical Methods for Nonsmooth Dynamical Systems (
 """
 
 from featherlane.prelude import *
-from featherlane.solver.rows.rows import others, turn
+from featherlane.solver.rows.rows import others, turn_index
 
 
 @kernel
@@ -44,7 +44,7 @@ def coulomb_slope(d, k, a, g, h):
     y1, y2 = fma(a, v1, d.primal.con_y[3 * k + 1]), fma(a, v2, d.primal.con_y[3 * k + 2])
     yy, yv, vv = fma(y1, y1, y2 * y2), fma(y1, v1, y2 * v2), fma(v1, v1, v2 * v2)
     if d.con_dim[k] > 3:
-        r = 3 * turn(d, k)
+        r = 3 * turn_index(d, k)
         for i in range(3):
             w = d.primal.con_z[r + i]
             u = fma(a, w, d.primal.con_y[r + i])
