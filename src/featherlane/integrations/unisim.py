@@ -27,7 +27,7 @@ from featherlane.errors import ArgumentError, InstallationError, ModelError
 from featherlane.integrations.models import LoadedModels
 from featherlane.integrations.unisim_executor import Executor
 from featherlane.model.mujoco_versions import VOLUMES
-from featherlane.model.reader import numbers
+from featherlane.model.reader import version_numbers
 from featherlane.simulation.world.recordings import check_bindable
 
 TRIED = ("2.2",)  # versions of unisim-core
@@ -100,7 +100,7 @@ class FeatherlaneBackend(MuJoCoBackend):
 
     def get_dr_capabilities(self) -> DomainRandomizationCapabilities:
         found = super().get_dr_capabilities()
-        if numbers(mujoco.__version__) >= VOLUMES:
+        if version_numbers(mujoco.__version__) >= VOLUMES:
             return found
         left = frozenset({RESET_TERM_GEOM_SIZE})  # mj_setConst does not recompute the bounding volumes
         return replace(

@@ -12,7 +12,7 @@ from featherlane.model.model import Model
 from featherlane.model.sensor import POSITION, SENSORS, VELOCITY
 from featherlane.sensor.measure import measures, sensor_vel
 from featherlane.sensor.publish import publish
-from featherlane.simulation.query.question import Question
+from featherlane.simulation.query.query import Query
 from featherlane.simulation.step.forward import forward_position, forward_velocity
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.rows import write_records
@@ -42,7 +42,7 @@ def measured(model: Model) -> np.ndarray:
     return np.repeat(np.array(moves, bool), model.sensor_dim)
 
 
-class Moving(Question):
+class Moving(Query):
     """Holds the rows of fields in the present state: frames, Jacobian axes, velocities, `sensordata`.
 
     In `sensordata`, only the elements of `measured` have their values.
