@@ -55,6 +55,8 @@ PAGES = {
     "lcp": ROOT / "docs" / "speed.md",
     "lcp-batch": ROOT / "docs" / "speed.md",
     "lcp-step": ROOT / "docs" / "speed.md",
+    "unisim-training": ROOT / "docs" / "integrations" / "unisim.md",
+    "unisim": ROOT / "docs" / "integrations" / "unisim.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
 }
 

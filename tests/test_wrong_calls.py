@@ -163,6 +163,7 @@ INTERNAL = {
     ("cli/output.py", "BrokenPipeError"),
     ("integrations/mujoco_rollout.py", "RuntimeError"),  # the errors of mujoco.rollout
     ("integrations/mujoco_rollout.py", "ValueError"),
+    ("integrations/unisim.py", "NotImplementedError"),  # as of all backends of UniSim
     ("model/assignment.py", "ValueError"),
     ("distributed/interrupt.py", "KeyboardInterrupt"),
     ("distributed/sweeps/run_directory.py", "ValueError"),

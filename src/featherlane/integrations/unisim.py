@@ -1,0 +1,211 @@
+"""Backend of UniSim (`unisim-core` 2.2) on Featherlane.
+
+    from featherlane.integrations import unisim as featherlane_unisim
+    backend = featherlane_unisim.create_backend(scene=scene, num_envs=64, sim_dt=0.01)   # a unisim.SimBackend
+    with featherlane_unisim.use():
+        backend = unisim.create_backend("mujoco", scene=scene, num_envs=64, sim_dt=0.01)   # the same
+
+`FeatherlaneBackend` is UniSim's `mujoco` backend with Featherlane as its executor: scenes, names, sensors, domain
+randomization, resets and playback are UniSim's, and the physics is Featherlane's.
+
+Source: unisim-core 2.2.0, SimBackend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import DTypeLike
+
+from featherlane.errors import ArgumentError, InstallationError, ModelError
+from featherlane.integrations.models import LoadedModels
+from featherlane.integrations.unisim_executor import Executor
+from featherlane.model.mujoco_versions import VOLUMES
+from featherlane.model.reader import version_numbers
+from featherlane.simulation.world.recordings import check_bindable
+
+TRIED = ("2.2",)  # versions of unisim-core
+
+
+def _check_versions() -> None:
+    """Raises an error unless unisim-core is installed in a version that was tried."""
+    try:
+        found = version("unisim-core")
+    except PackageNotFoundError:
+        found = "no version"
+    if not found.startswith(tuple(f"{tried}." for tried in TRIED)):
+        raise InstallationError(
+            f"unisim-core: found {found}, tried with {', '.join(TRIED)}; repair with:\n"
+            f"  pip install 'unisim-core[mujoco]=={TRIED[-1]}.*'"
+        )
+
+
+_check_versions()
+
+# pyright: reportMissingImports=false
+from unisim.backend.base import HeightScanner  # noqa: E402
+from unisim.backend.mujoco import backend as _module  # noqa: E402
+from unisim.backend.mujoco.backend import MuJoCoBackend  # noqa: E402
+from unisim.dr.types import (  # noqa: E402
+    RESET_TERM_GEOM_SIZE,
+    RESET_TERM_KD,
+    RESET_TERM_KP,
+    DomainRandomizationCapabilities,
+)
+from unisim.errors import UnsupportedCapabilityError  # noqa: E402
+
+
+class FeatherlaneBackend(MuJoCoBackend):
+    """UniSim's `mujoco` backend with Featherlane's physics.
+
+    Args:
+        given, options: as for UniSim's `mujoco` backend.  `cpu_ids` sets the number of threads only.
+        dtype: float64 or float32, of the state and of all arithmetic.
+
+    Raises:
+        unisim.UnsupportedCapabilityError: the scene has a feature that Featherlane does not support.
+        NotImplementedError: the scene has fixed variants.
+    """
+
+    def __init__(self, *given: Any, dtype: DTypeLike = "float64", **options: Any):
+        self._dtype, self._models = dtype, LoadedModels()
+        super().__init__(*given, **options)
+        self._loaded_model()
+
+    def _loaded_model(self):
+        """Returns Featherlane's model of the scene, all of whose sensors are supported."""
+        try:
+            model = self._models.of([self._model])[0]
+            check_bindable(model, "bind", "sensordata")
+            return model
+        except ModelError as error:
+            raise UnsupportedCapabilityError(f"featherlane: {error}") from error
+
+    def _build_pool(self) -> Executor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        pool = Executor(self._loaded_model(), self.num_envs, self._n_threads, self._dtype)
+        pool.bind("qpos", self._np_dtype)[:] = self._qpos_view
+        pool.bind("qvel", self._np_dtype)[:] = self._qvel_view
+        pool.forward()
+        return pool
+
+    def executor(self) -> Executor:
+        """Returns what steps the worlds; before `materialize`, a temporary executor in the initial state."""
+        return self._build_pool() if self._pool is None else self._pool
+
+    def get_dr_capabilities(self) -> DomainRandomizationCapabilities:
+        found = super().get_dr_capabilities()
+        if version_numbers(mujoco.__version__) >= VOLUMES:
+            return found
+        left = frozenset({RESET_TERM_GEOM_SIZE})  # mj_setConst does not recompute the bounding volumes
+        return replace(
+            found,
+            supported_reset_terms=found.supported_reset_terms - left,
+            supported_device_reset_terms=found.supported_device_reset_terms - left,
+        )
+
+    @staticmethod
+    def _supports_fixed_variant_executor() -> bool:
+        return False
+
+    def _install_fixed_variant_plan(self, *given: Any, **options: Any) -> None:
+        raise NotImplementedError("featherlane: fixed variants (SceneCfg.fixed_variant_plan) are not supported")
+
+    def _reset_term_default_from_pool(self, term: str) -> np.ndarray:
+        pool = self._pool
+        if term == RESET_TERM_KP:
+            return np.array(pool.values("actuator_gainprm")[:, :, 0], dtype=np.float64)
+        if term == RESET_TERM_KD:
+            return np.array(-pool.values("actuator_biasprm")[:, :, 2], dtype=np.float64)
+        return np.array(pool.values(term), dtype=np.float64)
+
+    def bind_height_scanner(
+        self,
+        *,
+        hfield_geom_id: int,
+        offsets: np.ndarray,
+        frame_body_id: int,
+        alignment: str = "yaw",
+        output: str = "height",
+    ) -> Scanner:
+        points = np.array(offsets, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != 2:
+            raise ArgumentError(f"offsets must have shape (num_points, 2), got {points.shape}")
+        if output != "height":
+            raise ArgumentError(f"featherlane: output={output!r}, allowed is 'height'")
+        if alignment not in ("world", "yaw"):
+            raise ArgumentError(f"featherlane: alignment={alignment!r}, allowed are 'world' and 'yaw'")
+        if self._model.geom_type[hfield_geom_id] != int(mujoco.mjtGeom.mjGEOM_HFIELD):
+            raise ArgumentError(f"featherlane: geom {hfield_geom_id} is no height field")
+        return Scanner(self, int(hfield_geom_id), int(frame_body_id), points, alignment)
+
+    def get_body_ipos(self, env_ids=None) -> np.ndarray:
+        if env_ids is None or self._pool is None:
+            return super().get_body_ipos(env_ids)
+        return np.array(self._pool.values("body_ipos")[self._validate_env_ids(env_ids)], dtype=np.float64)
+
+
+class Scanner(HeightScanner):
+    """Samples a height field below a body.
+
+    Args:
+        backend: the worlds.
+        given: arguments of `Executor.sample_hfield`.
+    """
+
+    def __init__(self, backend: FeatherlaneBackend, *given: Any):
+        self._backend, self._given, self._dtype = backend, given, backend.get_init_qvel().dtype
+
+    def scan(self) -> np.ndarray:
+        """Returns the heights of the surface at the points, (num_envs, num_points) [m]."""
+        return self._backend.executor().sample_hfield(*self._given).astype(self._dtype)
+
+
+def create_backend(
+    scene=None, num_envs: int = 1, sim_dt: float = 0.01, *, dtype: DTypeLike = "float64", **options
+) -> Any:
+    """Returns a backend with Featherlane's physics, not materialized yet.
+
+    Args:
+        scene: a `unisim.scene.SceneCfg`.
+        num_envs: worlds.
+        sim_dt: time step [s].
+        dtype: float64 or float32, of the state and of all arithmetic.
+        options: the other arguments of `unisim.create_backend("mujoco", ...)`.
+
+    Raises:
+        unisim.UnsupportedCapabilityError: the scene has a feature that Featherlane does not support.
+
+    Source: unisim.create_backend.
+    """
+    from unisim import create_backend as create
+
+    with use(dtype):
+        return create("mujoco", scene=scene, num_envs=num_envs, sim_dt=sim_dt, **options)
+
+
+@contextmanager
+def use(dtype: DTypeLike = "float64") -> Iterator[None]:
+    """Constructs Featherlane's backend under UniSim's name `mujoco` until the end of the `with` block.
+
+    UniSim 2.2 has a fixed list of backends and no registry for others.
+
+    Args:
+        dtype: float64 or float32, of the state and of all arithmetic.
+    """
+
+    class Chosen(FeatherlaneBackend):
+        def __init__(self, *given: Any, **options: Any):
+            super().__init__(*given, dtype=dtype, **options)
+
+    Chosen.__name__ = Chosen.__qualname__ = FeatherlaneBackend.__name__  # UniSim's messages contain it
+    before, _module.MuJoCoBackend = _module.MuJoCoBackend, Chosen
+    try:
+        yield
+    finally:
+        _module.MuJoCoBackend = before
