@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count, instance
+from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
@@ -45,6 +45,7 @@ from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
+from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
@@ -55,6 +56,7 @@ from featherlane.simulation.world.recordings import BINDABLE, check_bindable, co
 from featherlane.simulation.world.state import read_state, write_state
 
 MOST_THREADS = 1024  # each has a separate workspace
+STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 
 
 class Batch(NamedAccess):
@@ -159,8 +161,14 @@ class Batch(NamedAccess):
         return self.arrays.count_of(*causes)
 
     # ---- running -----------------------------------------------------------------------------------------------------
-    def step(self, nstep: int = 1, ids=None) -> None:
+    def step(self, nstep: int = 1, ids=None, stage: str | None = None) -> None:
         """Advances worlds by nstep time steps.
+
+        Bound outputs are those of the state before the last step.  With `stage`, those of earlier stages are computed
+        again for the new state: "position" (frames, centres of mass, tendons, lengths of actuators, position sensors),
+        "velocity" (also `cvel`, subtree velocities, rates of tendons and actuators, velocity sensors), or
+        "acceleration" (all, as `forward`).  The others, such as forces, accelerations and touch sensors, remain those
+        of the last step.  A stage changes no trajectory.
 
         After an interrupt (Ctrl-C), all worlds of the call are at the same step.  The interrupt is raised after at most
         about 0.2 s, or after one step of all worlds if that takes longer.  `time` shows how far the worlds advanced,
@@ -169,12 +177,16 @@ class Batch(NamedAccess):
         Args:
             nstep: time steps, at least 1.
             ids: the worlds, by number or as a mask; None for all.
+            stage: "position", "velocity" or "acceleration"; None for none.
 
         Raises:
-            ModelError: nstep below 1, ids out of range or repeated.
+            ModelError: nstep below 1, ids out of range or repeated, an unknown stage.
             RuntimeError: another thread is in a call of this batch.
+
+        Source: MuJoCo mj_step, then mj_step1 or mj_forward.
         """
-        self.runner.run(count("nstep", nstep, 1), self._ids(ids))
+        last = 0 if stage is None else STAGES[one_of("stage", stage, tuple(STAGES))]
+        self.runner.run(count("nstep", nstep, 1), self._ids(ids), stage=last)
 
     def forward(self, ids=None) -> None:
         """Computes all derived fields of the present state, without a step."""

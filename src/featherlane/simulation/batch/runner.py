@@ -98,11 +98,13 @@ class Runner:
         self.__init__(**state)
 
     # ---- steps -------------------------------------------------------------------------------------------------------
-    def run(self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None) -> None:
+    def run(
+        self, nstep: int, chosen: np.ndarray, brought: Rows = NONE, taken: Rows = NONE, control=None, stage: int = 0
+    ) -> None:
         """Runs steps of the chosen worlds, or a forward pass; the arguments are those of `Share`."""
         if not len(chosen):
             return
-        run(nstep, [Share(self, chosen, brought, taken, control)])
+        run(nstep, [Share(self, chosen, brought, taken, control, stage)])
         if nstep:
             self.warn_of_bad()
 
@@ -111,7 +113,7 @@ class Runner:
         begun = []
         for width, part in self.parts(share.chosen):
             workspaces = self.prepare(width)
-            begun.append(self._begun(self.step_plan(nstep, width, share), nstep, share.chosen, part))
+            begun.append(self._begun(self.step_plan(nstep, width, share), nstep, share.chosen, part, share.stage))
             for w in workspaces if share.control else ():
                 w.record.set_size("user_control", w.calls.address(share.control))
         return begun
@@ -270,11 +272,13 @@ class Runner:
     def _wanted(self, fields: Set[str]) -> dict[str, int]:
         return sizes_wanted(self.model, self.arrays.nworld, fields)
 
-    def _begun(self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None) -> tuple[Plan, int]:
+    def _begun(
+        self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None, stage: int = 0
+    ) -> tuple[Plan, int]:
         """Returns a plan that is ready to loop over its tiles, and the number of tiles."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self.arrange(chosen if part is None else part, plan.width, nstep)
-        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order)
+        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order, stage)
         return plan, -(-len(order) // plan.width)
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -353,6 +357,7 @@ class Share(NamedTuple):
         chosen: (n,) numbers of the worlds to step.
         brought, taken: rows (n, nstep, ...) that each step reads and writes, by field.
         control: the kernel that each step calls.
+        stage: the last stage that is computed of the state after the steps; 0: none.
     """
 
     runner: Runner
@@ -360,11 +365,12 @@ class Share(NamedTuple):
     brought: Rows = NONE
     taken: Rows = NONE
     control: UserFunction | None = None
+    stage: int = 0
 
     def of_steps(self, start: int, n: int) -> Share:
         """Returns the share of n steps from number `start` on."""
         brought, taken = ([(name, a[:, start : start + n]) for name, a in pairs(r)] for r in (self.brought, self.taken))
-        return Share(self.runner, self.chosen, brought, taken, self.control)
+        return Share(self.runner, self.chosen, brought, taken, self.control, self.stage)
 
 
 def run(nstep: int, shares: Sequence[Share]) -> None:
@@ -399,7 +405,7 @@ def _advance_in_pieces(nstep: int, shares: Sequence[Share], number: int) -> None
         n = _piece(nstep - done, shares, number)
         parts = shares if n == nstep else [share.of_steps(done, n) for share in shares]
         start = time.perf_counter()
-        for runner, chosen, brought, _, control in parts:
+        for runner, chosen, brought, _, control, _ in parts:
             if runner.recorder is not None:
                 kernel = control.function if control else None
                 runner.recorder.before(runner.arrays, chosen, dict(pairs(brought)), kernel)

@@ -18,6 +18,7 @@ ROWS = Layout(
     (
         Field("nworld", "size", doc="worlds of this call"),
         Field("nstep", "size", doc="time steps; 0: forward only"),
+        Field("stage", "size", doc="stage up to which fields of the last state are computed after the steps; 0: none"),
         Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
         Field("recall_row", "size", doc="address of what world 0 remembers of its pairs; 0: nothing is remembered"),
         Field("recall_stride", "size", doc="bytes from one world's memory to the next"),
