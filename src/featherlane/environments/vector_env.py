@@ -22,7 +22,7 @@ from featherlane.model.arguments import count, instance, one_of
 from featherlane.model.assignment import is_numbers, numbers, regular
 from featherlane.simulation.batch.batch import Batch
 
-DERIVED = ("gymnasium", "fresh")
+DERIVED = ("gymnasium", "fresh", "dm_control")
 FAULTS = ("non_finite", "bad_control")  # statuses that end a world's episode
 
 
@@ -180,7 +180,7 @@ class TaskEnv(VectorEnv):
             self._restart(resting, task.forward_at_start)
         before = task.before(batch)
         task.act(batch, actions, moving)
-        batch.step(self.frame_skip, ids=moving)
+        batch.step(self.frame_skip, ids=moving, stage="velocity" if task.derived == "dm_control" else None)
         if task.derived == "fresh" and batch.bound:
             batch.forward(moving)
         terminations = self._terminated()
