@@ -13,10 +13,10 @@ import sys
 import warnings
 
 import numpy as np
-from environments import clocked, seconds
 from report import arguments, markdown, origin, publish
 
 import featherlane.environments as environments
+from environments import clocked, seconds
 from featherlane.environments.dm_control import TASKS
 from featherlane.lanes.cores import cores
 

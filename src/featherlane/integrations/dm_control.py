@@ -27,8 +27,7 @@ INPUTS = "ctrl qfrc_applied xfrc_applied mocap_pos mocap_quat eq_active".split()
 OUTPUTS = "qacc qacc_smooth act_dot actuator_force qfrc_actuator qfrc_smooth qfrc_constraint sensordata".split()
 WRENCHES = "cacc cfrc_int cfrc_ext".split()  # which MuJoCo computes only for sensors of these types
 READ_WRENCHES = [
-    getattr(mujoco.mjtSensor, f"mjSENS_{name}")
-    for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
+    getattr(mujoco.mjtSensor, f"mjSENS_{name}") for name in "ACCELEROMETER FORCE TORQUE FRAMELINACC FRAMEANGACC".split()
 ]
 BAD = STATUS.index("non_finite")
 
