@@ -63,7 +63,7 @@ def test_worlds_are_reproducible_in_any_batch(models):
 
 
 def test_episodes_are_truncated_and_never_terminate(models):
-    env = ours("dm_control.pendulum-swingup", max_episode_steps=5)
+    env = ours("dm_control.pendulum-swingup", 3, max_episode_steps=5)
     env.reset(seed=0)
     for _ in range(5):
         *_, terminated, truncated, _ = env.step(actions(env, 1)[0])

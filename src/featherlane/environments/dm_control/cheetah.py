@@ -19,6 +19,7 @@ class CheetahRun(SuiteTask):
     fields = ("sensordata",)
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         model = worlds.model
         (self.limited,) = np.nonzero(model.jnt_limited)  # joints with one coordinate each
         self.low, self.high = model.jnt_range[self.limited].T.astype(float)
@@ -29,7 +30,7 @@ class CheetahRun(SuiteTask):
         return {"position": worlds.qpos[:, 1:], "velocity": worlds.qvel}
 
     def reward(self, worlds, actions, before):
-        speed = worlds.sensordata[:, self.speed]
+        speed = self.sensordata[:, self.speed]
         return tolerance(speed, (RUN_SPEED, np.inf), RUN_SPEED, "linear", 0.0)
 
     def start(self, worlds, ids, random):

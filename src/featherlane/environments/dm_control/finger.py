@@ -24,6 +24,7 @@ class Finger(SuiteTask):
     fields = ("sensordata",)
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         self.joints = JointSampler(worlds)
         columns = lambda *names: sensor_columns(worlds, *names)  # noqa: E731
         self.angles = columns("proximal", "distal")
@@ -34,10 +35,10 @@ class Finger(SuiteTask):
 
     def tip_position(self, worlds) -> np.ndarray:
         """Returns x and z of the tip relative to the hinge, (n, 2) [m]."""
-        return worlds.sensordata[:, self.tip] - worlds.sensordata[:, self.hinge]
+        return self.sensordata[:, self.tip] - self.sensordata[:, self.hinge]
 
     def observation(self, worlds):
-        values = worlds.sensordata
+        values = self.sensordata
         return {
             "angles": values[:, self.angles],
             "tip": self.tip_position(worlds),
@@ -59,7 +60,7 @@ class FingerSpin(Finger):
         worlds.model.dof_damping[joint_columns(worlds, "hinge")[1]] = SPIN_DAMPING
 
     def reward(self, worlds, actions, before):
-        return (worlds.sensordata[:, self.velocities[2]] <= -SPIN_VELOCITY).astype(float)
+        return (self.sensordata[:, self.velocities[2]] <= -SPIN_VELOCITY).astype(float)
 
 
 class FingerTurn(Finger):
@@ -79,11 +80,11 @@ class FingerTurn(Finger):
 
     def to_surface(self, worlds) -> np.ndarray:
         """Returns the distance of the tip from the target's surface, negative inside, (n,) [m]."""
-        return lengths(worlds.sensordata[:, self.target] - worlds.sensordata[:, self.tip]) - self.radius
+        return lengths(self.sensordata[:, self.target] - self.sensordata[:, self.tip]) - self.radius
 
     def observation(self, worlds):
         return super().observation(worlds) | {
-            "target_position": worlds.sensordata[:, self.target] - worlds.sensordata[:, self.hinge],
+            "target_position": self.sensordata[:, self.target] - self.sensordata[:, self.hinge],
             "dist_to_target": self.to_surface(worlds)[:, None],
         }
 

@@ -25,13 +25,14 @@ class HopperStand(SuiteTask):
     fields = ("xipos", "sensordata")
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         self.joints = JointSampler(worlds)
         self.torso, self.foot = (worlds.model.body(name).id for name in ("torso", "foot"))
         self.touch = sensor_columns(worlds, "touch_toe", "touch_heel")
         self.speed = sensor_columns(worlds, "torso_subtreelinvel")[0]
 
     def observation(self, worlds):
-        touch = np.log1p(worlds.sensordata[:, self.touch])
+        touch = np.log1p(self.sensordata[:, self.touch])
         return {"position": worlds.qpos[:, 1:], "velocity": worlds.qvel, "touch": touch}
 
     def standing(self, worlds) -> np.ndarray:
@@ -51,5 +52,5 @@ class HopperHop(HopperStand):
     name = "dm_control.hopper-hop"
 
     def reward(self, worlds, actions, before):
-        speed = worlds.sensordata[:, self.speed]
+        speed = self.sensordata[:, self.speed]
         return self.standing(worlds) * tolerance(speed, (HOP_SPEED, np.inf), HOP_SPEED / 2, "linear", 0.5)

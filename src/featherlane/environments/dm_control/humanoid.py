@@ -34,6 +34,7 @@ class Humanoid(SuiteTask):
     speed: ClassVar[float]  # [m/s]
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         self.joints, model = JointSampler(worlds), worlds.model
         self.torso, self.head = model.body("torso").id, model.body("head").id
         self.limbs = [model.body(name).id for name in LIMBS]
@@ -46,13 +47,13 @@ class Humanoid(SuiteTask):
             "head_height": worlds.xpos[:, [self.head], 2],
             "extremities": in_frame(offsets, torso),
             "torso_vertical": torso[:, [ZX, ZY, ZZ]],
-            "com_velocity": worlds.sensordata[:, self.velocity],
+            "com_velocity": self.sensordata[:, self.velocity],
             "velocity": worlds.qvel,
         }
 
     def moving(self, worlds) -> np.ndarray:
         """Returns the reward of the horizontal velocity of the centre of mass, (n,)."""
-        speed = lengths(worlds.sensordata[:, self.velocity[:2]])
+        speed = lengths(self.sensordata[:, self.velocity[:2]])
         return (5.0 * tolerance(speed, (self.speed, np.inf), self.speed, "linear", 0.0) + 1.0) / 6.0
 
     def reward(self, worlds, actions, before):
@@ -70,7 +71,7 @@ class HumanoidStand(Humanoid):
     name = "dm_control.humanoid-stand"
 
     def moving(self, worlds):
-        return tolerance(worlds.sensordata[:, self.velocity[:2]], margin=2.0).mean(axis=1)
+        return tolerance(self.sensordata[:, self.velocity[:2]], margin=2.0).mean(axis=1)
 
 
 class HumanoidWalk(Humanoid):

@@ -46,6 +46,7 @@ class ManipulatorBringBall(SuiteTask):
         return text(root)
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         model = worlds.model
         self.arm, self.arm_velocity = joint_columns(worlds, *ARM)
         self.ball, self.ball_velocity = joint_columns(worlds, *BALL)
@@ -68,7 +69,7 @@ class ManipulatorBringBall(SuiteTask):
         return {
             "arm_pos": np.stack((np.sin(angles), np.cos(angles)), axis=2),
             "arm_vel": worlds.qvel[:, self.arm_velocity],
-            "touch": np.log1p(worlds.sensordata[:, self.touch]),
+            "touch": np.log1p(self.sensordata[:, self.touch]),
             "hand_pos": self.pose(worlds, 0),
             "object_pos": self.pose(worlds, 1),
             "object_vel": worlds.qvel[:, self.ball_velocity],

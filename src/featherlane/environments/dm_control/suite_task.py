@@ -43,6 +43,10 @@ class SuiteTask(Task):
         self.model = self.source(suite_folder() / self.file)
         self.max_episode_steps = self.limit
 
+    def prepare(self, worlds: Batch) -> None:
+        if "sensordata" in self.fields:
+            self.sensordata = worlds.bind("sensordata")  # reading `worlds.sensordata` checks all sensors each time
+
     def source(self, path: Path) -> Any:
         """Returns what `featherlane.load` takes, for the model file of the domain."""
         return path

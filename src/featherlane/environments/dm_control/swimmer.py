@@ -48,6 +48,7 @@ class Swimmer(SuiteTask):
         return text(root)
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         self.joints, model = JointSampler(worlds), worlds.model
         self.head, self.nose, self.target = model.body("head").id, model.geom("nose").id, model.geom("target").id
         self.radius = float(model.geom_size[self.target, 0])
@@ -64,7 +65,7 @@ class Swimmer(SuiteTask):
         return {
             "joints": worlds.qpos[:, 3:],
             "to_target": self.to_target(worlds),
-            "body_velocities": worlds.sensordata[:, self.velocities],
+            "body_velocities": self.sensordata[:, self.velocities],
         }
 
     def reward(self, worlds, actions, before):

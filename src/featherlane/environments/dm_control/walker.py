@@ -25,6 +25,7 @@ class WalkerStand(SuiteTask):
     fields = ("xmat", "xpos", "sensordata")
 
     def prepare(self, worlds):
+        super().prepare(worlds)
         self.joints = JointSampler(worlds)
         self.torso = worlds.model.body("torso").id
         self.velocity = sensor_columns(worlds, "torso_subtreelinvel")[0]
@@ -51,7 +52,7 @@ class WalkerMove(WalkerStand):
     speed: ClassVar[float]  # [m/s]
 
     def reward(self, worlds, actions, before):
-        velocity = worlds.sensordata[:, self.velocity]
+        velocity = self.sensordata[:, self.velocity]
         moving = tolerance(velocity, (self.speed, np.inf), self.speed / 2, "linear", 0.5)
         return super().reward(worlds, actions, before) * (5.0 * moving + 1.0) / 6.0
 

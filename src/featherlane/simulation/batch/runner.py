@@ -33,6 +33,7 @@ from featherlane.simulation.batch.arrays import (
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.query.question import Question
+from featherlane.simulation.step.forward import VELOCITY
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.team import Team
@@ -113,7 +114,10 @@ class Runner:
         begun = []
         for width, part in self.parts(share.chosen):
             workspaces = self.prepare(width)
-            begun.append(self._begun(self.step_plan(nstep, width, share), nstep, share.chosen, part, share.stage))
+            plan = self.step_plan(nstep, width, share)
+            begun.append(
+                self._begun(plan, nstep, share.chosen, part, share.stage, self._unread(plan, nstep, share.stage))
+            )
             for w in workspaces if share.control else ():
                 w.record.set_size("user_control", w.calls.address(share.control))
         return begun
@@ -273,13 +277,31 @@ class Runner:
         return sizes_wanted(self.model, self.arrays.nworld, fields)
 
     def _begun(
-        self, plan: Plan, nstep: int, chosen: np.ndarray, part: np.ndarray | None = None, stage: int = 0
+        self,
+        plan: Plan,
+        nstep: int,
+        chosen: np.ndarray,
+        part: np.ndarray | None = None,
+        stage: int = 0,
+        nunread: int = 0,
     ) -> tuple[Plan, int]:
         """Returns a plan that is ready to loop over its tiles, and the number of tiles."""
         plan.workspaces[0].calls.require(plan.loop)
         order = self.arrange(chosen if part is None else part, plan.width, nstep)
-        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order, stage)
+        plan.begin(nstep, order, self._places(chosen, order) if plan.has_places else order, stage, nunread)
         return plan, -(-len(order) // plan.width)
+
+    def _unread(self, plan: Plan, nstep: int, stage: int) -> int:
+        """Returns how many steps of a call need not compute outputs, because those of `stage` are computed after them.
+
+        User-defined actuators read outputs in every step; the last step computes the outputs of later stages.
+        """
+        if not stage or plan.has_places or self.model.user_actuators:
+            return 0
+        later = stage < VELOCITY or any(plan.wanted[name] for name in ("want_all", "want_energy", "want_wrenches"))
+        if not later and plan.wanted["want_sensors"]:
+            later = bool((self.model.sensor_needstage > VELOCITY).any())
+        return nstep - later
 
     def _places(self, chosen: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Returns indices of worlds in the list of a call, which may contain all of them in another order."""

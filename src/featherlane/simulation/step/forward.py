@@ -59,10 +59,16 @@ POSITION, VELOCITY, ACCELERATION = 1, 2, 3
 
 
 @kernel
+def shows_frames(m, d):
+    """Returns whether the frames of all geoms and sites are computed, and not of those only that the step reads."""
+    return d.want_frames != 0 and (d.unread[0] == 0 or m.nhistory > 0)
+
+
+@kernel
 def configuration(m, d):
     """Computes frames, centres of mass and tendons."""
     kinematics(m, d)
-    if d.want_frames:
+    if shows_frames(m, d):
         frames(m, d)
     else:
         collision_frames(m, d)
@@ -89,7 +95,7 @@ def forward_position(m, d):
     if needs_factor(m, d):
         factor_m(m, d)
     transmission(m, d)
-    if d.want_frames:
+    if shows_frames(m, d):
         cameras(m, d)
     sensor_pos(m, d)
 

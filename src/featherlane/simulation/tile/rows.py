@@ -22,6 +22,7 @@ ROWS = Layout(
         Field("order", "long", ("nworld",), "1", "worlds in the order in which they fill tiles"),
         Field("recall_row", "size", doc="address of what world 0 remembers of its pairs; 0: nothing is remembered"),
         Field("recall_stride", "size", doc="bytes from one world's memory to the next"),
+        Field("nunread", "size", doc="first steps without outputs, which the stage computes after the last step"),
         Field("place", "long", ("nworld",), "1", "their places in the call's list of worlds"),
         Field("nload", "size", doc="transfers once, before the first step; they stand first, then the others in order"),
         Field("ncontrol", "size", doc="transfers before each step"),

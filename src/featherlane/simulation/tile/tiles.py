@@ -101,14 +101,17 @@ def run_tiles(m, d, b, thread, tile):
     """Steps the worlds of a tile nstep times and computes its stage, or runs one forward pass if nstep is 0.
 
     Reads:  the rows that the transfers of b bring in.
-    Writes: those that they take back; active, recall_address, tree_settled, and all else of this thread's workspace.
+    Writes: those that they take back; active, recall_address, tree_settled, unread, and all else of this thread's
+            workspace.
     """
     if b.nstep == 0:
         forward_pass(m, d)
     for s in range(b.nstep):
         read_controls(b, thread, tile, s)
+        d.unread[0] = 1 if s < b.nunread else 0
         step(m, d)
         write_records(b, thread, tile, s)
+    d.unread[0] = 0
     if b.stage > 0:
         forward_to(m, d, b.stage)
     sign_contacts(m, d)
