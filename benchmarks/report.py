@@ -51,6 +51,7 @@ PAGES = {
     "lcp": ROOT / "docs" / "speed.md",
     "lcp-batch": ROOT / "docs" / "speed.md",
     "lcp-step": ROOT / "docs" / "speed.md",
+    "integrations-dm-control": ROOT / "docs" / "integrations" / "dm_control.md",
     "float32": ROOT / "docs" / "chapters" / "float32.md",
 }
 

@@ -28,7 +28,9 @@ BUNDLED = set(
 
 
 def test_nothing_depends_on_distributions_that_own_the_files_of_a_mujoco_that_is_there():
-    assert not {"mujoco-core", "mujoco-studio", "dm-control"} & {canonicalize_name(each.name) for each in EVERY}
+    assert not {"mujoco-core", "mujoco-studio"} & {canonicalize_name(each.name) for each in EVERY}
+    # dm_control requires a MuJoCo, and is therefore in no extra but its own
+    assert [name for name, listed in EXTRAS.items() if "dm-control" in {each.name for each in listed}] == ["dm-control"]
 
 
 def test_any_mujoco_from_the_oldest_that_is_read_will_do():

@@ -6,7 +6,7 @@ _cameras_output = Declare("cameras", "output", asked="want_frames")
 _subtree_vel_output = Declare("subtree_vel", "output", asked="want_subtree")
 _rne_post_constraint_output = Declare("rne_post_constraint", "output", asked="want_wrenches")
 _runge_kutta_scratch = Declare("runge_kutta", "scratch")
-_run_tiles_scratch = Declare("run_tiles", "scratch")
+_step_scratch = Declare("step", "scratch")
 _address = Declare("", "address")
 _sensor_acc_scratch = Declare("sensor_acc", "scratch")
 _publish_output = Declare("publish", "output", asked="want_sensors")
@@ -27,7 +27,7 @@ FIELDS = (
         "1",
         "1: this pass is a stage within a step, without sensors; 2: the last one, whose fields users read",
     ),
-    _run_tiles_scratch.int("unread", "1", "1", "1: no output of this step is read; a later pass writes them again"),
+    _step_scratch.int("unread", "1", "1", "1: no output of this step is read; a later pass writes them again"),
     _address.long("user_sensor", "nsensor", "1", "address of a sensor's compiled function; 0: none"),
     _sensor_acc_scratch.real("sensor_now", "nsensordata", "sensor's", "current values, before any delay"),
     _publish_output.real("sensordata", "nsensordata", "sensor's", "values of all sensors"),
