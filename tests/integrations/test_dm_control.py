@@ -23,7 +23,11 @@ MUJOCO = "3.17.0"  # with 4.0.0 and 4.0.1, dm_control 1.0.50 fails
 def test_tasks_and_use_agree_with_dm_control():
     home, place = oracle.unpacked("mujoco", MUJOCO), str(oracle.folder())
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in ("", place)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(home), *paths]), "MUJOCO_GL": "disabled"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(home), str(HERE.parent), *paths]),
+        "MUJOCO_GL": "disabled",
+    }
     plain = ["--noconftest", "-c", os.devnull, "-p", "no:cacheprovider", "-p", "no:xdist"]
     command = [sys.executable, "-m", "pytest", "-q", *plain, str(HERE / "with_dm_control.py")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -2,10 +2,12 @@
 
 `test_dm_control.py` runs this file in a separate process.  By hand, in an environment with dm_control:
 
-    python -m pytest --noconftest -c /dev/null tests/integrations/with_dm_control.py
+    PYTHONPATH=tests python -m pytest --noconftest -c /dev/null tests/integrations/with_dm_control.py
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +20,7 @@ import featherlane as fl
 from featherlane.environments.dm_control import TASKS
 from featherlane.environments.dm_control.rewards import SIGMOIDS, tolerance
 from featherlane.integrations.dm_control import use
+from pages import blocks
 
 N = 3
 NAMES = [task.name.removeprefix("dm_control.") for task in TASKS]
@@ -81,6 +84,11 @@ def set_state(env, world, physics):
         getattr(env.batch, field)[world] = getattr(physics.data, field)
     for field, values in env.batch.expanded_fields.items():
         values[world] = getattr(physics.model, field).reshape(values[world].shape)
+
+
+def test_the_page_runs_as_written(tmp_path):
+    page = Path(__file__).parents[2] / "docs" / "integrations" / "dm_control.md"
+    blocks.run(page.read_text(), tmp_path)
 
 
 def test_every_benchmarking_task_exists():

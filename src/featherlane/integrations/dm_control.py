@@ -50,9 +50,9 @@ def use(env: Environment) -> Environment:
 
     Source: dm_control, mujoco/engine.py, Physics.step.
     """
-    from dm_control import mujoco as theirs
+    from dm_control import mujoco as theirs  # pyright: ignore[reportMissingImports]
 
-    physics = getattr(env, "physics", None)
+    physics: Any = getattr(env, "physics", None)
     if any(base.__module__.startswith("dm_control.composer") for base in type(env).__mro__):
         raise ArgumentTypeError("use: got an environment of dm_control.composer, which replaces its physics at reset")
     if not isinstance(physics, theirs.Physics):
