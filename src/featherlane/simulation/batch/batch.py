@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from featherlane.errors import ArgumentTypeError, ModelError, UnknownAttributeError, near
 from featherlane.lanes import Kernel
 from featherlane.lanes.cores import cores
-from featherlane.model.arguments import count, instance, one_of
+from featherlane.model.arguments import count, instance
 from featherlane.model.assignment import assign, flag, is_mixed
 from featherlane.model.enums import State
 from featherlane.model.fields import MODEL
@@ -40,12 +40,11 @@ from featherlane.simulation.batch.failure import Failure
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.batch.reduction import Reduction, check_rollout, over_worlds
 from featherlane.simulation.batch.room import Room
-from featherlane.simulation.batch.runner import Runner
+from featherlane.simulation.batch.runner import Runner, stage_number
 from featherlane.simulation.query.distance import Distances, Pairs
 from featherlane.simulation.query.inverse import Accelerations
 from featherlane.simulation.query.question import Question
 from featherlane.simulation.query.ray import Hits, Rays, check_geoms
-from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.steps import check_inverse
 from featherlane.simulation.tile.fields import DATA
 from featherlane.simulation.tile.turn import hold
@@ -56,7 +55,6 @@ from featherlane.simulation.world.recordings import BINDABLE, check_bindable, co
 from featherlane.simulation.world.state import read_state, write_state
 
 MOST_THREADS = 1024  # each has a separate workspace
-STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 
 
 class Batch(NamedAccess):
@@ -185,8 +183,7 @@ class Batch(NamedAccess):
 
         Source: MuJoCo mj_step, then mj_step1 or mj_forward.
         """
-        last = 0 if stage is None else STAGES[one_of("stage", stage, tuple(STAGES))]
-        self.runner.run(count("nstep", nstep, 1), self._ids(ids), stage=last)
+        self.runner.run(count("nstep", nstep, 1), self._ids(ids), stage=stage_number(stage))
 
     def forward(self, ids=None) -> None:
         """Computes all derived fields of the present state, without a step."""

@@ -16,6 +16,7 @@ import numpy as np
 from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
 from featherlane.lanes.record import aligned
+from featherlane.model.arguments import one_of
 from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
@@ -33,7 +34,7 @@ from featherlane.simulation.batch.arrays import (
 from featherlane.simulation.batch.order import TileOrder
 from featherlane.simulation.batch.recorder import Recorder
 from featherlane.simulation.query.question import Question
-from featherlane.simulation.step.forward import VELOCITY
+from featherlane.simulation.step.forward import ACCELERATION, POSITION, VELOCITY
 from featherlane.simulation.tile.calls import fields_called_for
 from featherlane.simulation.tile.fields import DATA, WANTED
 from featherlane.simulation.tile.team import Team
@@ -49,6 +50,7 @@ from featherlane.simulation.world.recordings import inputs_of_rollout
 
 NAMED = 8  # worlds that a warning lists
 PIECE_SECONDS = 0.2  # approximate delay of an interrupt
+STAGES = {"position": POSITION, "velocity": VELOCITY, "acceleration": ACCELERATION}
 AT_ONCE = 1000  # world steps in the first piece, whose duration is not known yet
 
 
@@ -452,6 +454,15 @@ def _advance(nstep: int, shares: Sequence[Share]) -> None:
     work([part for share in shares for part in share.runner.begin(nstep, share)], shares[0].runner.team)
     for share in shares:
         share.runner.after(share.chosen)
+
+
+def stage_number(stage: str | None) -> int:
+    """Returns the number of a stage; 0 for None.
+
+    Raises:
+        ModelError: an unknown stage.
+    """
+    return 0 if stage is None else STAGES[one_of("stage", stage, STAGES)]
 
 
 def sizes_wanted(model: Model, nworld: int, fields: Set[str] = frozenset()) -> dict[str, int]:
