@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import pickle
 import sys
 
 import gymnasium as gym
@@ -99,3 +101,16 @@ def test_targets_differ_by_world_and_episode(models):
         env.step(action)
     target = env.task.target
     assert len(np.unique(np.concatenate((first, env.task.position))[:, target], axis=0)) == 6
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_of_an_environment_continues_alone(copied, models):
+    env = ours("dm_control.finger-turn_hard", 3)
+    env.reset(seed=0)
+    other = copied(env)
+    for action in actions(env, 3):
+        one, two = env.step(action), other.step(action)
+        np.testing.assert_array_equal(one[0], two[0])
+    env.reset()
+    assert (env.task.position != other.task.position).any()
+    assert np.shares_memory(other.task.position, other.batch.expanded("site_pos"))

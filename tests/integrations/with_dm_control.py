@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from dm_control import composer, suite
 from dm_control.rl import control
+from dm_control.suite.wrappers import action_scale
 from dm_control.utils import rewards as their_rewards
 
 import featherlane as fl
 from featherlane.environments.dm_control import TASKS
 from featherlane.environments.dm_control.rewards import SIGMOIDS, tolerance
-from featherlane.integrations.dm_control import use
+from featherlane.integrations.dm_control import Stepper, use
 from pages import blocks
 
 N = 3
@@ -235,6 +236,13 @@ def test_a_diverged_state_raises_the_error_of_dm_control():
     ours.physics.data.qvel[0] = np.nan
     with pytest.raises(control.PhysicsError):
         ours.step(np.zeros(6))
+
+
+def test_a_wrapped_environment_is_accepted():
+    env = use(action_scale.Wrapper(suite.load("cartpole", "swingup"), minimum=-2.0, maximum=2.0))
+    env.reset()
+    env.step(np.array([2.0]))
+    assert env.physics.data.ctrl[0] == 1.0 and isinstance(env.physics.step, Stepper)
 
 
 def test_dynamics_of_dm_control_can_be_restored():
