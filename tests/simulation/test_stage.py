@@ -83,6 +83,25 @@ def test_a_stage_computes_its_fields_for_the_new_state(stage, nstep, integrator,
             np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
 
+def test_a_stage_of_sleeping_trees():
+    model = fl.load(
+        """<mujoco><option timestep=".004"><flag sleep="enable"/></option><worldbody><geom type="plane" size="5 5 .1"/>
+        <body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/><site pos="0 0 .1"/></body>
+        </worldbody></mujoco>"""
+    )
+    batch = fl.Batch(model, N, nthread=1)
+    batch.bind("site_xpos"), batch.bind("cvel")
+    batch.qvel[:, 0] = [0.0, 0.1, 5.0]
+    for nstep in (1, 7, 30, 60, 60):
+        batch.step(nstep, stage="velocity")
+        found = batch.site_xpos.copy(), batch.cvel.copy()
+        plain = batch.copy()
+        plain.forward()
+        np.testing.assert_allclose(found[0], plain.site_xpos, atol=1e-14)
+        np.testing.assert_allclose(found[1], plain.cvel, atol=1e-14)
+    assert (batch.tree_asleep >= 0).any()
+
+
 def test_a_stage_touches_the_chosen_worlds_only():
     batch = moving("float64")
     before = values(batch)

@@ -17,7 +17,7 @@ from featherlane.errors import warn_of_non_finite
 from featherlane.lanes import Kernel, Stage, processor
 from featherlane.lanes.record import aligned
 from featherlane.model.arguments import one_of
-from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable
+from featherlane.model.enums import SENS_E_KINETIC, SENS_E_POTENTIAL, Disable, Enable
 from featherlane.model.fields import MODEL
 from featherlane.model.model import Model
 from featherlane.model.status import NON_FINITE
@@ -296,9 +296,11 @@ class Runner:
     def _unread(self, plan: Plan, nstep: int, stage: int) -> int:
         """Returns how many steps of a call need not compute outputs, because those of `stage` are computed after them.
 
-        User-defined actuators read outputs in every step; the last step computes the outputs of later stages.
+        User-defined actuators read outputs in every step; trees keep their outputs when they fall asleep.  The last
+        step computes the outputs of later stages.
         """
-        if not stage or plan.has_places or self.model.user_actuators:
+        sleeps = self.model.opt_enableflags & Enable.SLEEP
+        if not stage or plan.has_places or self.model.user_actuators or sleeps:
             return 0
         later = stage < VELOCITY or any(plan.wanted[name] for name in ("want_all", "want_energy", "want_wrenches"))
         if not later and plan.wanted["want_sensors"]:
